@@ -1,0 +1,24 @@
+/* analysis: facts about a function, computed on request and owned by the caller's arena. */
+#pragma once
+#include "ir/ir.h"
+
+/* ---- axis_info.c ----------------------------------------------------------------------------------------------------
+ * For each dimension d of an integer or pointer value (a scalar counts as one dimension of extent 1):
+ *   contiguity[d]   the tile splits along d into aligned groups of this many elements that grow by 1 (pointers: by one
+ *                   element) from each to the next
+ *   constancy[d]    ... of this many equal elements
+ *   divisibility[d] a number that divides the first element of every contiguity group (pointers: the address in
+ *                   bytes); a power of two
+ * An "aligned group" starts at an index that is a multiple of its size; the last one may be cut off by the extent. All
+ * numbers are at least 1 and hold for every run of the program. Overflow of index arithmetic is taken not to happen. */
+typedef struct AxisInfo {
+    int rank;
+    int64_t contiguity[TT_MAX_RANK], divisibility[TT_MAX_RANK], constancy[TT_MAX_RANK];
+    bool is_constant; /* every element equals `constant` */
+    int64_t constant;
+} AxisInfo;
+
+typedef struct AxisInfos AxisInfos;
+AxisInfos *tt_analyze_axis_info(const Function *function, Arena *arena);
+/* Never NULL: a value that the analysis did not see gets ones. */
+const AxisInfo *tt_axis_info(const AxisInfos *infos, const Value *value);

@@ -1,0 +1,22 @@
+/* cpu: tile IR to native code for this machine, and running a grid of it. */
+#pragma once
+#include "opt/opt.h"
+
+/* A compiled kernel; owns its machine code. Arguments are 64-bit slots in parameter order: pointers, integers
+ * sign-extended, floats as the bits of their own type in the low bytes. */
+typedef struct CpuKernel CpuKernel;
+
+typedef struct CpuOptions {
+    bool debug;      /* bounds, overflow and assertion checks */
+    bool fast_math;  /* reserved */
+} CpuOptions;
+
+/* Consumes nothing; the module may be printed afterwards. Raises diagnostics. GIL not needed. */
+CpuKernel *tt_cpu_compile(Module *module, const CpuOptions *options, Arena *arena);
+void tt_cpu_release(CpuKernel *kernel);
+/* Text owned by the kernel: LLVM IR ("llir") and assembly ("asm"), made on request. */
+const char *tt_cpu_text(CpuKernel *kernel, const char *what);
+
+/* Runs grid[0] * grid[1] * grid[2] programs on the thread pool and returns when all are done. NULL on success, else a
+ * message (failed assertion, out-of-bounds access) allocated in `arena`. GIL not needed. */
+const char *tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t grid[3], Arena *arena);

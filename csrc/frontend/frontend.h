@@ -1,0 +1,17 @@
+/* frontend: from a Python function's ast to tile IR. The only compiler folder that touches Python objects; every
+ * function here needs the GIL. */
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "ir/ir.h"
+
+typedef struct FrontendRequest {
+    PyObject *function;  /* triton.runtime.jit.JITFunction */
+    PyObject *signature; /* tuple, one entry a parameter: ("*fp32", divisibility) or constexpr(value), or a list of entries for a tuple */
+    PyObject *options;   /* dict: num_warps, num_stages, debug, ... */
+} FrontendRequest;
+
+/* The kernel and every function it calls, as verified tile IR. Raises diagnostics; a Python exception that a
+ * compile-time expression raised propagates as TT_PYTHON_ERROR. References it takes are on the arena's clean-up list. */
+Module *tt_frontend_build(Arena *arena, const FrontendRequest *request);

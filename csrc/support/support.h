@@ -1,0 +1,190 @@
+/* support: what every other folder stands on, and which knows nothing above it.
+ *
+ * Memory is owned by arenas. A compilation has one arena for everything that lives as long as it does and one for
+ * the pass in progress; nothing calls free() in between. Whatever else must be released (LLVM handles, Python
+ * references, mapped files) is put on the arena's clean-up list.
+ *
+ * Failure: user errors, unsupported features and internal bugs all become one Diagnostic and unwind with longjmp to
+ * the compile entry (tt_try). Because memory lives in arenas and the rest on the clean-up list, unwinding loses
+ * nothing. No function here prints, exits or aborts. */
+#pragma once
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define TT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define TT_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define TT_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define TT_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* ---- arena.c -------------------------------------------------------------------------------------------------- */
+
+typedef struct ArenaChunk ArenaChunk;
+typedef struct Cleanup Cleanup;
+
+typedef struct Arena {
+    ArenaChunk *chunk;  /* newest first */
+    Cleanup *cleanups;  /* newest first */
+} Arena;
+
+typedef struct ArenaMark {
+    ArenaChunk *chunk;
+    size_t used;
+    Cleanup *cleanups;
+} ArenaMark;
+
+/* Zeroed memory aligned to 16 bytes, valid until the arena is reset past it. Out of memory raises through the
+ * innermost tt_try of this thread (see diag.c). */
+void *tt_arena_alloc(Arena *arena, size_t size);
+void *tt_arena_copy(Arena *arena, const void *data, size_t size);
+char *tt_arena_strdup(Arena *arena, const char *text);
+char *tt_arena_strndup(Arena *arena, const char *text, size_t length);
+char *tt_arena_format(Arena *arena, const char *format, ...) TT_PRINTF(2, 3);
+/* `function(argument)` runs when the arena is released or reset below this point, newest first. */
+void tt_arena_on_release(Arena *arena, void (*function)(void *), void *argument);
+ArenaMark tt_arena_mark(const Arena *arena);
+void tt_arena_reset(Arena *arena, ArenaMark mark);
+void tt_arena_release(Arena *arena);
+
+#define TT_NEW(arena, type) ((type *)tt_arena_alloc((arena), sizeof(type)))
+#define TT_NEW_ARRAY(arena, type, count) ((type *)tt_arena_alloc((arena), sizeof(type) * (size_t)(count)))
+
+/* ---- vector: one growable array, in an arena -------------------------------------------------------------------
+ *   TT_VECTOR(Value *) values = {0};   tt_push(arena, values, v);   values.data[i], values.count */
+#define TT_VECTOR(type) struct { type *data; int count, capacity; }
+#define tt_push(arena, vector, item)                                                                              \
+    do {                                                                                                          \
+        if ((vector).count == (vector).capacity)                                                                  \
+            (vector).data = tt_vector_grow((arena), (vector).data, (vector).count, &(vector).capacity,            \
+                                           sizeof(*(vector).data));                                               \
+        (vector).data[(vector).count++] = (item);                                                                 \
+    } while (0)
+void *tt_vector_grow(Arena *arena, void *data, int count, int *capacity, size_t item_size);
+
+/* ---- text.c: string builder ------------------------------------------------------------------------------------ */
+
+typedef struct Text {
+    Arena *arena;
+    char *data; /* always NUL-terminated once anything was added; NULL before */
+    size_t length, capacity;
+} Text;
+void tt_text_add(Text *text, const char *format, ...) TT_PRINTF(2, 3);
+void tt_text_add_v(Text *text, const char *format, va_list args);
+void tt_text_add_n(Text *text, const char *bytes, size_t length);
+
+/* ---- map.c: one hash map, from 64-bit keys or byte strings to pointers ------------------------------------------- */
+
+typedef struct MapEntry {
+    uint64_t hash;
+    const void *key;
+    size_t key_size; /* 0: the key is the pointer itself */
+    void *value;
+} MapEntry;
+typedef struct Map {
+    Arena *arena;
+    MapEntry *entries;
+    int count, capacity;
+} Map;
+/* Pointer to the value slot of a key (NULL inside when new), or NULL from tt_map_find when absent. */
+void **tt_map_slot(Map *map, const void *key, size_t key_size);
+void *tt_map_find(const Map *map, const void *key, size_t key_size);
+#define tt_map_slot_ptr(map, pointer) tt_map_slot((map), (pointer), 0)
+#define tt_map_find_ptr(map, pointer) tt_map_find((map), (pointer), 0)
+uint64_t tt_hash_bytes(const void *data, size_t size, uint64_t seed);
+
+/* ---- bits ------------------------------------------------------------------------------------------------------- */
+
+static inline bool tt_is_pow2(int64_t x) { return x > 0 && (x & (x - 1)) == 0; }
+static inline int64_t tt_next_pow2(int64_t x)
+{
+    int64_t p = 1;
+    while (p < x)
+        p <<= 1;
+    return p;
+}
+static inline int tt_log2(int64_t x) { return 63 - __builtin_clzll((unsigned long long)x); }
+static inline int64_t tt_gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a < 0 ? -a : a;
+}
+
+/* ---- number.c: the narrow float formats, exactly ------------------------------------------------------------------
+ * Values travel as double, which holds every one of them exactly. Encoding rounds to nearest even unless toward_zero.
+ * The fp8 formats saturate to the largest finite value as PTX's cvt.rn.satfinite does (PTX ISA, cvt); NaN stays NaN. */
+typedef struct FloatFormat {
+    int bits, exponent_bits, mantissa_bits, bias;
+    bool has_infinity;   /* e4m3 and e4m3b15 have none */
+    bool saturates;      /* values past the largest finite one clamp to it */
+    bool has_nan;        /* e4m3b15 has none: a NaN becomes its largest value */
+} FloatFormat;
+extern const FloatFormat tt_format_f8e4m3, tt_format_f8e5m2, tt_format_f8e4m3b15, tt_format_f16, tt_format_bf16,
+    tt_format_f32;
+uint64_t tt_float_encode(const FloatFormat *format, double value, bool toward_zero);
+double tt_float_decode(const FloatFormat *format, uint64_t bits);
+
+/* ---- diag.c ----------------------------------------------------------------------------------------------------- */
+
+/* Where something stands in the user's program. Interned by nobody; cheap to share by pointer. */
+typedef struct Loc {
+    const char *file;
+    const char *function;
+    int line, column;         /* 1-based line, 0-based column as in Python's ast; 0, 0 when unknown */
+    int end_line, end_column;
+    const struct Loc *caller; /* call site this code was inlined at, or NULL */
+} Loc;
+
+typedef enum DiagKind {
+    TT_USER_ERROR,  /* the program is wrong: location, both sides, advice */
+    TT_UNSUPPORTED, /* the program may be right, this compiler or target cannot: names feature and target */
+    TT_BUG,         /* the compiler is wrong: names op and pass, IR dumped beside it */
+    TT_OUT_OF_MEMORY,
+    TT_PYTHON_ERROR, /* a Python exception is set and should propagate as it is */
+} DiagKind;
+
+typedef struct DiagNote {
+    const Loc *loc;
+    const char *message;
+} DiagNote;
+
+typedef struct Diagnostic {
+    DiagKind kind;
+    const Loc *loc;
+    const char *message;
+    const char *remedy; /* one sentence that says what to do, or NULL */
+    DiagNote notes[4];
+    int note_count;
+} Diagnostic;
+
+/* A protected region. Use:
+ *   Trap trap;
+ *   if (tt_try(&trap, arena)) { ...work that may tt_raise...; tt_end_try(&trap); } else { trap.diag says why }
+ * Traps nest and belong to the thread. */
+typedef struct Trap {
+    jmp_buf jump;
+    struct Trap *outer;
+    Arena *arena; /* where messages are allocated */
+    Diagnostic diag;
+} Trap;
+#define tt_try(trap, arena) (tt_trap_enter((trap), (arena)), setjmp((trap)->jump) == 0)
+void tt_trap_enter(Trap *trap, Arena *arena);
+void tt_end_try(Trap *trap);
+
+/* None of these returns. */
+_Noreturn void tt_raise(const Diagnostic *diag);
+_Noreturn void tt_error(const Loc *loc, const char *format, ...) TT_PRINTF(2, 3);
+_Noreturn void tt_error_with_remedy(const Loc *loc, const char *remedy, const char *format, ...) TT_PRINTF(3, 4);
+_Noreturn void tt_unsupported(const Loc *loc, const char *format, ...) TT_PRINTF(2, 3);
+_Noreturn void tt_bug(const char *format, ...) TT_PRINTF(1, 2);
+#define TT_ASSERT(condition)                                                                                      \
+    do {                                                                                                          \
+        if (!(condition))                                                                                         \
+            tt_bug("%s:%d: assertion failed: %s", __FILE__, __LINE__, #condition);                                \
+    } while (0)

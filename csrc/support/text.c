@@ -1,0 +1,45 @@
+/* String builder in an arena. */
+#include "support/support.h"
+#include <stdio.h>
+
+static void reserve(Text *text, size_t more)
+{
+    if (text->length + more + 1 <= text->capacity)
+        return;
+    size_t capacity = TT_MAX(text->capacity * 2, text->length + more + 1);
+    capacity = TT_MAX(capacity, (size_t)64);
+    char *data = tt_arena_alloc(text->arena, capacity);
+    if (text->length)
+        memcpy(data, text->data, text->length);
+    text->data = data;
+    text->capacity = capacity;
+}
+
+void tt_text_add_n(Text *text, const char *bytes, size_t length)
+{
+    reserve(text, length);
+    memcpy(text->data + text->length, bytes, length);
+    text->length += length;
+    text->data[text->length] = 0;
+}
+
+void tt_text_add_v(Text *text, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    if (length > 0) {
+        reserve(text, (size_t)length);
+        vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
+        text->length += (size_t)length;
+    }
+    va_end(again);
+}
+
+void tt_text_add(Text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    tt_text_add_v(text, format, args);
+    va_end(args);
+}
