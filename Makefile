@@ -1,0 +1,62 @@
+# The habits. scripts/setup makes .venv, whose python3 comes first here; `make SETUP= ...` takes the machine as it is.
+PYTHON ?= python3
+SETUP ?= setup
+TESTS ?= tests
+TARGETS ?= cpu
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export PYTHONPATH := python
+
+C_FILES = $(shell find csrc -name '*.[ch]')
+DEMO = $(firstword $(sort $(wildcard tutorials/[0-9]*.py)))
+ASAN_RUNTIME = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libstdc++.so.6)
+
+.NOTPARALLEL:
+.PHONY: dev setup demo test test-all bench wheel lint format asan clean
+
+dev:
+	@TRITON_BUILD=dev $(PYTHON) setup.py -q build_ext --inplace
+
+setup:
+	@scripts/setup
+
+demo: $(SETUP) dev
+	$(PYTHON) $(or $(DEMO),-c "import triton; print(triton.__version__)")
+
+test: $(SETUP) dev
+	$(PYTHON) -m pytest -m "not slow" $(TESTS)
+
+test-all: $(SETUP) dev
+	for target in $(TARGETS); do $(PYTHON) -m pytest --target $$target $(TESTS) || exit; done
+
+bench: $(SETUP) dev
+	for file in $(sort $(wildcard benchmarks/[a-z]*.py)); do $(PYTHON) $$file || exit; done
+
+# setuptools packs whatever an earlier build left in build/lib.*, so that goes first.
+wheel: $(SETUP)
+	rm -rf build/lib.*
+	$(PYTHON) -m pip wheel -q --no-deps -w dist .
+
+# The sanitizers' package lies beside the sources' one and comes first on the path.
+asan: $(SETUP)
+	@TRITON_BUILD=asan $(PYTHON) setup.py -q build --build-lib build/asan/lib
+	PYTHONPATH=build/asan/lib PYTHONMALLOC=malloc LD_PRELOAD="$(ASAN_RUNTIME)" ASAN_OPTIONS=detect_leaks=0 \
+	UBSAN_OPTIONS=print_stacktrace=1 $(PYTHON) -m pytest -m "not slow" $(TESTS)
+
+lint: dev
+	@$(if $(SETUP),scripts/setup lint)
+	clang-format --dry-run -Werror $(C_FILES)
+	ruff check -q
+	ruff format -q --check
+	scripts/check_layers
+	scripts/check_calls
+	scripts/check_globals
+	scripts/size
+
+format:
+	@$(if $(SETUP),scripts/setup lint)
+	clang-format -i $(C_FILES)
+	ruff check -q --fix
+	ruff format -q
+
+clean:
+	rm -rf build dist python/*.egg-info python/triton/_C.*.so
