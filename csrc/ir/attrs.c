@@ -1,0 +1,112 @@
+/* The tables of operations and attributes, and attribute lists. */
+#include "ir/ir.h"
+
+#define A(name) (1ull << ATTR_##name)
+_Static_assert(TT_ATTR_KEYS <= 64, "OpInfo.attrs has a bit for each attribute");
+
+const OpInfo tt_op_infos[TT_OPCODES] = {
+#define OP(name, lowest, highest, results, regions, rule, traits, attrs, meaning)                                 \
+    [OP_##name] = {#name, lowest, highest, results, regions, rule, traits, attrs, meaning},
+#include "ir/ops.def"
+};
+
+const char *const tt_attr_names[TT_ATTR_KEYS] = {
+#define ATTR(name, kind) #name,
+#include "ir/attrs.def"
+};
+
+const AttrKind tt_attr_kinds[TT_ATTR_KEYS] = {
+#define ATTR(name, kind) TT_ATTR_##kind,
+#include "ir/attrs.def"
+};
+
+Attr *tt_find_attr(const Op *op, AttrKey key)
+{
+    for (Attr *attr = op->attrs; attr; attr = attr->next)
+        if (attr->key == key)
+            return attr;
+    return NULL;
+}
+
+int64_t tt_int_attr(const Op *op, AttrKey key, int64_t otherwise)
+{
+    Attr *attr = tt_find_attr(op, key);
+    return attr ? attr->i : otherwise;
+}
+
+const char *tt_string_attr(const Op *op, AttrKey key, const char *otherwise)
+{
+    Attr *attr = tt_find_attr(op, key);
+    return attr ? attr->s : otherwise;
+}
+
+static Attr *new_attr(Module *module, AttrKey key, Attr *next)
+{
+    Attr *attr = TT_NEW(module->arena, Attr);
+    attr->key = key;
+    attr->next = next;
+    return attr;
+}
+
+Attr *tt_attr_int(Module *module, AttrKey key, int64_t value, Attr *next)
+{
+    Attr *attr = new_attr(module, key, next);
+    attr->i = value;
+    return attr;
+}
+
+Attr *tt_attr_float(Module *module, AttrKey key, double value, Attr *next)
+{
+    Attr *attr = new_attr(module, key, next);
+    attr->f = value;
+    return attr;
+}
+
+Attr *tt_attr_ints(Module *module, AttrKey key, const int64_t *values, int count, Attr *next)
+{
+    Attr *attr = new_attr(module, key, next);
+    attr->ints = tt_arena_copy(module->arena, values, sizeof(int64_t) * (size_t)count);
+    attr->count = count;
+    return attr;
+}
+
+Attr *tt_attr_string(Module *module, AttrKey key, const char *value, Attr *next)
+{
+    Attr *attr = new_attr(module, key, next);
+    attr->s = tt_intern(module, value);
+    return attr;
+}
+
+void tt_set_attr(Op *op, Attr *attr)
+{
+    Attr **link = &op->attrs;
+    while (*link && (*link)->key != attr->key)
+        link = &(*link)->next;
+    attr->next = *link ? (*link)->next : NULL;
+    *link = attr;
+}
+
+static bool same_attr(const Attr *a, const Attr *b)
+{
+    switch (tt_attr_kinds[a->key]) {
+    case TT_ATTR_INTS:
+        return a->count == b->count && !memcmp(a->ints, b->ints, sizeof(int64_t) * (size_t)a->count);
+    case TT_ATTR_STRING:
+        return !strcmp(a->s, b->s);
+    default:
+        return a->i == b->i; /* SCALAR floats by their bits: -0 and 0 differ */
+    }
+}
+
+bool tt_same_attrs(const Op *a, const Op *b)
+{
+    int count_a = 0, count_b = 0;
+    for (Attr *attr = b->attrs; attr; attr = attr->next)
+        count_b++;
+    for (Attr *attr = a->attrs; attr; attr = attr->next, count_a++) {
+        Attr *other = tt_find_attr(b, attr->key);
+        if (!other || !same_attr(attr, other))
+            return false;
+    }
+    return count_a == count_b;
+}

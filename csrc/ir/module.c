@@ -1,0 +1,533 @@
+/* Modules, functions and regions, and every change to them: the only place where use lists are touched. */
+#include "ir/ir.h"
+
+Module *tt_new_module(Arena *arena)
+{
+    Module *module = TT_NEW(arena, Module);
+    module->arena = arena;
+    module->types.arena = module->strings.arena = arena;
+    return module;
+}
+
+const char *tt_intern(Module *module, const char *text)
+{
+    void **slot = tt_map_slot(&module->strings, text, strlen(text) + 1);
+    if (!*slot)
+        *slot = tt_arena_strdup(module->arena, text);
+    return *slot;
+}
+
+static Region *new_region(Module *module, Op *op, Function *function)
+{
+    Region *region = TT_NEW(module->arena, Region);
+    region->op = op;
+    region->function = function;
+    return region;
+}
+
+Function *tt_new_function(Module *module, const char *name, const Type *const *params, int param_count,
+                          const Type *const *results, int result_count)
+{
+    Function *function = TT_NEW(module->arena, Function);
+    function->module = module;
+    function->name = tt_intern(module, name);
+    function->body = new_region(module, NULL, function);
+    for (int i = 0; i < param_count; i++)
+        tt_add_region_arg(function->body, params[i]);
+    function->param_attrs = TT_NEW_ARRAY(module->arena, Attr *, param_count);
+    function->result_types = tt_arena_copy(module->arena, results, sizeof(Type *) * (size_t)result_count);
+    function->result_count = result_count;
+    Function **link = &module->functions;
+    while (*link)
+        link = &(*link)->next;
+    *link = function;
+    return function;
+}
+
+Function *tt_find_function(const Module *module, const char *name)
+{
+    TT_FOR_FUNCTIONS(function, module)
+        if (!strcmp(function->name, name))
+            return function;
+    return NULL;
+}
+
+/* ---- uses ---------------------------------------------------------------------------------------------------------- */
+
+static void link_use(Use *use, Value *value)
+{
+    use->value = value;
+    use->previous = NULL;
+    use->next = value->uses;
+    if (value->uses)
+        value->uses->previous = use;
+    value->uses = use;
+}
+
+static void unlink_use(Use *use)
+{
+    if (use->previous)
+        use->previous->next = use->next;
+    else
+        use->value->uses = use->next;
+    if (use->next)
+        use->next->previous = use->previous;
+}
+
+void tt_set_operand(Op *op, int index, Value *value)
+{
+    unlink_use(&op->operands[index]);
+    link_use(&op->operands[index], value);
+}
+
+/* Puts `operands` in place of the ones op has; uses cannot simply be moved because lists point into the array. */
+static void reset_operands(Op *op, Value *const *operands, int count)
+{
+    for (int i = 0; i < op->operand_count; i++)
+        unlink_use(&op->operands[i]);
+    Module *module = op->parent->function->module;
+    if (count > op->operand_count)
+        op->operands = TT_NEW_ARRAY(module->arena, Use, count);
+    op->operand_count = count;
+    for (int i = 0; i < count; i++) {
+        op->operands[i].user = op;
+        link_use(&op->operands[i], operands[i]);
+    }
+}
+
+static Value **copy_operands(const Op *op, int extra)
+{
+    Value **values = TT_NEW_ARRAY(op->parent->function->module->arena, Value *, op->operand_count + extra);
+    for (int i = 0; i < op->operand_count; i++)
+        values[i] = tt_operand(op, i);
+    return values;
+}
+
+void tt_add_operand(Op *op, Value *value)
+{
+    Value **values = copy_operands(op, 1);
+    values[op->operand_count] = value;
+    reset_operands(op, values, op->operand_count + 1);
+}
+
+void tt_remove_operand(Op *op, int index)
+{
+    Value **values = copy_operands(op, 0);
+    for (int i = index; i + 1 < op->operand_count; i++)
+        values[i] = values[i + 1];
+    reset_operands(op, values, op->operand_count - 1);
+}
+
+void tt_replace_all_uses(Value *old, Value *with)
+{
+    TT_ASSERT(old != with);
+    TT_FOR_USES_SAFE(use, old) {
+        unlink_use(use);
+        link_use(use, with);
+    }
+    if (!with->name)
+        with->name = old->name;
+}
+
+/* ---- placement ------------------------------------------------------------------------------------------------------ */
+
+static void insert_op(Op *op, Region *region, Op *before)
+{
+    op->parent = region;
+    op->next = before;
+    op->previous = before ? before->previous : region->last;
+    if (op->previous)
+        op->previous->next = op;
+    else
+        region->first = op;
+    if (before)
+        before->previous = op;
+    else
+        region->last = op;
+}
+
+static void remove_op(Op *op)
+{
+    if (op->previous)
+        op->previous->next = op->next;
+    else
+        op->parent->first = op->next;
+    if (op->next)
+        op->next->previous = op->previous;
+    else
+        op->parent->last = op->previous;
+}
+
+void tt_move_before(Op *op, Op *anchor)
+{
+    if (op == anchor)
+        return;
+    remove_op(op);
+    insert_op(op, anchor->parent, anchor);
+}
+
+void tt_move_to_end(Op *op, Region *region)
+{
+    remove_op(op);
+    insert_op(op, region, NULL);
+}
+
+void tt_erase_op(Op *op)
+{
+    for (int i = 0; i < op->region_count; i++)
+        while (op->regions[i]->last)
+            tt_erase_op(op->regions[i]->last);
+    for (int i = 0; i < op->result_count; i++)
+        TT_ASSERT(!op->results[i]->uses);
+    for (int i = 0; i < op->operand_count; i++)
+        unlink_use(&op->operands[i]);
+    remove_op(op);
+}
+
+/* ---- building ------------------------------------------------------------------------------------------------------- */
+
+Builder tt_builder_at_end(Region *region)
+{
+    return (Builder){.module = region->function->module, .region = region};
+}
+
+Builder tt_builder_before(Op *op)
+{
+    return (Builder){.module = op->parent->function->module, .region = op->parent, .before = op, .loc = op->loc};
+}
+
+Builder tt_builder_after(Op *op)
+{
+    Builder builder = tt_builder_before(op);
+    builder.before = op->next;
+    return builder;
+}
+
+static Value *new_value(Module *module, const Type *type, const Loc *loc, int index)
+{
+    Value *value = TT_NEW(module->arena, Value);
+    value->type = type;
+    value->loc = loc;
+    value->index = index;
+    value->id = -1;
+    return value;
+}
+
+/* Result type by the row's rule, or NULL where the builder of the operation must give it. */
+static const Type *infer_type(Module *module, Opcode opcode, Value *const *operands)
+{
+    switch (tt_op_infos[opcode].rule) {
+    case SAME:
+        return operands[0]->type;
+    case SELECT:
+        return operands[1]->type;
+    case COMPARE:
+        return tt_with_element(module, operands[0]->type, tt_scalar_type(module, TT_I1));
+    default:
+        return opcode == OP_addptr ? operands[0]->type : NULL;
+    }
+}
+
+Op *tt_build_op(Builder *b, Opcode opcode, Value *const *operands, int operand_count, const Type *const *result_types,
+                int result_count, Attr *attrs)
+{
+    Module *module = b->module;
+    const OpInfo *info = &tt_op_infos[opcode];
+    Op *op = TT_NEW(module->arena, Op);
+    op->opcode = opcode;
+    op->loc = b->loc;
+    op->attrs = attrs;
+    op->operand_count = operand_count;
+    op->operands = TT_NEW_ARRAY(module->arena, Use, operand_count);
+    for (int i = 0; i < operand_count; i++) {
+        op->operands[i].user = op;
+        link_use(&op->operands[i], operands[i]);
+    }
+    const Type *inferred = result_types || info->results != 1 ? NULL : infer_type(module, opcode, operands);
+    if (inferred) {
+        result_types = &inferred;
+        result_count = 1;
+    }
+    op->result_count = result_count;
+    op->results = TT_NEW_ARRAY(module->arena, Value *, result_count);
+    for (int i = 0; i < result_count; i++) {
+        op->results[i] = new_value(module, result_types[i], b->loc, i);
+        op->results[i]->op = op;
+    }
+    op->region_count = info->regions;
+    op->regions = TT_NEW_ARRAY(module->arena, Region *, op->region_count);
+    for (int i = 0; i < op->region_count; i++)
+        op->regions[i] = new_region(module, op, b->region->function);
+    insert_op(op, b->region, b->before);
+    return op;
+}
+
+Value *tt_build(Builder *b, Opcode opcode, Value *const *operands, int operand_count, const Type *type, Attr *attrs)
+{
+    if (!type)
+        type = infer_type(b->module, opcode, operands);
+    TT_ASSERT(type);
+    if (!b->raw) {
+        Value *folded = tt_fold(b, opcode, operands, operand_count, type, attrs);
+        if (folded)
+            return folded;
+    }
+    return tt_build_op(b, opcode, operands, operand_count, &type, 1, attrs)->results[0];
+}
+
+Value *tt_build1(Builder *b, Opcode opcode, Value *x)
+{
+    return tt_build(b, opcode, &x, 1, NULL, NULL);
+}
+
+Value *tt_build2(Builder *b, Opcode opcode, Value *x, Value *y)
+{
+    return tt_build(b, opcode, (Value *[]){x, y}, 2, NULL, NULL);
+}
+
+Value *tt_build3(Builder *b, Opcode opcode, Value *x, Value *y, Value *z)
+{
+    return tt_build(b, opcode, (Value *[]){x, y, z}, 3, NULL, NULL);
+}
+
+Value *tt_build_cast(Builder *b, Opcode opcode, Value *x, const Type *element)
+{
+    return tt_build(b, opcode, &x, 1, tt_with_element(b->module, x->type, element), NULL);
+}
+
+static int64_t wrap_to_width(int64_t value, int bits)
+{
+    if (bits == 1)
+        return value & 1;
+    return bits == 64 ? value : (int64_t)((uint64_t)value << (64 - bits)) >> (64 - bits);
+}
+
+Value *tt_build_int(Builder *b, const Type *type, int64_t value)
+{
+    TT_ASSERT(tt_is_int(type));
+    Attr *attr = tt_attr_int(b->module, ATTR_value, wrap_to_width(value, tt_bit_width(type)), NULL);
+    return tt_build_op(b, OP_constant, NULL, 0, &type, 1, attr)->results[0];
+}
+
+Value *tt_build_float(Builder *b, const Type *type, double value)
+{
+    TT_ASSERT(tt_is_float(type));
+    const FloatFormat *format = tt_float_format(type);
+    if (format)
+        value = tt_float_decode(format, tt_float_encode(format, value, false));
+    Attr *attr = tt_attr_float(b->module, ATTR_value, value, NULL);
+    return tt_build_op(b, OP_constant, NULL, 0, &type, 1, attr)->results[0];
+}
+
+Value *tt_build_range(Builder *b, int64_t start, int64_t end)
+{
+    Attr *attrs = tt_attr_int(b->module, ATTR_start, start, tt_attr_int(b->module, ATTR_end, end, NULL));
+    int64_t extent = end - start;
+    const Type *type = tt_tile_type(b->module, tt_scalar_type(b->module, TT_I32), &extent, 1);
+    return tt_build(b, OP_range, NULL, 0, type, attrs);
+}
+
+Value *tt_build_splat(Builder *b, Value *scalar, const int64_t *shape, int rank)
+{
+    if (!rank)
+        return scalar;
+    return tt_build(b, OP_splat, &scalar, 1, tt_tile_type(b->module, scalar->type, shape, rank), NULL);
+}
+
+Value *tt_build_expand_dims(Builder *b, Value *x, int axis)
+{
+    if (!tt_is_tile(x->type))
+        return tt_build_splat(b, x, (int64_t[]){1}, 1);
+    int64_t shape[TT_MAX_RANK];
+    TT_ASSERT(x->type->rank < TT_MAX_RANK && axis >= 0 && axis <= x->type->rank);
+    for (int i = 0, from = 0; i <= x->type->rank; i++)
+        shape[i] = i == axis ? 1 : x->type->shape[from++];
+    const Type *type = tt_tile_type(b->module, x->type->element, shape, x->type->rank + 1);
+    return tt_build(b, OP_expand_dims, &x, 1, type, tt_attr_int(b->module, ATTR_axis, axis, NULL));
+}
+
+Value *tt_build_broadcast(Builder *b, Value *x, const int64_t *shape)
+{
+    const Type *type = tt_tile_type(b->module, x->type->element, shape, x->type->rank);
+    return type == x->type ? x : tt_build(b, OP_broadcast, &x, 1, type, NULL);
+}
+
+Value *tt_build_reshape(Builder *b, Value *x, const int64_t *shape, int rank)
+{
+    const Type *type = tt_tile_type(b->module, x->type->element, shape, rank);
+    TT_ASSERT(type->count == x->type->count);
+    return type == x->type ? x : tt_build(b, OP_reshape, &x, 1, type, NULL);
+}
+
+Value *tt_build_permute(Builder *b, Value *x, const int64_t *order)
+{
+    int64_t shape[TT_MAX_RANK];
+    for (int i = 0; i < x->type->rank; i++)
+        shape[i] = x->type->shape[order[i]];
+    const Type *type = tt_tile_type(b->module, x->type->element, shape, x->type->rank);
+    return tt_build(b, OP_permute, &x, 1, type, tt_attr_ints(b->module, ATTR_order, order, x->type->rank, NULL));
+}
+
+Value *tt_build_addptr(Builder *b, Value *pointer, Value *offset)
+{
+    return tt_build(b, OP_addptr, (Value *[]){pointer, offset}, 2, pointer->type, NULL);
+}
+
+/* ---- results and arguments ------------------------------------------------------------------------------------------ */
+
+static Value **append_value(Arena *arena, Value **values, int count, Value *value)
+{
+    Value **grown = TT_NEW_ARRAY(arena, Value *, count + 1);
+    if (count)
+        memcpy(grown, values, sizeof(Value *) * (size_t)count);
+    grown[count] = value;
+    return grown;
+}
+
+static void drop_value(Value **values, int *count, int index)
+{
+    TT_ASSERT(!values[index]->uses);
+    for (int i = index; i + 1 < *count; i++) {
+        values[i] = values[i + 1];
+        values[i]->index = i;
+    }
+    --*count;
+}
+
+Value *tt_add_region_arg(Region *region, const Type *type)
+{
+    Module *module = region->function->module;
+    Value *arg = new_value(module, type, region->op ? region->op->loc : region->function->loc, region->arg_count);
+    arg->region = region;
+    region->args = append_value(module->arena, region->args, region->arg_count++, arg);
+    return arg;
+}
+
+Value *tt_add_result(Op *op, const Type *type)
+{
+    Module *module = op->parent->function->module;
+    Value *result = new_value(module, type, op->loc, op->result_count);
+    result->op = op;
+    op->results = append_value(module->arena, op->results, op->result_count++, result);
+    return result;
+}
+
+void tt_remove_result(Op *op, int index)
+{
+    drop_value(op->results, &op->result_count, index);
+}
+
+void tt_remove_region_arg(Region *region, int index)
+{
+    drop_value(region->args, &region->arg_count, index);
+}
+
+/* ---- copying, questions, walks --------------------------------------------------------------------------------------- */
+
+static Value *mapped(const Map *map, Value *value)
+{
+    Value *replacement = tt_map_find_ptr(map, value);
+    return replacement ? replacement : value;
+}
+
+Op *tt_clone_op(Builder *b, const Op *op, Map *map)
+{
+    Module *module = b->module;
+    Value **operands = TT_NEW_ARRAY(module->arena, Value *, op->operand_count);
+    for (int i = 0; i < op->operand_count; i++)
+        operands[i] = mapped(map, tt_operand(op, i));
+    const Type **types = TT_NEW_ARRAY(module->arena, const Type *, op->result_count);
+    for (int i = 0; i < op->result_count; i++)
+        types[i] = op->results[i]->type;
+    Attr *attrs = NULL, **link = &attrs;
+    for (const Attr *attr = op->attrs; attr; attr = attr->next, link = &(*link)->next) {
+        *link = tt_arena_copy(module->arena, attr, sizeof *attr);
+        (*link)->next = NULL;
+    }
+    const Loc *loc = b->loc;
+    b->loc = op->loc;
+    Op *copy = tt_build_op(b, op->opcode, operands, op->operand_count, types, op->result_count, attrs);
+    for (int i = 0; i < op->result_count; i++) {
+        copy->results[i]->name = op->results[i]->name;
+        copy->results[i]->layout = op->results[i]->layout;
+        *tt_map_slot_ptr(map, op->results[i]) = copy->results[i];
+    }
+    for (int r = 0; r < op->region_count; r++) {
+        const Region *from = op->regions[r];
+        for (int i = 0; i < from->arg_count; i++) {
+            Value *arg = tt_add_region_arg(copy->regions[r], from->args[i]->type);
+            arg->name = from->args[i]->name;
+            *tt_map_slot_ptr(map, from->args[i]) = arg;
+        }
+        Builder inner = tt_builder_at_end(copy->regions[r]);
+        TT_FOR_OPS(inner_op, from)
+            tt_clone_op(&inner, inner_op, map);
+    }
+    b->loc = loc;
+    return copy;
+}
+
+void tt_clone_region_body(Builder *b, const Region *region, Map *map)
+{
+    TT_FOR_OPS(op, region)
+        if (op != region->last || !tt_has(op, TERMINATOR))
+            tt_clone_op(b, op, map);
+}
+
+bool tt_is_defined_outside(const Value *value, const Region *region)
+{
+    const Region *home = value->op ? value->op->parent : value->region;
+    for (; home; home = home->op ? home->op->parent : NULL)
+        if (home == region)
+            return false;
+    return true;
+}
+
+bool tt_comes_before(const Op *a, const Op *b)
+{
+    while (b && b->parent != a->parent)
+        b = b->parent->op;
+    if (!b || a == b)
+        return false;
+    for (const Op *op = a->next; op; op = op->next)
+        if (op == b)
+            return true;
+    return false;
+}
+
+void tt_walk(Region *region, void (*function)(Op *op, void *context), void *context)
+{
+    TT_FOR_OPS_SAFE(op, region) {
+        int region_count = op->region_count; /* the op may be erased by the call: its regions stay readable, but empty */
+        Region **regions = op->regions;
+        function(op, context);
+        for (int i = 0; i < region_count; i++)
+            tt_walk(regions[i], function, context);
+    }
+}
+
+static void clear_marks(Region *region)
+{
+    for (int i = 0; i < region->arg_count; i++)
+        region->args[i]->mark = NULL;
+    TT_FOR_OPS(op, region) {
+        op->index = 0;
+        for (int i = 0; i < op->result_count; i++)
+            op->results[i]->mark = NULL;
+        for (int i = 0; i < op->region_count; i++)
+            clear_marks(op->regions[i]);
+    }
+}
+
+void tt_take_marks(Function *function)
+{
+    TT_ASSERT(!function->marks_taken);
+    function->marks_taken = true;
+    clear_marks(function->body);
+}
+
+void tt_return_marks(Function *function)
+{
+    TT_ASSERT(function->marks_taken);
+    function->marks_taken = false;
+}
