@@ -6,7 +6,6 @@ TARGETS ?= cpu
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := python
 
-C_FILES = $(shell find csrc -name '*.[ch]')
 DEMO = $(firstword $(sort $(wildcard tutorials/[0-9]*.py)))
 ASAN_RUNTIME = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libstdc++.so.6)
 
@@ -42,19 +41,17 @@ asan: $(SETUP)
 	PYTHONPATH=build/asan/lib PYTHONMALLOC=malloc LD_PRELOAD="$(ASAN_RUNTIME)" ASAN_OPTIONS=detect_leaks=0 \
 	UBSAN_OPTIONS=print_stacktrace=1 $(PYTHON) -m pytest -m "not slow" $(TESTS)
 
+# Every check runs, even after one has failed.
+CHECKS = scripts/check_layout "ruff check -q" "ruff format -q --check" scripts/check_layers scripts/check_calls \
+	scripts/check_globals
 lint: dev
 	@$(if $(SETUP),scripts/setup lint)
-	clang-format --dry-run -Werror $(C_FILES)
-	ruff check -q
-	ruff format -q --check
-	scripts/check_layers
-	scripts/check_calls
-	scripts/check_globals
-	scripts/size
+	@bad=0; for check in $(CHECKS); do $$check || { echo "lint: failed: $$check"; bad=1; }; done; exit $$bad
+	@scripts/size
 
 format:
 	@$(if $(SETUP),scripts/setup lint)
-	clang-format -i $(C_FILES)
+	clang-format -i $(shell find csrc -name '*.[ch]')
 	ruff check -q --fix
 	ruff format -q
 

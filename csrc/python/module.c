@@ -36,7 +36,4 @@ static PyModuleDef definition = {
     .m_slots = slots,
 };
 
-PyMODINIT_FUNC PyInit__C(void)
-{
-    return PyModuleDef_Init(&definition);
-}
+PyMODINIT_FUNC PyInit__C(void) { return PyModuleDef_Init(&definition); }
