@@ -7,8 +7,8 @@
 typedef struct CpuKernel CpuKernel;
 
 typedef struct CpuOptions {
-    bool debug;      /* bounds, overflow and assertion checks */
-    bool fast_math;  /* reserved */
+    bool debug;     /* bounds, overflow and assertion checks */
+    bool fast_math; /* reserved */
 } CpuOptions;
 
 /* Consumes nothing; the module may be printed afterwards. Raises diagnostics. GIL not needed. */

@@ -7,9 +7,10 @@
 #include "ir/ir.h"
 
 typedef struct FrontendRequest {
-    PyObject *function;  /* triton.runtime.jit.JITFunction */
-    PyObject *signature; /* tuple, one entry a parameter: ("*fp32", divisibility) or constexpr(value), or a list of entries for a tuple */
-    PyObject *options;   /* dict: num_warps, num_stages, debug, ... */
+    PyObject *function; /* triton.runtime.jit.JITFunction */
+    /* tuple, one entry a parameter: ("*fp32", divisibility) or constexpr(value), or a list of entries for a tuple */
+    PyObject *signature;
+    PyObject *options; /* dict: num_warps, num_stages, debug, ... */
 } FrontendRequest;
 
 /* The kernel and every function it calls, as verified tile IR. Raises diagnostics; a Python exception that a

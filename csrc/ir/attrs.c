@@ -5,7 +5,7 @@
 _Static_assert(TT_ATTR_KEYS <= 64, "OpInfo.attrs has a bit for each attribute");
 
 const OpInfo tt_op_infos[TT_OPCODES] = {
-#define OP(name, lowest, highest, results, regions, rule, traits, attrs, meaning)                                 \
+#define OP(name, lowest, highest, results, regions, rule, traits, attrs, meaning)                            \
     [OP_##name] = {#name, lowest, highest, results, regions, rule, traits, attrs, meaning},
 #include "ir/ops.def"
 };

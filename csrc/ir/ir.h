@@ -7,6 +7,7 @@ enum { TT_MAX_RANK = 16 };
 
 /* ---- types (types.c) ---------------------------------------------------------------------------------------------- */
 
+/* clang-format off */
 typedef enum TypeKind {
     TT_I1, TT_I8, TT_I16, TT_I32, TT_I64, /* signless */
     TT_F8E4M3, TT_F8E5M2, TT_F8E4M3B15, TT_F16, TT_BF16, TT_F32, TT_F64,
@@ -15,14 +16,15 @@ typedef enum TypeKind {
     TT_TOKEN,
     TT_TYPE_KINDS,
 } TypeKind;
+/* clang-format on */
 
 typedef struct Type {
     TypeKind kind;
-    int space;                 /* TT_PTR: memory space, 1 = global */
-    int rank;                  /* TT_TILE: 1 .. TT_MAX_RANK */
+    int space;                  /* TT_PTR: memory space, 1 = global */
+    int rank;                   /* TT_TILE: 1 .. TT_MAX_RANK */
     const struct Type *element; /* TT_PTR: pointee; TT_TILE: element (scalar or pointer) */
-    int64_t count;             /* TT_TILE: number of elements */
-    int64_t shape[];           /* TT_TILE: logical extents, any positive number each */
+    int64_t count;              /* TT_TILE: number of elements */
+    int64_t shape[];            /* TT_TILE: logical extents, any positive number each */
 } Type;
 
 typedef struct Module Module;
@@ -40,18 +42,29 @@ const Type *tt_with_element(Module *module, const Type *type, const Type *elemen
 /* Tile of `shape`, or the element itself when rank is 0. */
 const Type *tt_shaped_type(Module *module, const Type *element, const int64_t *shape, int rank);
 
-static inline const Type *tt_element(const Type *type) { return type->kind == TT_TILE ? type->element : type; }
+static inline const Type *tt_element(const Type *type)
+{
+    return type->kind == TT_TILE ? type->element : type;
+}
 static inline bool tt_is_tile(const Type *type) { return type->kind == TT_TILE; }
 static inline bool tt_is_int(const Type *type) { return tt_element(type)->kind <= TT_I64; }
-static inline bool tt_is_float(const Type *type) { TypeKind k = tt_element(type)->kind; return k >= TT_F8E4M3 && k <= TT_F64; }
-static inline bool tt_is_fp8(const Type *type) { TypeKind k = tt_element(type)->kind; return k >= TT_F8E4M3 && k <= TT_F8E4M3B15; }
+static inline bool tt_is_float(const Type *type)
+{
+    TypeKind k = tt_element(type)->kind;
+    return k >= TT_F8E4M3 && k <= TT_F64;
+}
+static inline bool tt_is_fp8(const Type *type)
+{
+    TypeKind k = tt_element(type)->kind;
+    return k >= TT_F8E4M3 && k <= TT_F8E4M3B15;
+}
 static inline bool tt_is_ptr(const Type *type) { return tt_element(type)->kind == TT_PTR; }
 static inline bool tt_is_bool(const Type *type) { return tt_element(type)->kind == TT_I1; }
-int tt_bit_width(const Type *type); /* of the element: 1 for i1, 64 for pointers */
-int tt_byte_width(const Type *type); /* of the element in memory: 1 for i1 */
-bool tt_same_shape(const Type *a, const Type *b); /* scalars have the empty shape */
+int tt_bit_width(const Type *type);                   /* of the element: 1 for i1, 64 for pointers */
+int tt_byte_width(const Type *type);                  /* of the element in memory: 1 for i1 */
+bool tt_same_shape(const Type *a, const Type *b);     /* scalars have the empty shape */
 const FloatFormat *tt_float_format(const Type *type); /* of the element; NULL for f64 and non-floats */
-const char *tt_type_name(TypeKind kind); /* "i32", "f8e4m3", ... */
+const char *tt_type_name(TypeKind kind);              /* "i32", "f8e4m3", ... */
 
 /* ---- attributes (attrs.c) ------------------------------------------------------------------------------------------ */
 
@@ -64,12 +77,12 @@ typedef enum AttrKind { TT_ATTR_INT, TT_ATTR_INTS, TT_ATTR_STRING, TT_ATTR_SCALA
 
 typedef struct Attr {
     AttrKey key;
-    int count;          /* INTS */
+    int count; /* INTS */
     union {
-        int64_t i;      /* INT; SCALAR of integer type, sign-extended (i1: 0 or 1) */
-        double f;       /* SCALAR of float type: exact in every format */
+        int64_t i; /* INT; SCALAR of integer type, sign-extended (i1: 0 or 1) */
+        double f;  /* SCALAR of float type: exact in every format */
         const int64_t *ints;
-        const char *s;  /* interned in the module */
+        const char *s; /* interned in the module */
     };
     struct Attr *next;
 } Attr;
@@ -85,16 +98,16 @@ typedef enum Opcode {
 } Opcode;
 
 typedef enum Trait {
-    PURE = 1 << 0,        /* no effect, value depends on operands only: may be removed, merged, moved, repeated */
+    PURE = 1 << 0, /* no effect, value depends on operands only: may be removed, merged, moved, repeated */
     ELEMENTWISE = 1 << 1, /* element i of the result depends on element i of the operands */
     SHAPE = 1 << 2,       /* moves elements, computes nothing */
     COMMUTES = 1 << 3,
-    COSTLY = 1 << 4,      /* recomputing it costs more than a store and a load */
-    READS = 1 << 5,       /* may read memory */
-    WRITES = 1 << 6,      /* may write memory */
-    HAS_EFFECT = 1 << 7,  /* must stay, in order */
+    COSTLY = 1 << 4,     /* recomputing it costs more than a store and a load */
+    READS = 1 << 5,      /* may read memory */
+    WRITES = 1 << 6,     /* may write memory */
+    HAS_EFFECT = 1 << 7, /* must stay, in order */
     TERMINATOR = 1 << 8,
-    LOOPS = 1 << 9,       /* a region runs any number of times */
+    LOOPS = 1 << 9, /* a region runs any number of times */
     ON_INTS = 1 << 10,
     ON_FLOATS = 1 << 11,
 } Trait;
@@ -120,14 +133,14 @@ typedef struct Use {
 struct Value {
     const Type *type;
     const struct LinearLayout *layout; /* NULL until layouts are assigned */
-    Op *op;         /* that defines it, or NULL for a region's argument */
-    Region *region; /* whose argument it is, or NULL */
-    int index;      /* among the results or arguments */
+    Op *op;                            /* that defines it, or NULL for a region's argument */
+    Region *region;                    /* whose argument it is, or NULL */
+    int index;                         /* among the results or arguments */
     Use *uses;
     const Loc *loc;
     const char *name; /* of the user's variable, or NULL; for readable dumps */
-    void *mark;     /* borrowed by one pass at a time: tt_take_marks / tt_return_marks */
-    int id;         /* number given by the printer */
+    void *mark;       /* borrowed by one pass at a time: tt_take_marks / tt_return_marks */
+    int id;           /* number given by the printer */
 };
 
 struct Op {
@@ -144,18 +157,18 @@ struct Op {
 };
 
 struct Region {
-    Op *op;             /* that holds it, or NULL for a function's body */
+    Op *op; /* that holds it, or NULL for a function's body */
     Function *function;
     Value **args;
     int arg_count;
-    Op *first, *last;   /* last is a terminator once the region is complete (or empty) */
+    Op *first, *last; /* last is a terminator once the region is complete (or empty) */
 };
 
 struct Function {
     Module *module;
     const char *name;
-    Region *body;               /* arguments are the parameters */
-    Attr **param_attrs;         /* for each parameter: divisibility = [n] and the like */
+    Region *body;       /* arguments are the parameters */
+    Attr **param_attrs; /* for each parameter: divisibility = [n] and the like */
     const Type **result_types;
     int result_count;
     bool is_kernel;
@@ -165,24 +178,32 @@ struct Function {
 };
 
 struct Module {
-    Arena *arena;   /* lives as long as the module */
+    Arena *arena; /* lives as long as the module */
     Map types, strings;
     Function *functions; /* the kernel first */
 };
 
-static inline bool tt_has(const Op *op, unsigned trait) { return (tt_op_infos[op->opcode].traits & trait) != 0; }
+static inline bool tt_has(const Op *op, unsigned trait)
+{
+    return (tt_op_infos[op->opcode].traits & trait) != 0;
+}
 static inline Value *tt_operand(const Op *op, int i) { return op->operands[i].value; }
 static inline Op *tt_terminator(const Region *region) { return region->last; }
 static inline bool tt_has_uses(const Value *value) { return value->uses != NULL; }
 static inline bool tt_has_one_use(const Value *value) { return value->uses && !value->uses->next; }
 /* The operation that defines `value` if it has this opcode, else NULL. */
-static inline Op *tt_def(const Value *value, Opcode opcode) { return value->op && value->op->opcode == opcode ? value->op : NULL; }
+static inline Op *tt_def(const Value *value, Opcode opcode)
+{
+    return value->op && value->op->opcode == opcode ? value->op : NULL;
+}
 
 #define TT_FOR_OPS(op, region) for (Op *op = (region)->first; op; op = op->next)
 /* `op` may be erased or moved, or others inserted before its successor, inside the loop. */
-#define TT_FOR_OPS_SAFE(op, region) for (Op *op = (region)->first, *op##_next; op && (op##_next = op->next, true); op = op##_next)
+#define TT_FOR_OPS_SAFE(op, region)                                                                          \
+    for (Op *op = (region)->first, *op##_next; op && (op##_next = op->next, true); op = op##_next)
 #define TT_FOR_USES(use, val) for (Use *use = (val)->uses; use; use = use->next)
-#define TT_FOR_USES_SAFE(use, val) for (Use *use = (val)->uses, *use##_next; use && (use##_next = use->next, true); use = use##_next)
+#define TT_FOR_USES_SAFE(use, val)                                                                           \
+    for (Use *use = (val)->uses, *use##_next; use && (use##_next = use->next, true); use = use##_next)
 #define TT_FOR_FUNCTIONS(f, module) for (Function *f = (module)->functions; f; f = f->next)
 
 /* ---- module.c: building and changing ------------------------------------------------------------------------------- */
@@ -221,16 +242,18 @@ Builder tt_builder_after(Op *op);
 Op *tt_build_op(Builder *b, Opcode opcode, Value *const *operands, int operand_count,
                 const Type *const *result_types, int result_count, Attr *attrs);
 /* Single results, folded and simplified before anything is allocated (unless b->raw): */
-Value *tt_build(Builder *b, Opcode opcode, Value *const *operands, int operand_count, const Type *type, Attr *attrs);
+Value *tt_build(Builder *b, Opcode opcode, Value *const *operands, int operand_count, const Type *type,
+                Attr *attrs);
 Value *tt_build1(Builder *b, Opcode opcode, Value *x);
 Value *tt_build2(Builder *b, Opcode opcode, Value *x, Value *y);
 Value *tt_build3(Builder *b, Opcode opcode, Value *x, Value *y, Value *z);
 Value *tt_build_cast(Builder *b, Opcode opcode, Value *x, const Type *element); /* element type; shape kept */
-Value *tt_build_int(Builder *b, const Type *type, int64_t value);    /* scalar or tile type */
-Value *tt_build_float(Builder *b, const Type *type, double value);   /* rounded to the type */
+Value *tt_build_int(Builder *b, const Type *type, int64_t value);               /* scalar or tile type */
+Value *tt_build_float(Builder *b, const Type *type, double value);              /* rounded to the type */
 Value *tt_build_range(Builder *b, int64_t start, int64_t end);
-Value *tt_build_splat(Builder *b, Value *scalar, const int64_t *shape, int rank); /* rank 0: the scalar itself */
-Value *tt_build_expand_dims(Builder *b, Value *x, int axis); /* a scalar becomes tile<1> */
+Value *tt_build_splat(Builder *b, Value *scalar, const int64_t *shape,
+                      int rank);                                       /* rank 0: the scalar itself */
+Value *tt_build_expand_dims(Builder *b, Value *x, int axis);           /* a scalar becomes tile<1> */
 Value *tt_build_broadcast(Builder *b, Value *x, const int64_t *shape); /* same rank */
 Value *tt_build_reshape(Builder *b, Value *x, const int64_t *shape, int rank);
 Value *tt_build_permute(Builder *b, Value *x, const int64_t *order);
@@ -241,10 +264,10 @@ void tt_set_operand(Op *op, int index, Value *value);
 void tt_add_operand(Op *op, Value *value);
 void tt_remove_operand(Op *op, int index);
 Value *tt_add_result(Op *op, const Type *type);
-void tt_remove_result(Op *op, int index);     /* must have no uses */
+void tt_remove_result(Op *op, int index);             /* must have no uses */
 void tt_remove_region_arg(Region *region, int index); /* must have no uses */
 void tt_replace_all_uses(Value *old, Value *with);
-void tt_erase_op(Op *op);                     /* results must have no uses; inner regions are erased too */
+void tt_erase_op(Op *op); /* results must have no uses; inner regions are erased too */
 void tt_move_before(Op *op, Op *anchor);
 void tt_move_to_end(Op *op, Region *region);
 /* Copy of op (regions included) at the builder's place; `map` gives replacements of operands (Value* -> Value*) and
@@ -270,11 +293,16 @@ bool tt_constant_int(const Value *value, int64_t *out);
 bool tt_constant_float(const Value *value, double *out);
 bool tt_is_constant(const Value *value);
 /* What the operation reduces to: an existing value or a constant, or NULL. Never builds anything else. */
-Value *tt_fold(Builder *b, Opcode opcode, Value *const *operands, int operand_count, const Type *type, Attr *attrs);
+Value *tt_fold(Builder *b, Opcode opcode, Value *const *operands, int operand_count, const Type *type,
+               Attr *attrs);
 /* Scalar semantics of one pure elementwise operation on constants in the element type's encoding (Attr SCALAR
  * convention). False when the row does not fold these values. */
-typedef union Scalar { int64_t i; double f; } Scalar;
-bool tt_eval_scalar(Opcode opcode, const Type *operand_type, const Type *result_type, const Scalar *operands, Scalar *result);
+typedef union Scalar {
+    int64_t i;
+    double f;
+} Scalar;
+bool tt_eval_scalar(Opcode opcode, const Type *operand_type, const Type *result_type, const Scalar *operands,
+                    Scalar *result);
 
 /* ---- print.c, parse.c, verify.c ------------------------------------------------------------------------------------- */
 

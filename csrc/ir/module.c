@@ -47,8 +47,8 @@ Function *tt_new_function(Module *module, const char *name, const Type *const *p
 Function *tt_find_function(const Module *module, const char *name)
 {
     TT_FOR_FUNCTIONS(function, module)
-        if (!strcmp(function->name, name))
-            return function;
+    if (!strcmp(function->name, name))
+        return function;
     return NULL;
 }
 
@@ -121,7 +121,8 @@ void tt_remove_operand(Op *op, int index)
 void tt_replace_all_uses(Value *old, Value *with)
 {
     TT_ASSERT(old != with);
-    TT_FOR_USES_SAFE(use, old) {
+    TT_FOR_USES_SAFE(use, old)
+    {
         unlink_use(use);
         link_use(use, with);
     }
@@ -193,7 +194,8 @@ Builder tt_builder_at_end(Region *region)
 
 Builder tt_builder_before(Op *op)
 {
-    return (Builder){.module = op->parent->function->module, .region = op->parent, .before = op, .loc = op->loc};
+    return (Builder){
+        .module = op->parent->function->module, .region = op->parent, .before = op, .loc = op->loc};
 }
 
 Builder tt_builder_after(Op *op)
@@ -228,8 +230,8 @@ static const Type *infer_type(Module *module, Opcode opcode, Value *const *opera
     }
 }
 
-Op *tt_build_op(Builder *b, Opcode opcode, Value *const *operands, int operand_count, const Type *const *result_types,
-                int result_count, Attr *attrs)
+Op *tt_build_op(Builder *b, Opcode opcode, Value *const *operands, int operand_count,
+                const Type *const *result_types, int result_count, Attr *attrs)
 {
     Module *module = b->module;
     const OpInfo *info = &tt_op_infos[opcode];
@@ -262,7 +264,8 @@ Op *tt_build_op(Builder *b, Opcode opcode, Value *const *operands, int operand_c
     return op;
 }
 
-Value *tt_build(Builder *b, Opcode opcode, Value *const *operands, int operand_count, const Type *type, Attr *attrs)
+Value *tt_build(Builder *b, Opcode opcode, Value *const *operands, int operand_count, const Type *type,
+                Attr *attrs)
 {
     if (!type)
         type = infer_type(b->module, opcode, operands);
@@ -275,10 +278,7 @@ Value *tt_build(Builder *b, Opcode opcode, Value *const *operands, int operand_c
     return tt_build_op(b, opcode, operands, operand_count, &type, 1, attrs)->results[0];
 }
 
-Value *tt_build1(Builder *b, Opcode opcode, Value *x)
-{
-    return tt_build(b, opcode, &x, 1, NULL, NULL);
-}
+Value *tt_build1(Builder *b, Opcode opcode, Value *x) { return tt_build(b, opcode, &x, 1, NULL, NULL); }
 
 Value *tt_build2(Builder *b, Opcode opcode, Value *x, Value *y)
 {
@@ -365,7 +365,8 @@ Value *tt_build_permute(Builder *b, Value *x, const int64_t *order)
     for (int i = 0; i < x->type->rank; i++)
         shape[i] = x->type->shape[order[i]];
     const Type *type = tt_tile_type(b->module, x->type->element, shape, x->type->rank);
-    return tt_build(b, OP_permute, &x, 1, type, tt_attr_ints(b->module, ATTR_order, order, x->type->rank, NULL));
+    return tt_build(b, OP_permute, &x, 1, type,
+                    tt_attr_ints(b->module, ATTR_order, order, x->type->rank, NULL));
 }
 
 Value *tt_build_addptr(Builder *b, Value *pointer, Value *offset)
@@ -397,7 +398,8 @@ static void drop_value(Value **values, int *count, int index)
 Value *tt_add_region_arg(Region *region, const Type *type)
 {
     Module *module = region->function->module;
-    Value *arg = new_value(module, type, region->op ? region->op->loc : region->function->loc, region->arg_count);
+    Value *arg =
+        new_value(module, type, region->op ? region->op->loc : region->function->loc, region->arg_count);
     arg->region = region;
     region->args = append_value(module->arena, region->args, region->arg_count++, arg);
     return arg;
@@ -412,15 +414,9 @@ Value *tt_add_result(Op *op, const Type *type)
     return result;
 }
 
-void tt_remove_result(Op *op, int index)
-{
-    drop_value(op->results, &op->result_count, index);
-}
+void tt_remove_result(Op *op, int index) { drop_value(op->results, &op->result_count, index); }
 
-void tt_remove_region_arg(Region *region, int index)
-{
-    drop_value(region->args, &region->arg_count, index);
-}
+void tt_remove_region_arg(Region *region, int index) { drop_value(region->args, &region->arg_count, index); }
 
 /* ---- copying, questions, walks --------------------------------------------------------------------------------------- */
 
@@ -461,7 +457,7 @@ Op *tt_clone_op(Builder *b, const Op *op, Map *map)
         }
         Builder inner = tt_builder_at_end(copy->regions[r]);
         TT_FOR_OPS(inner_op, from)
-            tt_clone_op(&inner, inner_op, map);
+        tt_clone_op(&inner, inner_op, map);
     }
     b->loc = loc;
     return copy;
@@ -470,8 +466,8 @@ Op *tt_clone_op(Builder *b, const Op *op, Map *map)
 void tt_clone_region_body(Builder *b, const Region *region, Map *map)
 {
     TT_FOR_OPS(op, region)
-        if (op != region->last || !tt_has(op, TERMINATOR))
-            tt_clone_op(b, op, map);
+    if (op != region->last || !tt_has(op, TERMINATOR))
+        tt_clone_op(b, op, map);
 }
 
 bool tt_is_defined_outside(const Value *value, const Region *region)
@@ -497,8 +493,10 @@ bool tt_comes_before(const Op *a, const Op *b)
 
 void tt_walk(Region *region, void (*function)(Op *op, void *context), void *context)
 {
-    TT_FOR_OPS_SAFE(op, region) {
-        int region_count = op->region_count; /* the op may be erased by the call: its regions stay readable, but empty */
+    TT_FOR_OPS_SAFE(op, region)
+    {
+        int region_count =
+            op->region_count; /* the op may be erased by the call: its regions stay readable, but empty */
         Region **regions = op->regions;
         function(op, context);
         for (int i = 0; i < region_count; i++)
@@ -510,7 +508,8 @@ static void clear_marks(Region *region)
 {
     for (int i = 0; i < region->arg_count; i++)
         region->args[i]->mark = NULL;
-    TT_FOR_OPS(op, region) {
+    TT_FOR_OPS(op, region)
+    {
         op->index = 0;
         for (int i = 0; i < op->result_count; i++)
             op->results[i]->mark = NULL;

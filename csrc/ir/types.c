@@ -84,10 +84,7 @@ int tt_bit_width(const Type *type)
     return element->kind < TT_PTR ? scalars[element->kind].bits : 64;
 }
 
-int tt_byte_width(const Type *type)
-{
-    return (tt_bit_width(type) + 7) / 8;
-}
+int tt_byte_width(const Type *type) { return (tt_bit_width(type) + 7) / 8; }
 
 bool tt_same_shape(const Type *a, const Type *b)
 {

@@ -55,10 +55,7 @@ char *tt_arena_strndup(Arena *arena, const char *text, size_t length)
     return copy;
 }
 
-char *tt_arena_strdup(Arena *arena, const char *text)
-{
-    return tt_arena_strndup(arena, text, strlen(text));
-}
+char *tt_arena_strdup(Arena *arena, const char *text) { return tt_arena_strndup(arena, text, strlen(text)); }
 
 char *tt_arena_format(Arena *arena, const char *format, ...)
 {
@@ -98,10 +95,7 @@ void tt_arena_reset(Arena *arena, ArenaMark mark)
         arena->chunk->used = mark.used;
 }
 
-void tt_arena_release(Arena *arena)
-{
-    tt_arena_reset(arena, (ArenaMark){0});
-}
+void tt_arena_release(Arena *arena) { tt_arena_reset(arena, (ArenaMark){0}); }
 
 void *tt_vector_grow(Arena *arena, void *data, int count, int *capacity, size_t item_size)
 {

@@ -12,10 +12,7 @@ void tt_trap_enter(Trap *trap, Arena *arena)
     innermost = trap;
 }
 
-void tt_end_try(Trap *trap)
-{
-    innermost = trap->outer;
-}
+void tt_end_try(Trap *trap) { innermost = trap->outer; }
 
 _Noreturn void tt_raise(const Diagnostic *diag)
 {
@@ -27,13 +24,15 @@ _Noreturn void tt_raise(const Diagnostic *diag)
     longjmp(trap->jump, 1);
 }
 
-static _Noreturn void raise_v(DiagKind kind, const Loc *loc, const char *remedy, const char *format, va_list args)
+static _Noreturn void raise_v(DiagKind kind, const Loc *loc, const char *remedy, const char *format,
+                              va_list args)
 {
     Text text = {.arena = innermost ? innermost->arena : NULL};
     if (text.arena)
         tt_text_add_v(&text, format, args);
     va_end(args);
-    tt_raise(&(Diagnostic){.kind = kind, .loc = loc, .message = text.data ? text.data : format, .remedy = remedy});
+    tt_raise(
+        &(Diagnostic){.kind = kind, .loc = loc, .message = text.data ? text.data : format, .remedy = remedy});
 }
 
 _Noreturn void tt_error(const Loc *loc, const char *format, ...)

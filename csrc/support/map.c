@@ -41,7 +41,8 @@ void **tt_map_slot(Map *map, const void *key, size_t key_size)
         grown.entries = TT_NEW_ARRAY(map->arena, MapEntry, grown.capacity);
         for (int i = 0; i < map->capacity; i++)
             if (map->entries[i].hash)
-                *probe(&grown, map->entries[i].hash, map->entries[i].key, map->entries[i].key_size) = map->entries[i];
+                *probe(&grown, map->entries[i].hash, map->entries[i].key, map->entries[i].key_size) =
+                    map->entries[i];
         grown.count = map->count;
         *map = grown;
     }

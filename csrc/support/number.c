@@ -14,8 +14,10 @@ const FloatFormat tt_format_f32 = {32, 8, 23, 127, true, false, true};
 static double largest_finite(const FloatFormat *format)
 {
     int top = (1 << format->exponent_bits) - 1 - (format->has_infinity ? 1 : 0);
-    int64_t mantissa = (1ll << format->mantissa_bits) - 1 - (!format->has_infinity && format->has_nan ? 1 : 0);
-    return ldexp((double)((1ll << format->mantissa_bits) + mantissa), top - format->bias - format->mantissa_bits);
+    int64_t mantissa =
+        (1ll << format->mantissa_bits) - 1 - (!format->has_infinity && format->has_nan ? 1 : 0);
+    return ldexp((double)((1ll << format->mantissa_bits) + mantissa),
+                 top - format->bias - format->mantissa_bits);
 }
 
 uint64_t tt_float_encode(const FloatFormat *format, double value, bool toward_zero)
@@ -49,7 +51,8 @@ uint64_t tt_float_encode(const FloatFormat *format, double value, bool toward_ze
         return sign | (uint64_t)ldexp(magnitude, -(smallest - format->mantissa_bits));
     frexp(magnitude, &exponent);
     exponent -= 1;
-    uint64_t mantissa = (uint64_t)ldexp(magnitude, format->mantissa_bits - exponent) & ((1ull << format->mantissa_bits) - 1);
+    uint64_t mantissa =
+        (uint64_t)ldexp(magnitude, format->mantissa_bits - exponent) & ((1ull << format->mantissa_bits) - 1);
     return sign | (uint64_t)(exponent + format->bias) << format->mantissa_bits | mantissa;
 }
 
@@ -67,6 +70,7 @@ double tt_float_decode(const FloatFormat *format, uint64_t bits)
     else if (exponent == 0)
         value = ldexp((double)mantissa, 1 - format->bias - format->mantissa_bits);
     else
-        value = ldexp((double)(mantissa | 1ull << format->mantissa_bits), exponent - format->bias - format->mantissa_bits);
+        value = ldexp((double)(mantissa | 1ull << format->mantissa_bits),
+                      exponent - format->bias - format->mantissa_bits);
     return negative ? -value : value;
 }

@@ -26,8 +26,8 @@ typedef struct ArenaChunk ArenaChunk;
 typedef struct Cleanup Cleanup;
 
 typedef struct Arena {
-    ArenaChunk *chunk;  /* newest first */
-    Cleanup *cleanups;  /* newest first */
+    ArenaChunk *chunk; /* newest first */
+    Cleanup *cleanups; /* newest first */
 } Arena;
 
 typedef struct ArenaMark {
@@ -54,13 +54,17 @@ void tt_arena_release(Arena *arena);
 
 /* ---- vector: one growable array, in an arena -------------------------------------------------------------------
  *   TT_VECTOR(Value *) values = {0};   tt_push(arena, values, v);   values.data[i], values.count */
-#define TT_VECTOR(type) struct { type *data; int count, capacity; }
-#define tt_push(arena, vector, item)                                                                              \
-    do {                                                                                                          \
-        if ((vector).count == (vector).capacity)                                                                  \
-            (vector).data = tt_vector_grow((arena), (vector).data, (vector).count, &(vector).capacity,            \
-                                           sizeof(*(vector).data));                                               \
-        (vector).data[(vector).count++] = (item);                                                                 \
+#define TT_VECTOR(type)                                                                                      \
+    struct {                                                                                                 \
+        type *data;                                                                                          \
+        int count, capacity;                                                                                 \
+    }
+#define tt_push(arena, vector, item)                                                                         \
+    do {                                                                                                     \
+        if ((vector).count == (vector).capacity)                                                             \
+            (vector).data = tt_vector_grow((arena), (vector).data, (vector).count, &(vector).capacity,       \
+                                           sizeof(*(vector).data));                                          \
+        (vector).data[(vector).count++] = (item);                                                            \
     } while (0)
 void *tt_vector_grow(Arena *arena, void *data, int count, int *capacity, size_t item_size);
 
@@ -121,12 +125,12 @@ static inline int64_t tt_gcd(int64_t a, int64_t b)
  * The fp8 formats saturate to the largest finite value as PTX's cvt.rn.satfinite does (PTX ISA, cvt); NaN stays NaN. */
 typedef struct FloatFormat {
     int bits, exponent_bits, mantissa_bits, bias;
-    bool has_infinity;   /* e4m3 and e4m3b15 have none */
-    bool saturates;      /* values past the largest finite one clamp to it */
-    bool has_nan;        /* e4m3b15 has none: a NaN becomes its largest value */
+    bool has_infinity; /* e4m3 and e4m3b15 have none */
+    bool saturates;    /* values past the largest finite one clamp to it */
+    bool has_nan;      /* e4m3b15 has none: a NaN becomes its largest value */
 } FloatFormat;
-extern const FloatFormat tt_format_f8e4m3, tt_format_f8e5m2, tt_format_f8e4m3b15, tt_format_f16, tt_format_bf16,
-    tt_format_f32;
+extern const FloatFormat tt_format_f8e4m3, tt_format_f8e5m2, tt_format_f8e4m3b15, tt_format_f16,
+    tt_format_bf16, tt_format_f32;
 uint64_t tt_float_encode(const FloatFormat *format, double value, bool toward_zero);
 double tt_float_decode(const FloatFormat *format, uint64_t bits);
 
@@ -136,7 +140,7 @@ double tt_float_decode(const FloatFormat *format, uint64_t bits);
 typedef struct Loc {
     const char *file;
     const char *function;
-    int line, column;         /* 1-based line, 0-based column as in Python's ast; 0, 0 when unknown */
+    int line, column; /* 1-based line, 0-based column as in Python's ast; 0, 0 when unknown */
     int end_line, end_column;
     const struct Loc *caller; /* call site this code was inlined at, or NULL */
 } Loc;
@@ -180,11 +184,12 @@ void tt_end_try(Trap *trap);
 /* None of these returns. */
 _Noreturn void tt_raise(const Diagnostic *diag);
 _Noreturn void tt_error(const Loc *loc, const char *format, ...) TT_PRINTF(2, 3);
-_Noreturn void tt_error_with_remedy(const Loc *loc, const char *remedy, const char *format, ...) TT_PRINTF(3, 4);
+_Noreturn void tt_error_with_remedy(const Loc *loc, const char *remedy, const char *format, ...)
+    TT_PRINTF(3, 4);
 _Noreturn void tt_unsupported(const Loc *loc, const char *format, ...) TT_PRINTF(2, 3);
 _Noreturn void tt_bug(const char *format, ...) TT_PRINTF(1, 2);
-#define TT_ASSERT(condition)                                                                                      \
-    do {                                                                                                          \
-        if (!(condition))                                                                                         \
-            tt_bug("%s:%d: assertion failed: %s", __FILE__, __LINE__, #condition);                                \
+#define TT_ASSERT(condition)                                                                                 \
+    do {                                                                                                     \
+        if (!(condition))                                                                                    \
+            tt_bug("%s:%d: assertion failed: %s", __FILE__, __LINE__, #condition);                           \
     } while (0)
