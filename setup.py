@@ -113,13 +113,13 @@ class Build(build_ext):
 
     def compile(self, command, sources, objects):
         """Compiles the sources newer than their objects, or all of them when the command is a new one."""
-        for old in set(self.objects.rglob("*.o")) - set(objects):
-            old.unlink()
         same = self.unchanged("compile", command)
+        for old in set(self.objects.rglob("*.o")) - set(objects if same else []):
+            old.unlink()
 
         def stale(target):
             depfile = target.with_suffix(".d")
-            if not (same and target.exists() and depfile.exists()):
+            if not (target.exists() and depfile.exists()):
                 return True
             return max(map(modified, dependencies(depfile))) >= modified(target)
 
