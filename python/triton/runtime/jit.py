@@ -1,0 +1,231 @@
+"""@triton.jit: a Python function as a kernel."""
+
+from .source import KernelSource
+
+_POSITIONAL_ONLY, _ANY, _VARIADIC, _KEYWORD_ONLY, _META = range(5)
+
+
+class KernelParam:
+    """One parameter of a kernel, and how its arguments are specialised."""
+
+    __slots__ = (
+        "num",
+        "name",
+        "kind",
+        "annotation",
+        "has_default",
+        "_default",
+        "is_constexpr",
+        "is_const",
+        "do_not_specialize",
+        "do_not_specialize_on_alignment",
+    )
+
+    @property
+    def default(self):
+        """The default value, or `inspect.Parameter.empty`."""
+        if self.has_default:
+            return self._default
+        import inspect
+
+        return inspect.Parameter.empty
+
+    def __repr__(self):
+        return f"KernelParam({self.name!r})"
+
+
+def _annotations(fn):
+    try:
+        return fn.__annotations__
+    except NameError:  # Python 3.14 evaluates them now, and a name they use is not defined yet
+        import annotationlib
+
+        return annotationlib.get_annotations(fn, format=annotationlib.Format.STRING)
+
+
+def _is_constexpr(annotation):
+    if isinstance(annotation, str):
+        return "constexpr" in annotation
+    return getattr(annotation, "__triton_kind__", None) == "constexpr"
+
+
+def _is_const(annotation):
+    if isinstance(annotation, str):
+        return annotation.split(".")[-1] == "const" or annotation.startswith("*k")
+    return getattr(annotation, "__name__", None) == "const"
+
+
+def _parameters(fn, do_not_specialize, do_not_specialize_on_alignment):
+    """The parameters of `fn` in the order of its signature."""
+    code = fn.__code__
+    positional, keyword_only = code.co_argcount, code.co_kwonlyargcount
+    names = code.co_varnames
+    only = code.co_posonlyargcount
+    entries = [(names[i], _POSITIONAL_ONLY if i < only else _ANY) for i in range(positional)]
+    rest = positional + keyword_only
+    if code.co_flags & 0x04:  # CO_VARARGS
+        entries.append((names[rest], _VARIADIC))
+        rest += 1
+    entries += [(name, _KEYWORD_ONLY) for name in names[positional : positional + keyword_only]]
+    if code.co_flags & 0x08:  # CO_VARKEYWORDS
+        entries.append((names[rest], _META))
+
+    defaults = dict(fn.__kwdefaults__ or {})
+    given = fn.__defaults__ or ()
+    defaults.update(zip(names[positional - len(given) : positional], given, strict=True))
+    annotations = _annotations(fn)
+    params = []
+    for number, (name, kind) in enumerate(entries):
+        param = KernelParam()
+        param.num, param.name, param.kind = number, name, kind
+        param.annotation = annotations.get(name, "")
+        param.has_default = name in defaults
+        param._default = defaults.get(name)
+        param.is_constexpr = kind == _META or _is_constexpr(param.annotation)
+        param.is_const = _is_const(param.annotation)
+        param.do_not_specialize = bool({name, number} & do_not_specialize)
+        param.do_not_specialize_on_alignment = bool({name, number} & do_not_specialize_on_alignment)
+        params.append(param)
+    return params
+
+
+def _names(option, given, fn):
+    """The names or numbers of parameters in an option of @triton.jit, checked."""
+    code = fn.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    for name in given or ():
+        if name not in known and not (isinstance(name, int) and 0 <= name < len(known)):
+            raise ValueError(f"{option}={given!r}: kernel {fn.__name__!r} has no parameter {name!r}")
+    return set(given or ())
+
+
+class JITFunction:
+    """A function that is compiled when it is launched: ``kernel[grid](*args, **kwargs)``."""
+
+    __triton_kind__ = "jit"
+
+    def __init__(
+        self,
+        fn,
+        *,
+        version=None,
+        do_not_specialize=None,
+        do_not_specialize_on_alignment=None,
+        debug=None,
+        noinline=None,
+        repr=None,
+        launch_metadata=None,
+    ):
+        self.fn = fn
+        self.params = _parameters(
+            fn,
+            _names("do_not_specialize", do_not_specialize, fn),
+            _names("do_not_specialize_on_alignment", do_not_specialize_on_alignment, fn),
+        )
+        self.version = version
+        self.debug = debug
+        self.noinline = bool(noinline)
+        self.repr = repr
+        self.launch_metadata = launch_metadata
+        self._source = None
+        self.__name__ = fn.__name__
+        self.__qualname__ = fn.__qualname__
+        self.__module__ = fn.__module__
+        self.__doc__ = fn.__doc__
+        self.__wrapped__ = fn
+
+    @property
+    def source(self):
+        """The `KernelSource`; read on first use, for most kernels of a library are never launched."""
+        if self._source is None:
+            self._source = KernelSource(self.fn)
+        return self._source
+
+    def parse(self):
+        """The `ast.FunctionDef`, its positions as in the file; the same object on every call."""
+        return self.source.tree
+
+    @property
+    def src(self):
+        """The text of the function from its ``def`` on."""
+        return self.source.text
+
+    @property
+    def source_file(self):
+        return self.source.file
+
+    @property
+    def source_lines(self):
+        return self.source.lines
+
+    @property
+    def first_line(self):
+        return self.source.first_line
+
+    # What to add to a column of the tree: nothing, for it was parsed with its indentation.
+    column_offset = 0
+
+    @property
+    def arg_names(self):
+        return [param.name for param in self.params]
+
+    @property
+    def constexprs(self):
+        """The numbers of the parameters that are compile-time values."""
+        return [param.num for param in self.params if param.is_constexpr]
+
+    def __repr__(self):
+        return f"JITFunction({self.__module__}:{self.__qualname__})"
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(
+            f"kernel {self.__name__!r} was called like a Python function: launch it on a grid, "
+            f"{self.__name__}[grid](...), or call it from another @triton.jit function"
+        )
+
+
+def jit(
+    fn=None,
+    *,
+    version=None,
+    repr=None,
+    launch_metadata=None,
+    do_not_specialize=None,
+    do_not_specialize_on_alignment=None,
+    debug=None,
+    noinline=None,
+):
+    """Make a Python function a kernel, compiled for the types and values it is launched with.
+
+    ``kernel[grid](*args)`` runs one program for each point of the grid. Arrays arrive as pointers to their
+    first element, numbers by value, and parameters annotated ``tl.constexpr`` are compile-time values. Inside,
+    the function sees the language of `triton.language`, Python's own operators and control flow, and other
+    ``@triton.jit`` functions.
+
+    do_not_specialize                parameters (names or numbers) whose value 1 or divisibility does not make
+                                     a new variant
+    do_not_specialize_on_alignment   parameters whose divisibility alone makes none
+    debug                            check bounds, overflow and `tl.device_assert` while it runs
+    noinline                         called from another kernel, stay a function of its own
+    repr                             function of the specialisation that names the compiled kernel
+    """
+
+    def decorate(fn):
+        if getattr(type(fn), "__triton_kind__", None) == "jit":
+            fn = fn.fn
+        while hasattr(fn, "__wrapped__"):  # staticmethod, functools.wraps: the innermost has the source
+            fn = fn.__wrapped__
+        if not hasattr(fn, "__code__"):
+            raise TypeError(f"@triton.jit takes a function made by def, not {type(fn).__name__!r} ({fn!r})")
+        return JITFunction(
+            fn,
+            version=version,
+            do_not_specialize=do_not_specialize,
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
+            debug=debug,
+            noinline=noinline,
+            repr=repr,
+            launch_metadata=launch_metadata,
+        )
+
+    return decorate if fn is None else decorate(fn)
