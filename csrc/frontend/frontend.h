@@ -11,6 +11,10 @@ typedef struct FrontendRequest {
     /* tuple, one entry a parameter: ("*fp32", divisibility) or constexpr(value), or a list of entries for a tuple */
     PyObject *signature;
     PyObject *options; /* dict: num_warps, num_stages, debug, ... */
+    /* List or NULL. Receives (namespace, name, value) for each name whose value the kernel was compiled with and that
+     * the program could bind anew: globals (the dict), closure cells (the cell, name None), attributes of modules (the
+     * module's dict). Names of the language itself need not be reported. */
+    PyObject *used_names;
 } FrontendRequest;
 
 /* The kernel and every function it calls, as verified tile IR. Raises diagnostics; a Python exception that a

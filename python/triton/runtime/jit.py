@@ -198,9 +198,9 @@ def jit(
     """Make a Python function a kernel, compiled for the types and values it is launched with.
 
     ``kernel[grid](*args)`` runs one program for each point of the grid. Arrays arrive as pointers to their
-    first element, numbers by value, and parameters annotated ``tl.constexpr`` are compile-time values. Inside,
-    the function sees the language of `triton.language`, Python's own operators and control flow, and other
-    ``@triton.jit`` functions.
+    first element, numbers by value, and parameters annotated ``tl.constexpr`` are compile-time values.
+    Inside, the function sees the language of `triton.language`, Python's own operators and control flow, and
+    other ``@triton.jit`` functions.
 
     do_not_specialize                parameters (names or numbers) whose value 1 or divisibility does not make
                                      a new variant

@@ -1,0 +1,154 @@
+"""What can go wrong: every exception that triton raises beside Python's own."""
+
+
+class TritonError(Exception):
+    """Base of all errors of this package."""
+
+
+class CompilationError(TritonError):
+    """A kernel that does not compile, with the place in the user's program.
+
+    ``message`` says what is wrong, ``file``, ``line`` and ``column`` (both from 1) where, ``remedy`` what to do, or
+    None. ``notes`` are (file, line, column, message) of other places that matter, ``call_chain`` the
+    (file, line, column, function) of the calls that lead to the place, innermost first. ``str()`` shows all of it
+    with excerpts of the source.
+    """
+
+    def __init__(self, message, *, location=None, remedy=None, notes=(), kind="error"):
+        self.message = message
+        self.remedy = remedy
+        self.kind = kind
+        self.file, self.line, self.column = _place(location)
+        self.notes = [(*_place(place), text) for place, text in notes]
+        self.call_chain = [(*_place(call), call["function"]) for call in _callers(location)]
+        self._location, self._note_locations = location, notes
+        super().__init__(message)
+
+    def __str__(self):
+        return "\n".join(_report(self))
+
+    def __reduce__(self):
+        return _rebuild, (
+            type(self),
+            self.message,
+            self._location,
+            self.remedy,
+            self._note_locations,
+            self.kind,
+        )
+
+
+class UnsupportedError(CompilationError):
+    """The program may be right, but this compiler or its target cannot do it."""
+
+
+class InternalError(TritonError):
+    """A mistake in the compiler itself. ``dump`` is the file with the intermediate representation, or None."""
+
+    def __init__(self, message, dump=None):
+        self.message, self.dump = message, dump
+        where = f"; the intermediate representation is in {dump}" if dump else ""
+        super().__init__(f"bug in the compiler: {message}{where}")
+
+    def __reduce__(self):
+        return type(self), (self.message, self.dump)
+
+
+class OutOfResources(TritonError):
+    """A kernel needs more of something than the device has."""
+
+    def __init__(self, required, limit, name):
+        self.required, self.limit, self.name = required, limit, name
+        super().__init__(
+            f"out of resource: {name}, required: {required}, hardware limit: {limit}; "
+            "smaller block sizes or a smaller num_stages need less"
+        )
+
+    def __reduce__(self):
+        return type(self), (self.required, self.limit, self.name)
+
+
+class KernelError(TritonError):
+    """A kernel that failed while it ran."""
+
+
+class DeviceAssertionError(KernelError):
+    """A `tl.device_assert` that did not hold."""
+
+
+class MemoryAccessError(KernelError):
+    """A kernel touched memory outside of its arguments."""
+
+
+class AutotunerError(TritonError):
+    """None of the configurations of an autotuned kernel works."""
+
+
+def _rebuild(kind_of_error, message, location, remedy, notes, kind):
+    return kind_of_error(message, location=location, remedy=remedy, notes=notes, kind=kind)
+
+
+def _place(location):
+    """File, line and column from 1 of a location: a dict with the fields of Python's ast, and `caller`."""
+    if not location or not location["line"]:
+        return None, None, None
+    return location["file"], location["line"], _characters(location, location["column"]) + 1
+
+
+def _callers(location):
+    calls = []
+    while location and location["caller"]:
+        location = location["caller"]
+        calls.append(location)
+    return calls
+
+
+def _source_line(location):
+    import linecache
+
+    return linecache.getline(location["file"] or "", location["line"]).rstrip("\r\n")
+
+
+def _characters(location, column):
+    """`column` counts bytes of UTF-8, as in Python's ast; people count characters."""
+    return len(_source_line(location).encode()[:column].decode(errors="ignore")) if column > 0 else 0
+
+
+def _header(location):
+    file, line, column = _place(location)
+    return f"{file}:{line}:{column}: " if file else ""
+
+
+def _excerpt(location):
+    """The line with carets under the range, indented by two; nothing where the source cannot be read."""
+    if not location or not location["line"]:
+        return
+    line = _source_line(location)
+    if not line.strip():
+        return
+    start = _characters(location, location["column"])
+    end = len(line)
+    if location["end_line"] == location["line"] and location["end_column"] > location["column"]:
+        end = _characters(location, location["end_column"])
+    elif location["end_line"] <= location["line"]:
+        end = start + 1
+    number = str(location["line"])
+    # Tabs stay tabs, so that the carets stand under the text wherever the tab stops are.
+    lead = "".join(c if c == "\t" else " " for c in line[:start])
+    yield f"  {number} | {line}"
+    yield f"  {' ' * len(number)} | {lead}{'^' * max(1, end - start)}"
+
+
+def _report(error):
+    yield f"{_header(error._location)}{error.kind}: {error.message}"
+    yield from _excerpt(error._location)
+    inner = error._location
+    for call in _callers(error._location):
+        yield f"{_header(call)}note: in call to {inner['function']!r} here"
+        yield from _excerpt(call)
+        inner = call
+    for location, text in error._note_locations:
+        yield f"{_header(location)}note: {text}"
+        yield from _excerpt(location)
+    if error.remedy:
+        yield f"help: {error.remedy}"
