@@ -8,7 +8,8 @@
 
 typedef struct FrontendRequest {
     PyObject *function; /* triton.runtime.jit.JITFunction */
-    /* tuple, one entry a parameter: ("*fp32", divisibility) or constexpr(value), or a list of entries for a tuple */
+    /* tuple, one entry a parameter: ("*fp32", divisibility) or constexpr(value), or a list of entries for a tuple;
+     * **META is constexpr(dict of the launch keywords that no parameter took) */
     PyObject *signature;
     PyObject *options; /* dict: num_warps, num_stages, debug, ... */
     /* List or NULL. Receives (namespace, name, value) for each name whose value the kernel was compiled with and that
@@ -17,6 +18,7 @@ typedef struct FrontendRequest {
     PyObject *used_names;
 } FrontendRequest;
 
-/* The kernel and every function it calls, as verified tile IR. Raises diagnostics; a Python exception that a
- * compile-time expression raised propagates as TT_PYTHON_ERROR. References it takes are on the arena's clean-up list. */
+/* The kernel and every function it calls, as verified tile IR. Raises diagnostics. When a compile-time expression
+ * raised, the diagnostic is a TT_USER_ERROR at its place and the Python exception is still set: the cause to chain.
+ * Holds no Python reference once it returns or raises. */
 Module *tt_frontend_build(Arena *arena, const FrontendRequest *request);
