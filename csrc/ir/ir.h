@@ -3,8 +3,6 @@
 #pragma once
 #include "support/support.h"
 
-enum { TT_MAX_RANK = 16 };
-
 /* ---- types (types.c) ---------------------------------------------------------------------------------------------- */
 
 /* clang-format off */

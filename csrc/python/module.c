@@ -23,8 +23,13 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+extern PyMethodDef tt_layout_methods[];
+
+static int add_tables(PyObject *module) { return PyModule_AddFunctions(module, tt_layout_methods); }
+
 /* Multi-phase initialisation: each interpreter gets its own module object. */
 static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, add_tables},
     {0, NULL},
 };
 

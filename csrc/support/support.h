@@ -16,6 +16,8 @@
 #include <string.h>
 
 #define TT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+enum { TT_MAX_RANK = 16 }; /* of a tile */
+
 #define TT_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define TT_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define TT_MAX(a, b) ((a) > (b) ? (a) : (b))
