@@ -69,7 +69,8 @@ def random_blocked(rng, shape, lanes=5, warps=2):
     threads, warp_grid = random_split(rng, lanes, rank), random_split(rng, warps, rank)
     order = list(range(rank))
     rng.shuffle(order)
-    return make("blocked", shape, per_thread, threads, warp_grid, tuple(order)), (per_thread, threads, warp_grid, order)
+    layout = make("blocked", shape, per_thread, threads, warp_grid, tuple(order))
+    return layout, (per_thread, threads, warp_grid, order)
 
 
 def random_distributed(rng, shape, lanes=5, warps=2):
