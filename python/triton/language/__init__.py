@@ -1,0 +1,67 @@
+# ruff: noqa: F401
+"""The language of kernels: what a function decorated with ``@triton.jit`` may use, usually as ``tl``.
+
+Builtins of the compiler live in one module a subject (`memory`, `math`, `shape`, ...) and together in `core`;
+what is written in the language itself is in `standard` and `random`.
+"""
+
+from . import core, extra, math, random, standard
+from .core import *  # noqa: F403
+from .core import PropagateNan, builtin, constexpr, tensor
+from .random import (
+    pair_uniform_to_normal,
+    philox,
+    philox_impl,
+    rand,
+    rand4x,
+    randint,
+    randint4x,
+    randn,
+    randn4x,
+    uint32_to_uniform_float,
+    uint_to_uniform_float,
+)
+from .standard import (
+    argmax,
+    argmin,
+    bitonic_merge,
+    cdiv,
+    cumprod,
+    cumsum,
+    flip,
+    interleave,
+    max,
+    min,
+    ravel,
+    reduce_or,
+    sigmoid,
+    softmax,
+    sort,
+    squeeze,
+    sum,
+    swizzle2d,
+    topk,
+    unsqueeze,
+    xor_sum,
+    zeros,
+    zeros_like,
+)
+
+
+def _add_methods():
+    """Give `tensor` what takes a tensor first: the builtins marked so, and the standard functions."""
+    for function in vars(core).values():
+        if getattr(function, "__triton_method__", False):
+            setattr(tensor, function.__name__, function)
+    names = "argmax argmin cdiv cumprod cumsum flip max min ravel reduce_or sigmoid softmax sort squeeze"
+    for name in [*names.split(), "sum", "topk", "unsqueeze", "xor_sum"]:
+        setattr(tensor, name, getattr(standard, name))
+
+
+_add_methods()
+
+
+def __getattr__(name: str):
+    if name == "libdevice":  # loaded when it is asked for, like tl.extra.libdevice
+        return extra.libdevice
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

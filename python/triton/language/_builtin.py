@@ -1,0 +1,30 @@
+"""What marks the functions of the language that the compiler implements.
+
+A builtin is a Python function with signature, type hints and docstring, and no work in its body: the compiler
+finds its name in ``__triton_builtin__``, binds the arguments of a call by the signature, and builds IR. In
+plain Python a call has nothing to compute with, so the body is one call of `outside`, which raises.
+"""
+
+import sys
+from typing import NoReturn
+
+
+def builtin(fn):
+    """Mark `fn` as the stub of the compiler's builtin of the same name."""
+    fn.__triton_builtin__ = fn.__name__
+    return fn
+
+
+def method(fn):
+    """Mark `fn` as a builtin that is also a method of `tl.tensor`, whose first parameter is the tensor."""
+    fn.__triton_method__ = True
+    return builtin(fn)
+
+
+def outside() -> NoReturn:
+    """Raise the error of a builtin that the Python interpreter called; the caller's name is the builtin's."""
+    name = sys._getframe(1).f_code.co_name
+    raise RuntimeError(
+        f"tl.{name} was called by the Python interpreter, but it only means something inside a kernel: "
+        "call it from a function decorated with @triton.jit"
+    )

@@ -1,0 +1,149 @@
+"""Compile-time values on the host's side: `constexpr`, `constexpr_function`, and the annotation `const`."""
+
+from functools import update_wrapper
+from types import MethodType
+
+from .dtypes import base_type
+
+
+class const:
+    """As the annotation of a pointer parameter: nothing is stored through it, and the compiler refuses to."""
+
+
+class constexpr_type(base_type):
+    """The type of a compile-time value: the value itself."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __eq__(self, other):
+        return isinstance(other, constexpr_type) and self.value == other.value
+
+    def __hash__(self):
+        return hash((constexpr_type, self.value))
+
+    def __repr__(self):
+        return f"constexpr_type[{self.value!r}]"
+
+
+class constexpr:
+    """A value that is known while a kernel is compiled.
+
+    As an annotation, ``BLOCK: tl.constexpr`` makes a parameter a compile-time one: each value of it compiles
+    its own kernel. As an object, ``tl.constexpr(4)`` wraps a value: a global that is used in a kernel must be
+    one, because kernels are compiled once and do not see it change. Operators work on the wrapped value and
+    wrap the result.
+    """
+
+    __triton_kind__ = "constexpr"
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        while isinstance(value, constexpr):
+            value = value.value
+        self.value = value
+
+    @property
+    def type(self):
+        return constexpr_type(self.value)
+
+    def __repr__(self):
+        return f"constexpr[{self.value!r}]"
+
+    def __str__(self):
+        return str(self.value)
+
+    def __format__(self, spec):
+        return format(self.value, spec)
+
+    def __hash__(self):
+        return hash(self.value)
+
+    def __bool__(self):
+        return bool(self.value)
+
+    def __index__(self):
+        return self.value.__index__()
+
+    def __int__(self):
+        return int(self.value)
+
+    def __float__(self):
+        return float(self.value)
+
+    def __len__(self):
+        return len(self.value)
+
+    def __iter__(self):
+        return map(constexpr, self.value)
+
+    def __contains__(self, item):
+        return unwrap(item) in self.value
+
+    def __call__(self, *args, **kwargs):
+        return self.value(*args, **kwargs)
+
+    def __getitem__(self, index):
+        return constexpr(self.value[unwrap(index)])
+
+    def logical_and(self, other):
+        return constexpr(self.value and unwrap(other))
+
+    def logical_or(self, other):
+        return constexpr(self.value or unwrap(other))
+
+
+def unwrap(value):
+    """The value inside a constexpr; any other value as it is."""
+    return value.value if isinstance(value, constexpr) else value
+
+
+def _add_operators():
+    """Give constexpr every operator of Python, on the wrapped values."""
+    import operator
+
+    def unary(function):
+        return lambda self: constexpr(function(self.value))
+
+    def binary(function):
+        return lambda self, other: constexpr(function(self.value, unwrap(other)))
+
+    def reflected(function):
+        return lambda self, other: constexpr(function(unwrap(other), self.value))
+
+    for name in ("neg", "pos", "invert", "abs"):
+        setattr(constexpr, f"__{name}__", unary(getattr(operator, name)))
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(constexpr, f"__{name}__", binary(getattr(operator, name)))
+    arithmetic = "add sub mul truediv floordiv mod pow lshift rshift and_ or_ xor matmul"
+    for name in arithmetic.split():
+        function = getattr(operator, name)
+        name = name.rstrip("_")
+        setattr(constexpr, f"__{name}__", binary(function))
+        setattr(constexpr, f"__r{name}__", reflected(function))
+
+
+_add_operators()
+
+
+class constexpr_function:
+    """Decorator: a Python function that kernels may call on compile-time values.
+
+    While a kernel is compiled, Python runs the function on the unwrapped arguments, and the result is a
+    compile-time value of the kernel. On the host it is called as always; wrapped arguments give a wrapped
+    result.
+    """
+
+    __triton_kind__ = "constexpr_function"
+
+    def __init__(self, fn):
+        update_wrapper(self, fn)
+        self.fn = fn
+
+    def __call__(self, *args, **kwargs):
+        result = self.fn(*map(unwrap, args), **{name: unwrap(value) for name, value in kwargs.items()})
+        wrapped = any(isinstance(value, constexpr) for value in (*args, *kwargs.values()))
+        return constexpr(result) if wrapped else result
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else MethodType(self, instance)

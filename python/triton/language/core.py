@@ -1,0 +1,107 @@
+# ruff: noqa: F401
+"""Everything of the language that the compiler itself implements, under one name: ``tl.core``."""
+
+from ._builtin import builtin
+from .compile_time import const, constexpr, constexpr_function, constexpr_type
+from .creation import arange, cast, cat, full, to, to_tensor
+from .debug import (
+    assume,
+    debug_barrier,
+    device_assert,
+    device_print,
+    inline_asm_elementwise,
+    max_constancy,
+    max_contiguous,
+    multiple_of,
+    static_assert,
+    static_print,
+)
+from .dtypes import (
+    TRITON_MAX_TENSOR_NUMEL,
+    base_type,
+    bfloat16,
+    block_type,
+    dtype,
+    float8e4b15,
+    float8e4nv,
+    float8e5,
+    float16,
+    float32,
+    float64,
+    get_int_dtype,
+    int1,
+    int8,
+    int16,
+    int32,
+    int64,
+    pi32_t,
+    pointer_type,
+    str_to_ty,
+    tuple_type,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    void,
+)
+from .linalg import dot, dot_scaled
+from .math import (
+    PropagateNan,
+    abs,
+    add,
+    ceil,
+    clamp,
+    cos,
+    div_rn,
+    erf,
+    exp,
+    exp2,
+    fdiv,
+    floor,
+    fma,
+    log,
+    log2,
+    logical_and,
+    logical_or,
+    maximum,
+    minimum,
+    mul,
+    rsqrt,
+    sin,
+    sqrt,
+    sqrt_rn,
+    sub,
+    umulhi,
+    where,
+)
+from .memory import (
+    advance,
+    atomic_add,
+    atomic_and,
+    atomic_cas,
+    atomic_max,
+    atomic_min,
+    atomic_or,
+    atomic_xchg,
+    atomic_xor,
+    load,
+    make_block_ptr,
+    make_tensor_descriptor,
+    store,
+)
+from .programs import num_programs, program_id, range, static_range
+from .reduction import associative_scan, histogram, reduce
+from .shape import (
+    broadcast,
+    broadcast_to,
+    expand_dims,
+    gather,
+    item,
+    join,
+    permute,
+    reshape,
+    split,
+    trans,
+    view,
+)
+from .tensors import base_value, block_pointer, tensor, tuple

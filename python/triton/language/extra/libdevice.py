@@ -1,0 +1,1 @@
+"""The functions of libdevice: what no target has an instruction for."""

@@ -1,0 +1,57 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from ._builtin import builtin, outside
+from .dtypes import dtype, float32
+from .tensors import tensor
+
+
+@builtin
+def dot(
+    input: tensor,
+    other: tensor,
+    acc: tensor | None = None,
+    input_precision: str | None = None,
+    allow_tf32: bool | None = None,
+    max_num_imprecise_acc: int | None = None,
+    out_dtype: dtype = float32,
+) -> tensor:
+    """The matrix product ``input @ other``, plus `acc`.
+
+    `input` is ``[M, K]`` and `other` ``[K, N]``, or ``[B, M, K]`` and ``[B, K, N]`` for `B` products at once.
+    Both have one element type: ``int8`` or ``uint8``, a float of 8 bits (here the two may differ),
+    ``float16``, ``bfloat16``, ``float32`` or ``float64``.
+
+    :param acc: what is added, of the result's shape and type; zero if None.
+    :param input_precision: how ``float32`` operands are multiplied where the target has a choice: ``"ieee"``
+        exactly, ``"tf32"`` (the default) with 10 bits of mantissa, ``"tf32x3"`` by three such products. A CPU
+        multiplies exactly.
+    :param allow_tf32: older form of `input_precision`: True is ``"tf32"``, False is ``"ieee"``.
+    :param max_num_imprecise_acc: how many products of 8-bit floats may be added up in reduced precision.
+    :param out_dtype: type of the accumulator and the result: ``float32``, or ``float16`` for ``float16``
+        operands. Operands of integers give ``int32``, those of ``float64`` give ``float64``.
+    :return: a tile of ``[M, N]`` or ``[B, M, N]``.
+    """
+    outside()
+
+
+@builtin
+def dot_scaled(
+    lhs: tensor,
+    lhs_scale: tensor,
+    lhs_format: str,
+    rhs: tensor,
+    rhs_scale: tensor | None,
+    rhs_format: str,
+    acc: tensor | None = None,
+    fast_math: bool = False,
+    lhs_k_pack: bool = True,
+    rhs_k_pack: bool = True,
+    out_dtype: dtype = float32,
+) -> tensor:
+    """The product of matrices in a microscaling format, each block of elements with a scale of its own.
+
+    Not supported by this release.
+    """
+    outside()

@@ -1,0 +1,204 @@
+"""Functions of elements: ``tl.math.exp`` is ``tl.exp``.
+
+Operands are broadcast to one shape and promoted to one type. A function that is defined on floats computes
+half precision (``float16``, ``bfloat16``) in ``float32`` and rounds once.
+
+What is not here but in `tl.extra.libdevice` is found by its name there: ``tl.math.tanh`` is
+``libdevice.tanh``.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ._builtin import builtin, method, outside
+from .tensors import tensor
+
+
+class PropagateNan(Enum):
+    """What `minimum`, `maximum` and `clamp` make of a NaN: ``NONE`` the other operand, ``ALL`` a NaN."""
+
+    NONE = 0
+    ALL = 0xFFFF
+
+
+@method
+def abs(x: tensor) -> tensor:
+    """Absolute value, of integers and floats. An unsigned integer stays as it is."""
+    outside()
+
+
+@method
+def exp(x: tensor) -> tensor:
+    """e to the power of `x`."""
+    outside()
+
+
+@method
+def exp2(x: tensor) -> tensor:
+    """2 to the power of `x`."""
+    outside()
+
+
+@method
+def log(x: tensor) -> tensor:
+    """Natural logarithm."""
+    outside()
+
+
+@method
+def log2(x: tensor) -> tensor:
+    """Logarithm to base 2."""
+    outside()
+
+
+@method
+def sin(x: tensor) -> tensor:
+    """Sine of `x` radians."""
+    outside()
+
+
+@method
+def cos(x: tensor) -> tensor:
+    """Cosine of `x` radians."""
+    outside()
+
+
+@method
+def sqrt(x: tensor) -> tensor:
+    """Square root, as fast as the target computes it: it may be off in the last place."""
+    outside()
+
+
+@method
+def sqrt_rn(x: tensor) -> tensor:
+    """Square root, correctly rounded."""
+    outside()
+
+
+@method
+def rsqrt(x: tensor) -> tensor:
+    """One divided by the square root."""
+    outside()
+
+
+@method
+def erf(x: tensor) -> tensor:
+    """Error function."""
+    outside()
+
+
+@method
+def floor(x: tensor) -> tensor:
+    """The largest integral value that is not above `x`, as a float."""
+    outside()
+
+
+@method
+def ceil(x: tensor) -> tensor:
+    """The smallest integral value that is not below `x`, as a float."""
+    outside()
+
+
+@builtin
+def fdiv(x: tensor, y: tensor, ieee_rounding: bool = False) -> tensor:
+    """Quotient of floats; with `ieee_rounding` correctly rounded, else as fast as the target computes it."""
+    outside()
+
+
+@builtin
+def div_rn(x: tensor, y: tensor) -> tensor:
+    """Quotient of floats, correctly rounded."""
+    outside()
+
+
+@builtin
+def fma(x: tensor, y: tensor, z: tensor) -> tensor:
+    """``x * y + z`` of floats, rounded once."""
+    outside()
+
+
+@builtin
+def umulhi(x: tensor, y: tensor) -> tensor:
+    """The high half of the product of two integers of 32 or 64 bits, both taken as unsigned."""
+    outside()
+
+
+@builtin
+def add(x: tensor, y: tensor, sanitize_overflow: bool = True) -> tensor:
+    """``x + y``. Integers wrap around; `sanitize_overflow` allows a debug build to report it."""
+    outside()
+
+
+@builtin
+def sub(x: tensor, y: tensor, sanitize_overflow: bool = True) -> tensor:
+    """``x - y``. Integers wrap around; `sanitize_overflow` allows a debug build to report it."""
+    outside()
+
+
+@builtin
+def mul(x: tensor, y: tensor, sanitize_overflow: bool = True) -> tensor:
+    """``x * y``. Integers wrap around; `sanitize_overflow` allows a debug build to report it."""
+    outside()
+
+
+@builtin
+def minimum(x: tensor, y: tensor, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
+    """The smaller of `x` and `y`, element by element, of integers and floats.
+
+    :param propagate_nan: ``tl.PropagateNan.NONE``: a NaN loses against a number; ``ALL``: a NaN wins.
+    """
+    outside()
+
+
+@builtin
+def maximum(x: tensor, y: tensor, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
+    """The larger of `x` and `y`, element by element, of integers and floats.
+
+    :param propagate_nan: ``tl.PropagateNan.NONE``: a NaN loses against a number; ``ALL``: a NaN wins.
+    """
+    outside()
+
+
+@builtin
+def clamp(x: tensor, min: tensor, max: tensor, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
+    """`x`, but no less than `min` and no more than `max`; floats. The result is unspecified where ``min >
+    max``.
+
+    :param propagate_nan: what a NaN in `x` gives: ``tl.PropagateNan.NONE`` gives `min`, ``ALL`` gives NaN.
+    """
+    outside()
+
+
+@builtin
+def where(condition: tensor, x: tensor, y: tensor) -> tensor:
+    """`x` where `condition` is true, else `y`, element by element.
+
+    The three are broadcast to one shape, `x` and `y` promoted to one type; a `condition` that is not ``int1``
+    asks whether it differs from zero. Both `x` and `y` are computed: to avoid a memory access, give the load
+    a mask.
+    """
+    outside()
+
+
+@method
+def logical_and(self: tensor, other: tensor) -> tensor:
+    """Whether both are different from zero, element by element: ``self and other``."""
+    outside()
+
+
+@method
+def logical_or(self: tensor, other: tensor) -> tensor:
+    """Whether one of both is different from zero, element by element: ``self or other``."""
+    outside()
+
+
+def __getattr__(name: str):
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .extra import libdevice
+
+    try:
+        return getattr(libdevice, name)
+    except AttributeError:
+        raise AttributeError(f"neither tl.math nor tl.extra.libdevice has a function {name!r}") from None

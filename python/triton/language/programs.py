@@ -1,0 +1,89 @@
+"""Where a program stands in the grid, and what its loops run over."""
+
+from __future__ import annotations
+
+from ._builtin import builtin, outside
+from .tensors import tensor
+
+
+@builtin
+def program_id(axis: int) -> tensor:
+    """The index of this program along an axis of the grid.
+
+    :param axis: 0, 1 or 2, at compile time.
+    :return: an ``int32`` scalar from 0 to ``num_programs(axis) - 1``.
+    """
+    outside()
+
+
+@builtin
+def num_programs(axis: int) -> tensor:
+    """The number of programs along an axis of the grid, as the launch gave it (1 for an axis that it left
+    out).
+
+    :param axis: 0, 1 or 2, at compile time.
+    :return: an ``int32`` scalar.
+    """
+    outside()
+
+
+class range:
+    """What a ``for`` loop counts through; Python's ``range`` with hints for the compiler.
+
+    ``tl.range(end)``, ``tl.range(start, end)`` or ``tl.range(start, end, step)``, of run-time or compile-time
+    integers. The loop stays a loop. A target that has no use for a hint ignores it.
+
+    :param num_stages: how many iterations of loads may be in flight at once, instead of the kernel's
+        ``num_stages``.
+    :param loop_unroll_factor: how many iterations the body is repeated for; 1 or less keeps the loop as it
+        is.
+    :param disallow_acc_multi_buffer: keep one buffer for the accumulator of a `dot` in the loop.
+    :param flatten: join this loop with the one inside it.
+    :param warp_specialize: let different warps load and compute.
+    :param disable_licm: leave what does not change between iterations inside the loop.
+    """
+
+    __triton_kind__ = "range"
+
+    def __init__(
+        self,
+        arg1,
+        arg2=None,
+        step=None,
+        num_stages=None,
+        loop_unroll_factor=None,
+        disallow_acc_multi_buffer=False,
+        flatten=False,
+        warp_specialize=False,
+        disable_licm=False,
+    ):
+        self.start, self.end = (0, arg1) if arg2 is None else (arg1, arg2)
+        self.step = 1 if step is None else step
+        self.num_stages = num_stages
+        self.loop_unroll_factor = loop_unroll_factor
+        self.disallow_acc_multi_buffer = disallow_acc_multi_buffer
+        self.flatten = flatten
+        self.warp_specialize = warp_specialize
+        self.disable_licm = disable_licm
+
+    def __iter__(self):
+        raise RuntimeError("tl.range is for loops inside of kernels; a Python loop takes Python's range")
+
+
+class static_range:
+    """What a ``for`` loop of compile-time integers counts through: the body is repeated for each, with the
+    counter a compile-time value.
+
+    ``tl.static_range(end)``, ``tl.static_range(start, end)`` or ``tl.static_range(start, end, step)``.
+    """
+
+    __triton_kind__ = "static_range"
+
+    def __init__(self, arg1, arg2=None, step=None):
+        self.start, self.end = (0, arg1) if arg2 is None else (arg1, arg2)
+        self.step = 1 if step is None else step
+
+    def __iter__(self):
+        raise RuntimeError(
+            "tl.static_range is for loops inside of kernels; a Python loop takes Python's range"
+        )

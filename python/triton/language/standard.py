@@ -1,0 +1,475 @@
+"""The part of the language that is best written in the language: compositions of what `core` holds."""
+
+from ..runtime.jit import jit
+from . import core
+from .compile_time import constexpr_function
+from .core import constexpr
+
+# What decides about shapes and types at compile time is plain Python.
+
+
+@constexpr_function
+def _axis(axis, rank):
+    """`axis` counted from the front."""
+    if not -rank <= axis < rank:
+        raise ValueError(f"dimension {axis} is out of range for a tile of {rank} dimensions")
+    return axis % rank
+
+
+@constexpr_function
+def _line_shape(shape, axis):
+    """The shape of a line along `axis`, ready for broadcasting."""
+    return tuple(extent if i == axis else 1 for i, extent in enumerate(shape))
+
+
+@constexpr_function
+def _with_extent(shape, axis, extent):
+    return tuple(extent if i == axis else old for i, old in enumerate(shape))
+
+
+@constexpr_function
+def _exchanged(rank, axis):
+    """The order of dimensions in which `axis` and the last one change places."""
+    order = list(range(rank))
+    order[axis], order[-1] = order[-1], order[axis]
+    return tuple(order)
+
+
+@constexpr_function
+def _next_power_of_2(n):
+    return 1 << (n - 1).bit_length()
+
+
+@constexpr_function
+def _sum_dtype(element, asked):
+    """The type of a sum: the asked one, no integer narrower than 32 bits, float32 for bfloat16."""
+    if asked is not None:
+        return asked
+    if element.is_int() and element.primitive_bitwidth < 32:
+        return core.int32 if element.is_int_signed() else core.uint32
+    return core.float32 if element.is_bf16() else element
+
+
+@constexpr_function
+def _accumulator(element):
+    """The type that sums of `element` are added up in."""
+    half = element.is_floating() and element.primitive_bitwidth < 32
+    return core.float32 if half else element
+
+
+@constexpr_function
+def _extremum_dtype(element):
+    """The type of a maximum or minimum: 32 bits at least."""
+    if element.primitive_bitwidth >= 32:
+        return element
+    return core.float32 if element.is_floating() else core.int32
+
+
+@constexpr_function
+def _without_bfloat16(element):
+    return core.float32 if element.is_bf16() else element
+
+
+# Elements.
+
+
+@jit
+def cdiv(x, div):
+    """`x` divided by `div`, rounded up; for non-negative integers."""
+    return (x + div - 1) // div
+
+
+@jit
+def sigmoid(x):
+    """``1 / (1 + exp(-x))``."""
+    wide = x.to(_accumulator(x.dtype))
+    return (1 / (1 + core.exp(-wide))).to(x.dtype)
+
+
+@jit
+def softmax(x, dim=None, keep_dims=False, ieee_rounding=False):
+    """``exp(x)``, scaled so that it adds up to 1 along `dim` (None: the first dimension).
+
+    The largest element is subtracted first, so that nothing overflows.
+
+    :param keep_dims: accepted for compatibility: the result has the shape of `x` in any case.
+    :param ieee_rounding: divide with correct rounding.
+    """
+    axis: constexpr = 0 if dim is None else dim
+    powers = core.exp(x - max(x, axis, keep_dims=True))
+    return core.fdiv(powers, sum(powers, axis, keep_dims=True), ieee_rounding)
+
+
+# Shapes and creation.
+
+
+@jit
+def zeros(shape, dtype):
+    """A tile of zeros of `shape` (compile-time integers) and element type `dtype`."""
+    return core.full(shape, 0, dtype)
+
+
+@jit
+def zeros_like(input):
+    """A tile of zeros of the shape and element type of `input`."""
+    return core.full(input.shape, 0, input.dtype)
+
+
+@jit
+def ravel(x, can_reorder=False):
+    """The elements of `x`, in their order, in one dimension."""
+    return core.reshape(x, (x.numel,), can_reorder=can_reorder)
+
+
+@jit
+def interleave(a, b):
+    """The elements of `a` and `b` in turn along the last dimension, which becomes twice as long.
+
+    ``interleave([a0, a1], [b0, b1])`` is ``[a0, b0, a1, b1]``; two scalars give a tile of two elements.
+    """
+    both = core.join(a, b)
+    if len(both.shape) == 1:
+        return both
+    return core.reshape(both, both.shape[:-2] + (2 * both.shape[-2],))
+
+
+@jit
+def flip(x, dim=None):
+    """`x` with its elements along `dim` (None: the last dimension) in reverse order."""
+    rank: constexpr = len(x.shape)
+    axis: constexpr = _axis(rank - 1 if dim is None else dim, rank)
+    if axis == rank - 1:
+        return x[..., ::-1]
+    order: constexpr = _exchanged(rank, axis)
+    return core.permute(core.permute(x, order)[..., ::-1], order)
+
+
+@jit
+def squeeze(x, dim: constexpr):
+    """`x` without its dimension `dim`, whose extent is 1."""
+    axis: constexpr = _axis(dim, len(x.shape))
+    core.static_assert(x.shape[axis] == 1, "squeeze: the extent of the dimension is not 1")
+    return core.reshape(x, x.shape[:axis] + x.shape[axis + 1 :])
+
+
+@jit
+def unsqueeze(x, dim: constexpr):
+    """`x` with a new dimension of extent 1 at `dim`."""
+    return core.expand_dims(x, dim)
+
+
+@jit
+def swizzle2d(i, j, size_i, size_j, size_g):
+    """Another order of the elements of a matrix: row by row within groups of `size_g` rows becomes column by
+    column.
+
+    With `size_i` and `size_j` of 4 and `size_g` of 2, the row-major numbers ::
+
+        [[0 , 1 , 2 , 3 ],          [[0, 2,  4 , 6 ],
+         [4 , 5 , 6 , 7 ],    go     [1, 3,  5 , 7 ],
+         [8 , 9 , 10, 11],    to     [8, 10, 12, 14],
+         [12, 13, 14, 15]]           [9, 11, 13, 15]]
+
+    Programs that run at the same time then work on a group of rows and reuse what they load.
+
+    :return: the new row and column of element ``(i, j)``.
+    """
+    position = i * size_j + j
+    group = position // (size_g * size_j)
+    first_row = group * size_g
+    rows = core.minimum(size_i - first_row, size_g)  # the last group may be smaller
+    position = position % (size_g * size_j)
+    return first_row + position % rows, position // rows
+
+
+# Maxima and minima. A NaN loses.
+
+
+@jit
+def _maximum(a, b):
+    return core.maximum(a, b)
+
+
+@jit
+def _minimum(a, b):
+    return core.minimum(a, b)
+
+
+@jit
+def _larger_leftmost(value1, index1, value2, index2):
+    keep = (value1 > value2) | (value2 != value2) | ((value1 == value2) & (index1 < index2))
+    return core.where(keep, value1, value2), core.where(keep, index1, index2)
+
+
+@jit
+def _larger(value1, index1, value2, index2):
+    keep = (value1 > value2) | (value2 != value2)
+    return core.where(keep, value1, value2), core.where(keep, index1, index2)
+
+
+@jit
+def _smaller_leftmost(value1, index1, value2, index2):
+    keep = (value1 < value2) | (value2 != value2) | ((value1 == value2) & (index1 < index2))
+    return core.where(keep, value1, value2), core.where(keep, index1, index2)
+
+
+@jit
+def _smaller(value1, index1, value2, index2):
+    keep = (value1 < value2) | (value2 != value2)
+    return core.where(keep, value1, value2), core.where(keep, index1, index2)
+
+
+@jit
+def _with_indices(input, axis, combine_fn, keep_dims):
+    """What `combine_fn` selects along `axis`, and the index where it was."""
+    if axis is None:
+        index = core.reshape(core.arange(0, input.numel), input.shape)
+    else:
+        line: constexpr = _line_shape(input.shape, _axis(axis, len(input.shape)))
+        index = core.broadcast_to(core.reshape(core.arange(0, input.shape[axis]), line), input.shape)
+    return core.reduce((input, index), axis, combine_fn, keep_dims=keep_dims)
+
+
+@jit
+def max(input, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
+    """The largest element along `axis`; a NaN loses against a number.
+
+    :param axis: the dimension, negative from the end; None for all elements.
+    :param return_indices: give the index of the element along `axis` as well, as `argmax` does.
+    :param return_indices_tie_break_left: of equal elements the first one's index; else that of any.
+    :param keep_dims: leave the dimension in the result, with extent 1.
+    :return: of integers narrower than 32 bits ``int32``, of narrow floats ``float32``, else the type of
+        `input`. With `return_indices` a pair: the element (of a ``bfloat16`` as ``float32``), and an
+        ``int32`` index.
+    """
+    if return_indices:
+        values = input.to(_without_bfloat16(input.dtype))
+        if return_indices_tie_break_left:
+            return _with_indices(values, axis, _larger_leftmost, keep_dims)
+        else:
+            return _with_indices(values, axis, _larger, keep_dims)
+    else:
+        return core.reduce(input.to(_extremum_dtype(input.dtype)), axis, _maximum, keep_dims=keep_dims)
+
+
+@jit
+def min(input, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
+    """The smallest element along `axis`; a NaN loses against a number. Parameters and result as for `max`."""
+    if return_indices:
+        values = input.to(_without_bfloat16(input.dtype))
+        if return_indices_tie_break_left:
+            return _with_indices(values, axis, _smaller_leftmost, keep_dims)
+        else:
+            return _with_indices(values, axis, _smaller, keep_dims)
+    else:
+        return core.reduce(input.to(_extremum_dtype(input.dtype)), axis, _minimum, keep_dims=keep_dims)
+
+
+@jit
+def argmax(input, axis, tie_break_left=True, keep_dims=False):
+    """The index of the largest element along `axis`, an ``int32``; of all elements, in their order, for None.
+
+    :param tie_break_left: of equal elements the first one's index; else that of any.
+    :param keep_dims: leave the dimension in the result, with extent 1.
+    """
+    value, index = max(input, axis, True, tie_break_left, keep_dims)
+    return index
+
+
+@jit
+def argmin(input, axis, tie_break_left=True, keep_dims=False):
+    """The index of the smallest element along `axis`, an ``int32``. Parameters as for `argmax`."""
+    value, index = min(input, axis, True, tie_break_left, keep_dims)
+    return index
+
+
+# Sums and other reductions.
+
+
+@jit
+def _sum(a, b):
+    return a + b
+
+
+@jit
+def _product(a, b):
+    return a * b
+
+
+@jit
+def _xor(a, b):
+    return a ^ b
+
+
+@jit
+def _or(a, b):
+    return a | b
+
+
+@jit
+def sum(input, axis=None, keep_dims=False, dtype: constexpr = None):
+    """The sum of the elements along `axis`.
+
+    :param axis: the dimension, negative from the end; None for all elements.
+    :param keep_dims: leave the dimension in the result, with extent 1.
+    :param dtype: the type that elements are converted to first. By default integers narrower than 32 bits
+        become ``int32`` or ``uint32`` and ``bfloat16`` becomes ``float32``; other types stay.
+    :return: elements of that type. Sums of ``float16`` are added up in ``float32`` and rounded once.
+    """
+    total: constexpr = _sum_dtype(input.dtype, dtype)
+    added = core.reduce(input.to(total).to(_accumulator(total)), axis, _sum, keep_dims=keep_dims)
+    return added.to(total)
+
+
+@jit
+def xor_sum(input, axis=None, keep_dims=False):
+    """The exclusive "or" of the integers along `axis` (None: of all)."""
+    core.static_assert(input.dtype.is_int(), "xor_sum takes integers")
+    return core.reduce(input, axis, _xor, keep_dims=keep_dims)
+
+
+@jit
+def reduce_or(input, axis=None, keep_dims=False):
+    """The bitwise "or" of the integers along `axis` (None: of all)."""
+    core.static_assert(input.dtype.is_int(), "reduce_or takes integers")
+    return core.reduce(input, axis, _or, keep_dims=keep_dims)
+
+
+# Scans.
+
+
+@jit
+def cumsum(input, axis=0, reverse=False, dtype: constexpr = None):
+    """The sum of each element along `axis` and all before it; with `reverse`, all after it.
+
+    :param dtype: the type that elements are converted to first; the default is that of `sum`.
+    """
+    total: constexpr = _sum_dtype(input.dtype, dtype)
+    added = core.associative_scan(input.to(total).to(_accumulator(total)), axis, _sum, reverse)
+    return added.to(total)
+
+
+@jit
+def cumprod(input, axis=0, reverse=False):
+    """The product of each element along `axis` and all before it; with `reverse`, all after it.
+
+    ``bfloat16`` becomes ``float32``; other types stay.
+    """
+    kept: constexpr = _without_bfloat16(input.dtype)
+    return core.associative_scan(input.to(kept).to(_accumulator(kept)), axis, _product, reverse).to(kept)
+
+
+# Sorting. Keys are integers whose order is that of the elements; NaNs come last. A bitonic network (Batcher,
+# AFIPS 1968) runs over them as a loop, each step a gather of the partners, so that the code is short for any
+# extent.
+
+
+@constexpr_function
+def _key_dtype(element):
+    if element.is_floating():
+        return core.get_int_dtype(element.primitive_bitwidth, True)
+    return core.int8 if element.is_bool() else element
+
+
+@jit
+def _to_keys(x):
+    """Integers in the order of the elements of `x`."""
+    if x.dtype.is_floating():
+        # Sign and magnitude to two's complement; every NaN first becomes the positive one.
+        bits = core.where(x != x, float("nan"), x).to(x.dtype).to(_key_dtype(x.dtype), bitcast=True)
+        return core.where(bits < 0, bits ^ _key_dtype(x.dtype).get_int_max_value(), bits)
+    else:
+        return x.to(_key_dtype(x.dtype))
+
+
+@jit
+def _from_keys(keys, dtype: constexpr):
+    """The elements that `_to_keys` made `keys` of."""
+    if dtype.is_floating():
+        return core.where(keys < 0, keys ^ keys.dtype.get_int_max_value(), keys).to(dtype, bitcast=True)
+    else:
+        return keys.to(dtype)
+
+
+@jit
+def _merge(keys, index, axis: constexpr, run, descending):
+    """One round of the network: bitonic runs of length `run` become sorted, in alternating directions.
+
+    `index` numbers the elements along `axis`, in the shape of `keys`.
+    """
+    down = ((index & run) != 0) ^ descending
+    distance = run // 2
+    while distance > 0:
+        partner = core.gather(keys, index ^ distance, axis)
+        keep_smaller = ((index & distance) == 0) ^ down
+        keys = core.where(keep_smaller, core.minimum(keys, partner), core.maximum(keys, partner))
+        distance //= 2
+    return keys
+
+
+@jit
+def _sorted_keys(x, axis: constexpr, descending: constexpr, merge_only: constexpr):
+    """The keys of `x` sorted along `axis`, padded at the end to the next power of two."""
+    keys = _to_keys(x)
+    n: constexpr = x.shape[axis]
+    padded: constexpr = _next_power_of_2(n)
+    if padded != n:
+        last: constexpr = keys.dtype.get_int_min_value() if descending else keys.dtype.get_int_max_value()
+        fill = core.full(_with_extent(x.shape, axis, padded - n), last, keys.dtype)
+        keys = core.cat(keys, fill, dim=axis)
+    line: constexpr = _line_shape(keys.shape, axis)
+    index = core.broadcast_to(core.reshape(core.arange(0, padded), line), keys.shape)
+    if merge_only:
+        keys = _merge(keys, index, axis, padded, descending)
+    else:
+        run = 2
+        while run <= padded:
+            keys = _merge(keys, index, axis, run, descending)
+            run *= 2
+    return keys
+
+
+@jit
+def _first(x, axis: constexpr, n: constexpr):
+    """The first `n` elements along `axis`."""
+    rank: constexpr = len(x.shape)
+    if x.shape[axis] == n:
+        return x
+    elif axis == rank - 1:
+        return x[..., :n]
+    else:
+        order: constexpr = _exchanged(rank, axis)
+        return core.permute(core.permute(x, order)[..., :n], order)
+
+
+@jit
+def sort(x, dim: constexpr = None, descending: constexpr = False):
+    """`x` with its elements sorted along `dim` (None: the last dimension). NaNs count as the largest."""
+    rank: constexpr = len(x.shape)
+    axis: constexpr = _axis(rank - 1 if dim is None else dim, rank)
+    keys = _first(_sorted_keys(x, axis, descending, False), axis, x.shape[axis])
+    return _from_keys(keys, x.dtype)
+
+
+@jit
+def topk(x, k: constexpr, dim: constexpr = None):
+    """The `k` largest elements along `dim` (None: the last one), largest first. NaNs count as the largest."""
+    rank: constexpr = len(x.shape)
+    axis: constexpr = _axis(rank - 1 if dim is None else dim, rank)
+    core.static_assert(0 < k <= x.shape[axis], "topk: k is not between 1 and the extent of the dimension")
+    return _from_keys(_first(_sorted_keys(x, axis, True, False), axis, k), x.dtype)
+
+
+@jit
+def bitonic_merge(x, dim: constexpr = None, descending: constexpr = False):
+    """`x`, which first rises and then falls along `dim` (or the other way round), sorted in one round of
+    merging.
+
+    The extent along `dim` is a power of two.
+    """
+    rank: constexpr = len(x.shape)
+    axis: constexpr = _axis(rank - 1 if dim is None else dim, rank)
+    core.static_assert(
+        x.shape[axis] == _next_power_of_2(x.shape[axis]), "bitonic_merge: the extent is not a power of two"
+    )
+    return _from_keys(_sorted_keys(x, axis, descending, True), x.dtype)
