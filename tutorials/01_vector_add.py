@@ -14,8 +14,6 @@
 # The same file runs on a GPU and on a CPU. `DEVICE` is the torch device that kernels run on here.
 
 # %%
-import sys
-
 import numpy as np
 import torch
 
@@ -152,7 +150,7 @@ def benchmark(size, provider):
 
 
 if __name__ == "__main__":
-    benchmark.run(print_data=True, save_path=sys.argv[1] if len(sys.argv) > 1 else None)
+    benchmark.run(print_data=True, save_path="out")
 
 # %% [markdown]
 # ## Try it

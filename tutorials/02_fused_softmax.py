@@ -12,8 +12,6 @@
 # - **persistent programs** that walk over many rows, and how to choose their number.
 
 # %%
-import sys
-
 import numpy as np
 import torch
 
@@ -194,7 +192,7 @@ def benchmark(rows, columns, provider):
 
 
 if __name__ == "__main__":
-    benchmark.run(print_data=True, save_path=sys.argv[1] if len(sys.argv) > 1 else None)
+    benchmark.run(print_data=True, save_path="out")
 
 # %% [markdown]
 # ## Try it

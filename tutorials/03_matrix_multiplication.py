@@ -1,4 +1,4 @@
-"""03: matrix multiplication. Two-dimensional tiles, `tl.dot`, an order good for caches, autotuning, fusion."""
+"""03: matrix multiplication. Tiles in two dimensions, `tl.dot`, an order for caches, autotuning, fusion."""
 
 # %% [markdown]
 # # 3. Matrix multiplication
@@ -14,8 +14,6 @@
 # - a **fused** activation: a function passed to the kernel at compile time.
 
 # %%
-import sys
-
 import numpy as np
 import torch
 
@@ -211,7 +209,7 @@ if __name__ == "__main__":
 # Now arithmetic is the limit, and the unit is 10¹² floating-point operations a second: 2·M·N·K of them.
 
 # %%
-PROVIDERS = {"triton": "this kernel", "torch": "torch.matmul"}
+PROVIDERS = {"triton": "this kernel", "torch": "torch.matmul"} | ({"numpy": "NumPy"} if ON_CPU else {})
 DTYPES = {"fp32": torch.float32} if ON_CPU else {"fp16": torch.float16}
 DTYPES["bf16"] = torch.bfloat16
 
@@ -230,7 +228,7 @@ DTYPES["bf16"] = torch.bfloat16
             args={"dtype": dtype},
         )
         for dtype in DTYPES
-        for providers in [PROVIDERS | ({"numpy": "NumPy"} if dtype == "fp32" else {})]
+        for providers in [{key: PROVIDERS[key] for key in PROVIDERS if key != "numpy" or dtype == "fp32"}]
     ]
 )
 def benchmark(M, N, K, dtype, provider):
@@ -248,7 +246,7 @@ def benchmark(M, N, K, dtype, provider):
 
 
 if __name__ == "__main__":
-    benchmark.run(print_data=True, save_path=sys.argv[1] if len(sys.argv) > 1 else None)
+    benchmark.run(print_data=True, save_path="out")
 
 # %% [markdown]
 # ## Try it

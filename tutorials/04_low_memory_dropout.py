@@ -12,8 +12,6 @@
 # - so the backward pass does not *remember* the mask, it computes it again, from one integer.
 
 # %%
-import sys
-
 import torch
 
 import triton
@@ -151,7 +149,7 @@ def benchmark(size, p, provider):
 
 
 if __name__ == "__main__":
-    benchmark.run(print_data=True, save_path=sys.argv[1] if len(sys.argv) > 1 else None)
+    benchmark.run(print_data=True, save_path="out")
 
 # %% [markdown]
 # ## Try it

@@ -18,8 +18,6 @@ Runs without torch too, on NumPy arrays.
 # - how to make a `torch.autograd.Function` of two kernels.
 
 # %%
-import sys
-
 import numpy as np
 
 import triton
@@ -306,7 +304,7 @@ def layer_norm_numpy(x, w, b, epsilon=1e-5):
 
 
 if __name__ == "__main__":
-    benchmark.run(print_data=True, save_path=sys.argv[1] if len(sys.argv) > 1 else None)
+    benchmark.run(print_data=True, save_path="out")
 
 # %% [markdown]
 # ## Try it
