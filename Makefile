@@ -6,11 +6,10 @@ TARGETS ?= cpu
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := python
 
-DEMO = $(firstword $(sort $(wildcard tutorials/[0-9]*.py)))
 ASAN_RUNTIME = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libstdc++.so.6)
 
 .NOTPARALLEL:
-.PHONY: dev setup demo test test-all bench wheel lint format asan clean
+.PHONY: dev setup demo test test-all bench notebooks replay wheel lint format asan clean
 
 dev:
 	@TRITON_BUILD=dev $(PYTHON) setup.py -q build_ext --inplace
@@ -19,7 +18,7 @@ setup:
 	@scripts/setup
 
 demo: $(SETUP) dev
-	$(PYTHON) $(or $(DEMO),-c "import triton; print(triton.__version__)")
+	$(PYTHON) scripts/demo
 
 test: $(SETUP) dev
 	$(PYTHON) -m pytest -m "not slow" $(TESTS)
@@ -27,8 +26,18 @@ test: $(SETUP) dev
 test-all: $(SETUP) dev
 	for target in $(TARGETS); do $(PYTHON) -m pytest --target $$target $(TESTS) || exit; done
 
-bench: $(SETUP) dev
-	for file in $(sort $(wildcard benchmarks/[a-z]*.py)); do $(PYTHON) $$file || exit; done
+# What users run is measured: the release build, in place until the next `make dev`. BENCH_JSON=FOLDER keeps the rows.
+bench: $(SETUP)
+	@TRITON_BUILD=release $(PYTHON) setup.py -q build_ext --inplace
+	for name in cpu launch compile; do \
+	$(PYTHON) benchmarks/$$name.py $(if $(BENCH_JSON),--json $(BENCH_JSON)/$$name.json) || exit; done
+
+notebooks:
+	@$(PYTHON) scripts/notebooks
+
+# What a change does to tile IR, LLVM IR and assembly of the tutorials' kernels: make replay OLD=commit [NEW=commit]
+replay: $(SETUP)
+	@scripts/replay $(or $(OLD),HEAD) $(NEW)
 
 # setuptools packs whatever an earlier build left in build/lib.*, so that goes first.
 wheel: $(SETUP)

@@ -1,4 +1,4 @@
-"""From the call to the first result: milliseconds to compile a kernel in a fresh process, by phase; and `import triton`.
+"""From the call to the first result: milliseconds to compile a kernel, by phase; and those of `import triton`.
 
 No cache helps: each sample is a new process with an empty cache folder.
 """

@@ -41,9 +41,7 @@ def row_sum_kernel(x_ptr, out_ptr, n_columns, BLOCK_SIZE: tl.constexpr):
 
 
 @triton.jit
-def column_sum_kernel(
-    x_ptr, out_ptr, n_rows, n_columns, BLOCK_ROWS: tl.constexpr, BLOCK_COLUMNS: tl.constexpr
-):
+def column_sum_kernel(x_ptr, out_ptr, n_rows, n_columns, BLOCK_ROWS: tl.constexpr, BLOCK_COLUMNS: tl.constexpr):
     columns = tl.program_id(0) * BLOCK_COLUMNS + tl.arange(0, BLOCK_COLUMNS)
     rows = tl.arange(0, BLOCK_ROWS)
     total = tl.zeros((BLOCK_COLUMNS,), tl.float32)

@@ -1,6 +1,6 @@
-"""The tutorials' kernels with arguments to compile them for: {case: function that makes (kernel, grid, arguments, options)}.
+"""The tutorials' kernels with arguments to compile them for, for what measures or compares compilations.
 
-What measures or compares compilations shares this list. Autotuned kernels come with one fixed configuration.
+CASES is {case: function that makes (kernel, grid, arguments, options)}. Autotuned kernels come with one configuration.
 """
 
 import numpy as np

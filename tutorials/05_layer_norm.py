@@ -43,9 +43,7 @@ PROCESSORS = triton.runtime.driver.active.utils.get_device_properties(0)["multip
 
 # %%
 @triton.jit
-def forward_kernel(
-    y_ptr, mean_ptr, rstd_ptr, x_ptr, w_ptr, b_ptr, n_columns, epsilon, BLOCK_SIZE: tl.constexpr
-):
+def forward_kernel(y_ptr, mean_ptr, rstd_ptr, x_ptr, w_ptr, b_ptr, n_columns, epsilon, BLOCK_SIZE: tl.constexpr):
     row = tl.program_id(0)
     columns = tl.arange(0, BLOCK_SIZE)
     mask = columns < n_columns
