@@ -4,6 +4,7 @@ import itertools
 import random
 
 import pytest
+
 from triton import _C
 
 

@@ -31,9 +31,7 @@ def full(shape, value, dtype: dtype) -> tensor:
 
 
 @method
-def cast(
-    input: tensor, dtype: dtype, fp_downcast_rounding: str | None = None, bitcast: bool = False
-) -> tensor:
+def cast(input: tensor, dtype: dtype, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> tensor:
     """`input` converted to another element type; ``x.to(dtype)`` is the same.
 
     Between integers the low bits stay; a float becomes an integer by dropping the fraction; anything becomes

@@ -304,11 +304,7 @@ class block_type(dtype):
 
     def __eq__(self, other):
         other = getattr(other, "value", other)
-        return (
-            isinstance(other, block_type)
-            and self.element_ty == other.element_ty
-            and self.shape == other.shape
-        )
+        return isinstance(other, block_type) and self.element_ty == other.element_ty and self.shape == other.shape
 
     def __hash__(self):
         return hash((self.element_ty, self.shape))
@@ -374,9 +370,7 @@ def str_to_ty(name: str, c=None):
         const = name.startswith("*k")
         return pointer_type(str_to_ty(name[2 if const else 1 :]), const=const)
     if name not in _TYPES:
-        raise ValueError(
-            f"no signature spells a type {name!r}; there are: {', '.join(_TYPES)} and * of these"
-        )
+        raise ValueError(f"no signature spells a type {name!r}; there are: {', '.join(_TYPES)} and * of these")
     return _TYPES[name]
 
 

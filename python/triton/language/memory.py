@@ -213,9 +213,7 @@ def atomic_xchg(
 
 
 @method
-def atomic_cas(
-    pointer: tensor, cmp: tensor, val: tensor, sem: str | None = None, scope: str | None = None
-) -> tensor:
+def atomic_cas(pointer: tensor, cmp: tensor, val: tensor, sem: str | None = None, scope: str | None = None) -> tensor:
     """Compare and swap: put `val` where `pointer` points to if `cmp` is there now, in one step.
 
     Element types of 16, 32 and 64 bits; floats are compared as bits. `cmp` and `val` are broadcast to the

@@ -84,6 +84,4 @@ class static_range:
         self.step = 1 if step is None else step
 
     def __iter__(self):
-        raise RuntimeError(
-            "tl.static_range is for loops inside of kernels; a Python loop takes Python's range"
-        )
+        raise RuntimeError("tl.static_range is for loops inside of kernels; a Python loop takes Python's range")

@@ -50,9 +50,7 @@ class tensor(base_value):
     """The transpose of a tile of two dimensions."""
 
     def __init__(self, *args, **kwargs):
-        raise TypeError(
-            "a tl.tensor exists only inside a kernel: use the class as an annotation, and pass arrays"
-        )
+        raise TypeError("a tl.tensor exists only inside a kernel: use the class as an annotation, and pass arrays")
 
 
 class tuple(base_value):
