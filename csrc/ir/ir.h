@@ -62,6 +62,7 @@ int tt_bit_width(const Type *type);                   /* of the element: 1 for i
 int tt_byte_width(const Type *type);                  /* of the element in memory: 1 for i1 */
 bool tt_same_shape(const Type *a, const Type *b);     /* scalars have the empty shape */
 const FloatFormat *tt_float_format(const Type *type); /* of the element; NULL for f64 and non-floats */
+double tt_round_to(const Type *type, double value);   /* to the nearest value of the float element */
 const char *tt_type_name(TypeKind kind);              /* "i32", "f8e4m3", ... */
 
 /* ---- attributes (attrs.c) ------------------------------------------------------------------------------------------ */
@@ -307,7 +308,11 @@ bool tt_eval_scalar(Opcode opcode, const Type *operand_type, const Type *result_
 enum { TT_PRINT_LOCATIONS = 1 };
 char *tt_print_module(const Module *module, Arena *arena, int flags);
 char *tt_print_function(const Function *function, Arena *arena, int flags);
+/* With `notes` (Op* or Function* -> text) each subject's lines stand under its own. */
+char *tt_print_annotated(const Module *module, Arena *arena, int flags, const Map *notes);
 void tt_print_type(Text *text, const Type *type);
+void tt_print_string(Text *text, const char *string); /* quoted and escaped */
+void tt_print_float(Text *text, double value, const Type *type);
 /* Reads what tt_print_module writes. A mistake in the text raises TT_USER_ERROR at its line and column. */
 Module *tt_parse_module(Arena *arena, const char *text, const char *file);
 /* NULL when the module is well-formed, else the IR with each failure under its operation. */

@@ -312,10 +312,7 @@ Value *tt_build_int(Builder *b, const Type *type, int64_t value)
 Value *tt_build_float(Builder *b, const Type *type, double value)
 {
     TT_ASSERT(tt_is_float(type));
-    const FloatFormat *format = tt_float_format(type);
-    if (format)
-        value = tt_float_decode(format, tt_float_encode(format, value, false));
-    Attr *attr = tt_attr_float(b->module, ATTR_value, value, NULL);
+    Attr *attr = tt_attr_float(b->module, ATTR_value, tt_round_to(type, value), NULL);
     return tt_build_op(b, OP_constant, NULL, 0, &type, 1, attr)->results[0];
 }
 

@@ -100,6 +100,14 @@ const FloatFormat *tt_float_format(const Type *type)
     return element->kind < TT_PTR ? scalars[element->kind].format : NULL;
 }
 
+double tt_round_to(const Type *type, double value)
+{
+    if (tt_element(type)->kind == TT_F32 && value == value)
+        return (float)value;
+    const FloatFormat *format = tt_float_format(type);
+    return format ? tt_float_decode(format, tt_float_encode(format, value, false)) : value;
+}
+
 const char *tt_type_name(TypeKind kind)
 {
     static const char *const compound[] = {"ptr", "tile", "token"};

@@ -1,0 +1,330 @@
+/* Tile IR as text, the form that parse.c reads back to the same IR. One syntax for every operation:
+ *
+ *   kernel @name(%x: ptr<f32> {divisibility = [16]}, %n: i32) {            (`func` for functions that kernels call)
+ *     %a, %b = opname %x, %n {axis = 0, order = [1, 0]} : tile<4x8xf32>, i32 loc("file.py":3:4)
+ *     %s = for %l, %u, %t, %z : f32 { ^(%i: i32, %acc: f32):
+ *       yield %acc
+ *     }
+ *     return
+ *   }
+ *
+ * A value is called after the user's variable, made unique, or by a number. Attributes come in the order of
+ * attrs.def; floats are the shortest text that reads back to the same bits of their type. */
+#include "ir/ir.h"
+#include <ctype.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct NamedValue {
+    const Value *value;
+    const char *name; /* NULL: its number */
+    int number;
+} NamedValue;
+
+typedef struct Printer {
+    Text *text;
+    int flags;
+    const Map *notes; /* Op* or Function* -> text to print under its line, or NULL */
+    Map taken;        /* names in use in this function */
+    TT_VECTOR(NamedValue) values;
+    int numbers;
+} Printer;
+
+/* ---- names ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_name_char(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '.' || (unsigned char)c >= 0x80;
+}
+
+/* The name as the parser reads it, or NULL when nothing is left of it (a bare number would be taken for one of ours). */
+static char *clean_name(Arena *arena, const char *name)
+{
+    if (!name || !*name || strspn(name, "0123456789") == strlen(name))
+        return NULL;
+    char *clean = tt_arena_strdup(arena, name);
+    for (char *c = clean; *c; c++)
+        if (!is_name_char(*c))
+            *c = '_';
+    return clean;
+}
+
+static const char *unique_name(Printer *p, const Value *value)
+{
+    char *name = clean_name(p->text->arena, value->name);
+    if (!name)
+        return NULL;
+    const char *candidate = name;
+    for (int i = 1; tt_map_find(&p->taken, candidate, strlen(candidate)); i++)
+        candidate = tt_arena_format(p->text->arena, "%s_%d", name, i);
+    *tt_map_slot(&p->taken, candidate, strlen(candidate)) = p;
+    return candidate;
+}
+
+/* Value.id becomes the index in p->values; the entry tells whether an id is from this printing or an older one. */
+static void name_value(Printer *p, Value *value)
+{
+    const char *name = unique_name(p, value);
+    value->id = p->values.count;
+    tt_push(p->text->arena, p->values, ((NamedValue){value, name, name ? 0 : p->numbers++}));
+}
+
+static void print_value(const Printer *p, const Value *value)
+{
+    if (!value) {
+        tt_text_add(p->text, "%%null");
+        return;
+    }
+    const NamedValue *named =
+        value->id >= 0 && value->id < p->values.count ? &p->values.data[value->id] : NULL;
+    if (!named || named->value != value)
+        tt_text_add(p->text, "%%undefined"); /* only in IR that the verifier is about to refuse */
+    else if (named->name)
+        tt_text_add(p->text, "%%%s", named->name);
+    else
+        tt_text_add(p->text, "%%%d", named->number);
+}
+
+static void print_symbol(Text *text, const char *name)
+{
+    bool plain = *name != 0;
+    for (const char *c = name; *c; c++)
+        plain &= is_name_char(*c);
+    tt_text_add_n(text, "@", 1);
+    if (plain)
+        tt_text_add(text, "%s", name);
+    else
+        tt_print_string(text, name);
+}
+
+/* ---- types, numbers, strings ------------------------------------------------------------------------------------------ */
+
+void tt_print_type(Text *text, const Type *type)
+{
+    tt_text_add(text, "%s", tt_type_name(type->kind));
+    if (type->kind != TT_TILE && type->kind != TT_PTR)
+        return;
+    tt_text_add_n(text, "<", 1);
+    for (int i = 0; i < type->rank; i++)
+        tt_text_add(text, "%lldx", (long long)type->shape[i]);
+    tt_print_type(text, type->element);
+    if (type->kind == TT_PTR && type->space != 1)
+        tt_text_add(text, ", %d", type->space);
+    tt_text_add_n(text, ">", 1);
+}
+
+void tt_print_string(Text *text, const char *string)
+{
+    tt_text_add_n(text, "\"", 1);
+    for (const char *c = string; *c; c++)
+        if (*c == '"' || *c == '\\')
+            tt_text_add(text, "\\%c", *c);
+        else if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            tt_text_add(text, "\\x%02x", (unsigned)(unsigned char)*c);
+        else
+            tt_text_add_n(text, c, 1);
+    tt_text_add_n(text, "\"", 1);
+}
+
+void tt_print_float(Text *text, double value, const Type *type)
+{
+    if (isnan(value) || isinf(value)) {
+        tt_text_add(text, "%s%s", signbit(value) ? "-" : "", isnan(value) ? "nan" : "inf");
+        return;
+    }
+    char digits[40];
+    locale_t previous =
+        uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)); /* glibc's own object: nothing to free */
+    for (int precision = 1; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        if (tt_round_to(type, strtod(digits, NULL)) == value)
+            break;
+    }
+    uselocale(previous);
+    tt_text_add(text, "%s%s", digits, strpbrk(digits, ".e") ? "" : ".0");
+}
+
+/* ---- attributes and locations ---------------------------------------------------------------------------------------- */
+
+static void print_attr(Text *text, const Attr *attr, const Type *type)
+{
+    tt_text_add(text, "%s = ", tt_attr_names[attr->key]);
+    switch (tt_attr_kinds[attr->key]) {
+    case TT_ATTR_STRING:
+        tt_print_string(text, attr->s);
+        break;
+    case TT_ATTR_INTS:
+        tt_text_add_n(text, "[", 1);
+        for (int i = 0; i < attr->count; i++)
+            tt_text_add(text, "%s%lld", i ? ", " : "", (long long)attr->ints[i]);
+        tt_text_add_n(text, "]", 1);
+        break;
+    case TT_ATTR_SCALAR:
+        if (type && tt_is_float(type)) {
+            tt_print_float(text, attr->f, type);
+            break;
+        }
+        /* fall through */
+    case TT_ATTR_INT:
+        tt_text_add(text, "%lld", (long long)attr->i);
+    }
+}
+
+/* `type` decides how a SCALAR is read. */
+static void print_attrs(Text *text, const Attr *attrs, const Type *type)
+{
+    const char *before = " {";
+    for (int key = 0; attrs && key < TT_ATTR_KEYS; key++)
+        for (const Attr *attr = attrs; attr; attr = attr->next)
+            if ((int)attr->key == key) {
+                tt_text_add(text, "%s", before);
+                print_attr(text, attr, type);
+                before = ", ";
+            }
+    if (attrs)
+        tt_text_add_n(text, "}", 1);
+}
+
+/* loc("file":line:column[ to line:column][ in "function"][ at "file":...]), the last part for the caller. */
+static void print_loc(const Printer *p, const Loc *loc)
+{
+    if (!loc || !(p->flags & TT_PRINT_LOCATIONS))
+        return;
+    for (const char *before = " loc("; loc; loc = loc->caller, before = " at ") {
+        tt_text_add(p->text, "%s", before);
+        tt_print_string(p->text, loc->file ? loc->file : "");
+        tt_text_add(p->text, ":%d:%d", loc->line, loc->column);
+        if (loc->end_line || loc->end_column)
+            tt_text_add(p->text, " to %d:%d", loc->end_line, loc->end_column);
+        if (loc->function) {
+            tt_text_add(p->text, " in ");
+            tt_print_string(p->text, loc->function);
+        }
+    }
+    tt_text_add_n(p->text, ")", 1);
+}
+
+/* ---- operations and functions ------------------------------------------------------------------------------------------ */
+
+static void indent(const Printer *p, int depth) { tt_text_add(p->text, "%*s", 2 * depth, ""); }
+
+/* Each line of what the verifier has to say about `subject`. */
+static void print_notes(const Printer *p, const void *subject, int depth)
+{
+    const char *note = p->notes ? tt_map_find_ptr(p->notes, subject) : NULL;
+    while (note && *note) {
+        int length = (int)strcspn(note, "\n");
+        indent(p, depth);
+        tt_text_add(p->text, "^ %.*s\n", length, note);
+        note += length + (note[length] == '\n');
+    }
+}
+
+static void print_args(Printer *p, const Region *region, Attr *const *attrs)
+{
+    tt_text_add_n(p->text, "(", 1);
+    for (int i = 0; i < region->arg_count; i++) {
+        name_value(p, region->args[i]);
+        tt_text_add(p->text, "%s", i ? ", " : "");
+        print_value(p, region->args[i]);
+        tt_text_add(p->text, ": ");
+        tt_print_type(p->text, region->args[i]->type);
+        if (attrs)
+            print_attrs(p->text, attrs[i], region->args[i]->type);
+    }
+    tt_text_add_n(p->text, ")", 1);
+}
+
+static void print_op(Printer *p, const Op *op, int depth);
+
+static void print_region(Printer *p, const Op *op, int index, int depth)
+{
+    const Region *region = op->regions[index];
+    bool noted = index == 0 && p->notes && tt_map_find_ptr(p->notes, op);
+    tt_text_add(p->text, " {");
+    if (region->arg_count) {
+        tt_text_add(p->text, " ^");
+        print_args(p, region, NULL);
+        tt_text_add(p->text, ":");
+    }
+    if (region->first || region->arg_count || noted) {
+        tt_text_add(p->text, "\n");
+        if (noted)
+            print_notes(p, op, depth);
+        TT_FOR_OPS(inner, region)
+        print_op(p, inner, depth + 1);
+        indent(p, depth);
+    }
+    tt_text_add(p->text, "}");
+}
+
+static void print_op(Printer *p, const Op *op, int depth)
+{
+    indent(p, depth);
+    for (int i = 0; i < op->result_count; i++) {
+        name_value(p, op->results[i]);
+        print_value(p, op->results[i]);
+        tt_text_add(p->text, i + 1 < op->result_count ? ", " : " = ");
+    }
+    tt_text_add(p->text, "%s", tt_op_infos[op->opcode].name);
+    for (int i = 0; i < op->operand_count; i++) {
+        tt_text_add(p->text, i ? ", " : " ");
+        print_value(p, tt_operand(op, i));
+    }
+    print_attrs(p->text, op->attrs, op->result_count ? op->results[0]->type : NULL);
+    for (int i = 0; i < op->result_count; i++) {
+        tt_text_add(p->text, i ? ", " : " : ");
+        tt_print_type(p->text, op->results[i]->type);
+    }
+    print_loc(p, op->loc);
+    for (int i = 0; i < op->region_count; i++)
+        print_region(p, op, i, depth);
+    tt_text_add(p->text, "\n");
+    if (!op->region_count)
+        print_notes(p, op, depth);
+}
+
+static void print_function(const Function *function, Text *text, int flags, const Map *notes)
+{
+    Printer printer = {.text = text, .flags = flags, .notes = notes, .taken = {.arena = text->arena}};
+    Printer *p = &printer;
+    tt_text_add(text, function->is_kernel ? "kernel " : "func ");
+    print_symbol(text, function->name);
+    print_args(p, function->body, function->param_attrs);
+    for (int i = 0; i < function->result_count; i++) {
+        tt_text_add(text, i ? ", " : " -> (");
+        tt_print_type(text, function->result_types[i]);
+    }
+    tt_text_add(text, function->result_count ? ")" : "");
+    print_loc(p, function->loc);
+    tt_text_add(text, " {\n");
+    print_notes(p, function, 0);
+    TT_FOR_OPS(op, function->body)
+    print_op(p, op, 1);
+    tt_text_add(text, "}\n");
+}
+
+char *tt_print_function(const Function *function, Arena *arena, int flags)
+{
+    Text text = {.arena = arena};
+    print_function(function, &text, flags, NULL);
+    return text.data;
+}
+
+char *tt_print_annotated(const Module *module, Arena *arena, int flags, const Map *notes)
+{
+    Text text = {.arena = arena};
+    TT_FOR_FUNCTIONS(function, module)
+    {
+        tt_text_add(&text, "%s", function == module->functions ? "" : "\n");
+        print_function(function, &text, flags, notes);
+    }
+    return text.data ? text.data : tt_arena_strdup(arena, "");
+}
+
+char *tt_print_module(const Module *module, Arena *arena, int flags)
+{
+    return tt_print_annotated(module, arena, flags, NULL);
+}
