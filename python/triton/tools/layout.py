@@ -145,15 +145,15 @@ def text(layout: LinearLayout) -> str:
 
 
 def draw(layout: LinearLayout, ax=None, title: str | None = None):
-    """Draws the tile with matplotlib: colour by warp (hue) and lane (shade), the holder written in each cell where there
-    is room. Returns the axes."""
+    """Draws the tile with matplotlib: colour by warp (hue) and lane (shade), the holder written in each cell where
+    there is room. Returns the axes."""
     import matplotlib.pyplot as plt
     from matplotlib.colors import hsv_to_rgb
 
     holders = layout.holders()
     rows, columns = _rows(layout)
     if ax is None:
-        _, ax = plt.subplots(figsize=(max(4.0, min(24.0, columns * 0.55)), max(2.5, min(24.0, len(rows) * 0.4))))
+        _, ax = plt.subplots(figsize=(max(4.0, min(24.0, columns * 0.55)), max(2.5, min(24.0, len(rows) * 0.55))))
     warps, lanes = (1 << len(layout.bases[place]) for place in ("warp", "lane"))
     offsets = 1 << len(layout.bases["register"])
     image = []
@@ -170,7 +170,8 @@ def draw(layout: LinearLayout, ax=None, title: str | None = None):
         for y, row in enumerate(rows):
             for x in range(columns):
                 if (*row, x) in holders:
-                    ax.text(x, y, _label(holders[(*row, x)], layout), ha="center", va="center", fontsize=size)
+                    label = _label(holders[(*row, x)], layout).replace(":", "\n")
+                    ax.text(x, y, label, ha="center", va="center", fontsize=size)
     ax.set_xlabel(f"dimension {len(layout.shape) - 1}")
     ax.set_ylabel("dimensions " + ", ".join(map(str, range(len(layout.shape) - 1))) if len(layout.shape) > 1 else "")
     ax.set_title(title or f"{'x'.join(map(str, layout.shape))}: {warps} warps, {lanes} lanes, {offsets} registers")
