@@ -1,0 +1,54 @@
+"""The Python in README.md and docs/ runs, and the reference is what the docstrings say."""
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DOCUMENTS = [
+    path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if BLOCK.search(path.read_text())
+]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_python_in_documents_runs(document, tmp_path):
+    """All blocks of a document are one program: a kernel needs a file for its source."""
+    program = tmp_path / f"{document.stem}.py"
+    program.write_text("\n\n".join(BLOCK.findall(document.read_text())))
+    runpy.run_path(str(program))
+
+
+def test_language_reference_is_up_to_date():
+    subprocess.run([sys.executable, ROOT / "scripts" / "language_reference", "--check"], check=True)
+
+
+def test_notebooks(tmp_path):
+    """Each notebook is the tutorial, cell by cell, and its code still parses."""
+    import json
+
+    subprocess.run([sys.executable, ROOT / "scripts" / "notebooks", tmp_path], check=True)
+    notebooks = sorted(tmp_path.glob("*.ipynb"))
+    assert len(notebooks) == len(list((ROOT / "tutorials").glob("[0-9]*.py")))
+    for path in notebooks:
+        cells = json.loads(path.read_text())["cells"]
+        assert cells[0]["cell_type"] == "markdown" and "".join(cells[0]["source"]).startswith("# ")
+        for cell in cells:
+            if cell["cell_type"] == "code":
+                compile("".join(cell["source"]), path.name, "exec")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lesson", sorted((ROOT / "tutorials").glob("[0-9]*.py")), ids=lambda path: path.stem)
+def test_tutorial(lesson):
+    """The checks of each tutorial hold; its benchmark is left out."""
+    pytest.importorskip("torch")
+    sys.path.insert(0, str(lesson.parent))
+    try:
+        assert __import__(lesson.stem).check()
+    finally:
+        sys.path.remove(str(lesson.parent))
