@@ -27,8 +27,9 @@ extern PyMethodDef tt_layout_methods[], tt_testing_methods[];
 
 static int add_tables(PyObject *module)
 {
-    return PyModule_AddFunctions(module, tt_layout_methods) ? -1
-                                                            : PyModule_AddFunctions(module, tt_testing_methods);
+    return PyModule_AddFunctions(module, tt_layout_methods)
+               ? -1
+               : PyModule_AddFunctions(module, tt_testing_methods);
 }
 
 /* Multi-phase initialisation: each interpreter gets its own module object. */
