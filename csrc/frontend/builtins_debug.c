@@ -1,0 +1,171 @@
+/* Builtins of debugging, and what the programmer promises the compiler. */
+#include "frontend/builtins.h"
+
+/* The condition's truth, when it is known while compiling. */
+static bool compile_time_truth(Walker *w, Term t, bool *out)
+{
+    PyObject *object = tt_term_python(w, t);
+    int truth = object ? PyObject_IsTrue(object) : 0;
+    if (truth < 0)
+        tt_python_error(w);
+    *out = truth;
+    return object != NULL;
+}
+
+/* A message: any compile-time object, as str() writes it. */
+static const char *message_argument(Walker *w, Term *args, int index)
+{
+    PyObject *object = tt_term_python(w, args[index]);
+    if (!object)
+        tt_arg_error(w, args, index, "a compile-time string");
+    PyObject *utf8 = tt_keep(w, PyUnicode_AsUTF8String(tt_keep(w, PyObject_Str(object))));
+    return tt_arena_strdup(w->arena, PyBytes_AsString(utf8));
+}
+
+/* static_assert(cond, msg) */
+Term tt_builtin_static_assert(Walker *w, Term *args, int count)
+{
+    (void)count;
+    bool holds;
+    if (!compile_time_truth(w, args[0], &holds))
+        tt_fail_with_remedy(w, "check it at run time with tl.device_assert",
+                            "tl.static_assert takes a condition known at compile time, not %s",
+                            tt_describe(w, args[0]));
+    const char *message = holds ? "" : message_argument(w, args, 1);
+    if (!holds)
+        tt_fail(w, "static assertion failed%s%s", *message ? ": " : "", message);
+    return tt_none(w);
+}
+
+/* What static_print shows of a term: the object, or a description of a run-time value. */
+static PyObject *printable(Walker *w, Term t)
+{
+    PyObject *object = tt_term_python(w, t);
+    return object ? object : tt_keep(w, PyUnicode_FromString(tt_describe(w, t)));
+}
+
+/* static_print(*values, sep, end, file, flush): Python's print, now. */
+Term tt_builtin_static_print(Walker *w, Term *args, int count)
+{
+    (void)count;
+    static const char *const keywords[] = {"sep", "end", "file", "flush"};
+    const Term *items;
+    int given;
+    if (!tt_term_items(w, args[0], &items, &given))
+        tt_arg_error(w, args, 0, "values");
+    PyObject *values = tt_keep(w, PyTuple_New(given)), *options = tt_keep(w, PyDict_New());
+    for (int i = 0; i < given; i++)
+        if (PyTuple_SetItem(values, i, Py_NewRef(printable(w, items[i]))))
+            tt_python_error(w);
+    for (int i = 0; i < (int)TT_COUNT(keywords); i++)
+        if (PyDict_SetItemString(options, keywords[i], printable(w, args[1 + i])))
+            tt_python_error(w);
+    PyObject *builtins = tt_keep(w, PyImport_ImportModule("builtins"));
+    PyObject *print = tt_keep(w, PyObject_GetAttrString(builtins, "print"));
+    tt_keep(w, PyObject_Call(print, values, options));
+    return tt_none(w);
+}
+
+static void check_prefix(Walker *w, Term *args, int index, const char *prefix)
+{
+    for (const char *c = prefix; *c; c++)
+        if (*c < ' ' || *c > '~')
+            tt_arg_error(w, args, index, "a string of printable ASCII characters");
+}
+
+/* device_print(prefix, *args, hex) */
+Term tt_builtin_device_print(Walker *w, Term *args, int count)
+{
+    (void)count;
+    const char *prefix = tt_arg_string(w, args, 0);
+    if (!prefix)
+        tt_arg_error(w, args, 0, "a string of printable ASCII characters");
+    check_prefix(w, args, 0, prefix);
+    const Term *items;
+    int given;
+    if (!tt_term_items(w, args[1], &items, &given))
+        tt_arg_error(w, args, 1, "tensors and numbers");
+    if (given > 62)
+        tt_fail(w, "tl.device_print takes up to 62 values, not %d", given);
+    Value **values = TT_NEW_ARRAY(w->arena, Value *, given + 1);
+    int64_t is_unsigned = 0;
+    for (int i = 0; i < given; i++) {
+        Term t = tt_term_value(w, items[i]);
+        if (tt_dtype_is_pointer(t.dtype))
+            t = tt_cast(w, t, &tt_uint64, ROUND_NEAREST_EVEN);
+        is_unsigned |= (int64_t)(t.dtype->is_unsigned || tt_dtype_is_bool(t.dtype)) << i;
+        values[i] = tt_dtype_is_fp8(t.dtype) ? tt_widen_float(w, t).value : t.value;
+    }
+    Attr *attrs = tt_attr_string(w->module, ATTR_message, prefix, NULL);
+    if (tt_arg_bool(w, args, 2))
+        attrs = tt_attr_int(w->module, ATTR_hex, 1, attrs);
+    if (is_unsigned)
+        attrs = tt_attr_int(w->module, ATTR_unsigned_mask, is_unsigned, attrs);
+    tt_build_op(&w->builder, OP_print, values, given, NULL, 0, attrs);
+    return tt_none(w);
+}
+
+/* device_assert(cond, msg, mask): only in kernels compiled for debugging. */
+Term tt_builtin_device_assert(Walker *w, Term *args, int count)
+{
+    (void)count;
+    const char *message = message_argument(w, args, 1);
+    if (!tt_is_value(args[0]) && !tt_is_number(args[0]))
+        tt_arg_error(w, args, 0, "a tile or scalar of bools");
+    if (!tt_debug(w))
+        return tt_none(w);
+    Term operands[] = {tt_to_bool(w, args[0]), tt_is_none(args[2]) ? args[2] : tt_to_bool(w, args[2])};
+    int given = tt_is_none(args[2]) ? 1 : 2;
+    tt_broadcast_together(w, "tl.device_assert", operands, given);
+    Value *values[] = {operands[0].value, operands[1].value};
+    tt_build_op(&w->builder, OP_assert, values, given, NULL, 0,
+                tt_attr_string(w->module, ATTR_message, message, NULL));
+    return tt_none(w);
+}
+
+/* assume(cond) */
+Term tt_builtin_assume(Walker *w, Term *args, int count)
+{
+    (void)count;
+    bool holds;
+    if (compile_time_truth(w, args[0], &holds)) {
+        if (!holds)
+            tt_fail(w, "tl.assume got a condition that is false while compiling");
+        return tt_none(w);
+    }
+    if (!tt_is_value(args[0]) || tt_is_tile_term(args[0]))
+        tt_arg_error(w, args, 0, "a scalar condition");
+    Value *truth = tt_to_bool(w, args[0]).value;
+    tt_build_op(&w->builder, OP_assume, &truth, 1, NULL, 0, NULL);
+    return tt_none(w);
+}
+
+/* multiple_of(input, values), max_contiguous, max_constancy */
+Term tt_builtin_hint(Walker *w, Term *args, int count)
+{
+    (void)count;
+    Term input = tt_arg_value(w, args, 0);
+    if (tt_dtype_is_float(input.dtype))
+        tt_fail(w, "%s is about integers and pointers, not %s", tt_call_name(w), tt_describe(w, input));
+    int64_t values[TT_MAX_RANK];
+    int given = tt_arg_ints(w, args, 1, values), rank = TT_MAX(tt_shape_of(input).rank, 1);
+    if (given != rank)
+        tt_fail_with_remedy(w, "give one number for each dimension", "%s got %d number%s for %s",
+                            tt_call_name(w), given, given == 1 ? "" : "s", tt_describe(w, input));
+    for (int i = 0; i < given; i++)
+        if (values[i] < 1)
+            tt_fail(w, "%s takes numbers of at least 1, not %lld", tt_call_name(w), (long long)values[i]);
+    AttrKey key = !strcmp(w->call->name, "multiple_of")      ? ATTR_divisibility
+                  : !strcmp(w->call->name, "max_contiguous") ? ATTR_contiguity
+                                                             : ATTR_constancy;
+    Attr *attr = tt_attr_ints(w->module, key, values, given, NULL);
+    return tt_value_term(tt_build(&w->builder, OP_hint, &input.value, 1, input.value->type, attr),
+                         input.dtype);
+}
+
+Term tt_builtin_debug_barrier(Walker *w, Term *args, int count)
+{
+    (void)args, (void)count;
+    tt_build_op(&w->builder, OP_barrier, NULL, 0, NULL, 0, NULL);
+    return tt_none(w);
+}

@@ -1,0 +1,262 @@
+/* Builtins of memory: load, store, atomics. Block pointers become pointers and masks first (builtins_block_pointer.c). */
+#include "frontend/builtins.h"
+
+/* ---- hints ------------------------------------------------------------------------------------------------------------------ */
+
+/* A string argument that is one of `allowed` (the first is the empty one), or NULL for that. */
+static const char *choice(Walker *w, Term *args, int index, const char *const *allowed, int count)
+{
+    const char *given = tt_arg_string(w, args, index);
+    if (!given || !*given)
+        return NULL;
+    Text list = {.arena = w->arena};
+    for (int i = 0; i < count; i++) {
+        if (!strcmp(given, allowed[i]))
+            return given;
+        tt_text_add(&list, "%s\"%s\"", i ? ", " : "", allowed[i]);
+    }
+    tt_fail(w, "`%s` of %s is one of %s, not \"%s\"", tt_parameter_name(w, index), tt_call_name(w), list.data,
+            given);
+}
+
+static Attr *hint_attributes(Walker *w, Term *args, int cache, int eviction, bool is_load)
+{
+    static const char *const on_load[] = {"", ".ca", ".cg", ".cs", ".cv"};
+    static const char *const on_store[] = {"", ".wb", ".cg", ".cs", ".wt"};
+    static const char *const policies[] = {"", "evict_first", "evict_last", "evict_normal"};
+    const char *modifier = choice(w, args, cache, is_load ? on_load : on_store, TT_COUNT(on_load));
+    const char *policy = choice(w, args, eviction, policies, TT_COUNT(policies));
+    Attr *attrs = NULL;
+    if (modifier)
+        attrs = tt_attr_string(w->module, ATTR_cache, modifier, attrs);
+    if (policy)
+        attrs = tt_attr_string(w->module, ATTR_evict, policy, attrs);
+    return attrs;
+}
+
+/* ---- operands ---------------------------------------------------------------------------------------------------------------- */
+
+static Term pointer_argument(Walker *w, Term *args, int index)
+{
+    Term t = args[index];
+    if (tt_is_value(t) && tt_dtype_is_pointer(t.dtype))
+        return t;
+    const char *remedy = "the first argument is an address: a pointer parameter, or one plus offsets";
+    if (t.kind == TERM_BLOCK_POINTER)
+        remedy = "tl.load and tl.store take block pointers; others need a tile of pointers";
+    else if (tt_is_value(t) || tt_is_number(t))
+        remedy = "only arrays become pointers: pass an array to the launch, or add the offsets to a pointer";
+    tt_fail_with_remedy(w, remedy, "`%s` of %s must be a pointer, not %s", tt_parameter_name(w, index),
+                        tt_call_name(w), tt_describe(w, t));
+}
+
+static Term mask_argument(Walker *w, Term *args, int index)
+{
+    Term t = args[index];
+    if (tt_is_number(t))
+        return tt_to_bool(w, t);
+    if (!tt_is_value(t))
+        tt_arg_error(w, args, index, "a tile or scalar of bools");
+    if (!tt_dtype_is_bool(t.dtype))
+        tt_fail_with_remedy(w, "compare it with something, as in `mask != 0`",
+                            "`%s` of %s must be of type int1, not %s", tt_parameter_name(w, index),
+                            tt_call_name(w), tt_describe(w, t));
+    return t;
+}
+
+/* A scalar pointer goes with scalars only. */
+static void check_scalar(Walker *w, Term pointer, Term t, const char *parameter)
+{
+    if (!tt_is_tile_term(pointer) && tt_is_tile_term(t))
+        tt_fail_with_remedy(w, "add offsets to the pointer, as in pointer + tl.arange(0, N)",
+                            "%s got a scalar pointer, %s, and a tile as `%s`, %s", tt_call_name(w),
+                            tt_describe(w, pointer), parameter, tt_describe(w, t));
+}
+
+/* `t` in the pointer's shape. */
+static Term follow_pointer(Walker *w, Term pointer, Term t, const char *parameter)
+{
+    check_scalar(w, pointer, t, parameter);
+    Shape shape = tt_shape_of(pointer), from = tt_shape_of(t), met;
+    if (!tt_broadcast_shapes(&shape, &from, &met) || met.rank != shape.rank ||
+        memcmp(met.extents, shape.extents, sizeof(int64_t) * (size_t)met.rank))
+        tt_fail_with_remedy(w,
+                            "make it the shape of the pointer, with x[:, None] where a dimension is missing",
+                            "`%s` of %s, %s, does not broadcast to the shape of the pointer, %s", parameter,
+                            tt_call_name(w), tt_describe(w, t), tt_describe(w, pointer));
+    return tt_broadcast_to(w, tt_call_name(w), t, &shape);
+}
+
+static void check_no_block_arguments(Walker *w, Term *args, int boundary_check, int padding)
+{
+    const Term *items;
+    int count;
+    bool checks = tt_term_items(w, args[boundary_check], &items, &count) ? count > 0
+                                                                         : !tt_is_none(args[boundary_check]);
+    const char *option = padding >= 0 ? tt_arg_string(w, args, padding) : NULL;
+    if (checks || (option && *option))
+        tt_fail_with_remedy(w, "use `mask`, and `other` for the elements it leaves out",
+                            "%s takes boundary_check and padding_option for block pointers only",
+                            tt_call_name(w));
+}
+
+/* ---- load and store -------------------------------------------------------------------------------------------------------- */
+
+/* load(pointer, mask, other, boundary_check, padding_option, cache_modifier, eviction_policy, volatile) */
+Term tt_builtin_load(Walker *w, Term *args, int count)
+{
+    (void)count;
+    enum { POINTER, MASK, OTHER, BOUNDARY, PADDING, CACHE, EVICTION, VOLATILE };
+    if (args[POINTER].kind == TERM_BLOCK_POINTER)
+        tt_expand_block_load(w, args);
+    else
+        check_no_block_arguments(w, args, BOUNDARY, PADDING);
+    Attr *attrs = hint_attributes(w, args, CACHE, EVICTION, true);
+    if (tt_arg_bool(w, args, VOLATILE))
+        attrs = tt_attr_int(w->module, ATTR_volatile, 1, attrs);
+
+    Term operands[3] = {pointer_argument(w, args, POINTER)};
+    int given = 1;
+    bool has_mask = !tt_is_none(args[MASK]), has_other = !tt_is_none(args[OTHER]);
+    if (has_other && !has_mask)
+        tt_fail_with_remedy(w, "give the mask that says which elements are not read",
+                            "tl.load got `other` without `mask`");
+    const Dtype *dtype = operands[0].dtype->pointee;
+    if (has_mask)
+        operands[given++] = mask_argument(w, args, MASK);
+    if (has_other)
+        operands[given++] = tt_cast(w, args[OTHER], dtype, ROUND_NEAREST_EVEN);
+    for (int i = 1; i < given; i++)
+        check_scalar(w, operands[0], operands[i], i == 1 ? "mask" : "other");
+    tt_broadcast_together(w, "tl.load", operands, given);
+
+    Value *values[] = {operands[0].value, operands[1].value, operands[2].value};
+    Shape shape = tt_shape_of(operands[0]);
+    const Type *type = tt_dtype_shaped(w, dtype, shape.extents, shape.rank);
+    return tt_value_term(tt_build(&w->builder, OP_load, values, given, type, attrs), dtype);
+}
+
+static void check_writable(Walker *w, Term pointer)
+{
+    if (pointer.dtype->is_const)
+        tt_fail_with_remedy(w, "take tl.const off the parameter, or pass an array that may be written",
+                            "%s cannot write through %s, which is read-only", tt_call_name(w),
+                            tt_describe(w, pointer));
+}
+
+static Term stored_value(Walker *w, Term *args, int index, Term pointer, const Dtype *dtype)
+{
+    Term t = args[index];
+    if (!tt_is_value(t) && !tt_is_number(t))
+        tt_arg_error(w, args, index, "a tensor or a number");
+    return follow_pointer(w, pointer, tt_cast(w, t, dtype, ROUND_NEAREST_EVEN), tt_parameter_name(w, index));
+}
+
+/* store(pointer, value, mask, boundary_check, cache_modifier, eviction_policy) */
+Term tt_builtin_store(Walker *w, Term *args, int count)
+{
+    (void)count;
+    enum { POINTER, VALUE, MASK, BOUNDARY, CACHE, EVICTION };
+    if (args[POINTER].kind == TERM_BLOCK_POINTER)
+        tt_expand_block_store(w, args);
+    else
+        check_no_block_arguments(w, args, BOUNDARY, -1);
+    Attr *attrs = hint_attributes(w, args, CACHE, EVICTION, false);
+    Term pointer = pointer_argument(w, args, POINTER);
+    check_writable(w, pointer);
+    Value *values[3] = {pointer.value, stored_value(w, args, VALUE, pointer, pointer.dtype->pointee).value};
+    int given = 2;
+    if (!tt_is_none(args[MASK]))
+        values[given++] = follow_pointer(w, pointer, mask_argument(w, args, MASK), "mask").value;
+    tt_build_op(&w->builder, OP_store, values, given, NULL, 0, attrs);
+    return tt_none(w);
+}
+
+/* ---- atomics ----------------------------------------------------------------------------------------------------------------- */
+
+static Attr *order_attributes(Walker *w, Term *args, int sem, int scope)
+{
+    static const char *const sems[] = {"acq_rel", "acquire", "release", "relaxed"};
+    static const char *const scopes[] = {"gpu", "cta", "sys"};
+    const char *order = choice(w, args, sem, sems, TT_COUNT(sems));
+    const char *range = choice(w, args, scope, scopes, TT_COUNT(scopes));
+    Attr *attrs = tt_attr_string(w->module, ATTR_scope, range ? range : "gpu", NULL);
+    return tt_attr_string(w->module, ATTR_sem, order ? order : "acq_rel", attrs);
+}
+
+enum { SMALL_FLOATS = 1, FLOATS = 2, INTS = 4 };
+
+static const struct {
+    const char *name;
+    const char *on_signed, *on_unsigned, *on_float;
+    int takes;
+} atomics[] = {
+    {"atomic_add", "add", "add", "fadd", SMALL_FLOATS | FLOATS | INTS},
+    {"atomic_max", "max", "max_u", "fmax", FLOATS | INTS},
+    {"atomic_min", "min", "min_u", "fmin", FLOATS | INTS},
+    {"atomic_and", "and", "and", NULL, INTS},
+    {"atomic_or", "or", "or", NULL, INTS},
+    {"atomic_xor", "xor", "xor", NULL, INTS},
+    {"atomic_xchg", "xchg", "xchg", "xchg", SMALL_FLOATS | FLOATS | INTS},
+};
+
+static bool atomic_takes(const Dtype *dtype, int takes)
+{
+    int width = tt_dtype_width(dtype);
+    if (tt_dtype_is_float(dtype))
+        return width >= 32 ? (takes & FLOATS) : width == 16 && (takes & SMALL_FLOATS);
+    return tt_dtype_is_int(dtype) && width >= 32 && (takes & INTS);
+}
+
+static Term atomic_pointer(Walker *w, Term *args, int takes)
+{
+    Term pointer = pointer_argument(w, args, 0);
+    check_writable(w, pointer);
+    if (!atomic_takes(pointer.dtype->pointee, takes))
+        tt_fail_with_remedy(
+            w,
+            takes & SMALL_FLOATS ? "use 32-bit or 64-bit integers, or floats of 16 bits and more"
+            : takes & FLOATS     ? "use 32-bit or 64-bit integers or floats"
+                                 : "use 32-bit or 64-bit integers",
+            "%s does not work on elements of type %s", tt_call_name(w), pointer.dtype->pointee->name);
+    return pointer;
+}
+
+/* atomic_add(pointer, val, mask, sem, scope) and the other rows above */
+Term tt_builtin_atomic(Walker *w, Term *args, int count)
+{
+    (void)count;
+    enum { POINTER, VAL, MASK, SEM, SCOPE };
+    size_t row = 0;
+    while (strcmp(atomics[row].name, w->call->name))
+        if (++row == TT_COUNT(atomics))
+            tt_bug("no atomic operation is called %s", w->call->name);
+    Term pointer = atomic_pointer(w, args, atomics[row].takes);
+    const Dtype *dtype = pointer.dtype->pointee;
+    Value *values[3] = {pointer.value, stored_value(w, args, VAL, pointer, dtype).value};
+    int given = 2;
+    if (!tt_is_none(args[MASK]))
+        values[given++] = follow_pointer(w, pointer, mask_argument(w, args, MASK), "mask").value;
+    const char *kind = tt_dtype_is_float(dtype) ? atomics[row].on_float
+                       : dtype->is_unsigned     ? atomics[row].on_unsigned
+                                                : atomics[row].on_signed;
+    Attr *attrs = tt_attr_string(w->module, ATTR_kind, kind, order_attributes(w, args, SEM, SCOPE));
+    return tt_value_term(tt_build(&w->builder, OP_atomic_rmw, values, given, values[1]->type, attrs), dtype);
+}
+
+/* atomic_cas(pointer, cmp, val, sem, scope) */
+Term tt_builtin_atomic_cas(Walker *w, Term *args, int count)
+{
+    (void)count;
+    enum { POINTER, CMP, VAL, SEM, SCOPE };
+    Term pointer = pointer_argument(w, args, POINTER);
+    check_writable(w, pointer);
+    const Dtype *dtype = pointer.dtype->pointee;
+    if (tt_dtype_is_pointer(dtype) || tt_dtype_width(dtype) < 16)
+        tt_fail_with_remedy(w, "use elements of 16, 32 or 64 bits",
+                            "tl.atomic_cas does not work on elements of type %s", dtype->name);
+    Value *values[] = {pointer.value, stored_value(w, args, CMP, pointer, dtype).value,
+                       stored_value(w, args, VAL, pointer, dtype).value};
+    Attr *attrs = order_attributes(w, args, SEM, SCOPE);
+    return tt_value_term(tt_build(&w->builder, OP_atomic_cas, values, 3, values[1]->type, attrs), dtype);
+}

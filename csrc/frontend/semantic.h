@@ -1,0 +1,57 @@
+/* semantic.h: what the files of the language share: the rules about types and shapes (semantic*.c) that builtins*.c stand
+ * on. Terms that these functions return are VALUEs unless they say otherwise; `what` names the operation in messages,
+ * as the user wrote it: "`+`", "tl.where". */
+#pragma once
+#include "frontend/term.h"
+
+/* The builtin being called, as "tl.load". */
+const char *tt_call_name(Walker *w);
+/* Is this a debug compilation (the option `debug`), with checks at run time? */
+bool tt_debug(const Walker *w);
+
+/* ---- semantic_types.c: element types -------------------------------------------------------------------------------- */
+
+int tt_dtype_width(const Dtype *dtype); /* bits */
+/* The type that two types of elements meet in: of the higher kind (bool < int < float), else the wider; fp16 before bf16,
+ * unsigned before signed, fp16 for two different fp8. Pointers only with themselves: NULL otherwise. */
+const Dtype *tt_common_dtype(const Dtype *a, const Dtype *b);
+/* The same for operands, where a number is weak: it takes the other's type unless it is of a higher kind. */
+const Dtype *tt_promoted_dtype(Walker *w, const char *what, Term a, Term b);
+/* Converts an operand to the promoted type; a number must fit into it. */
+Term tt_convert_operand(Walker *w, const char *what, Term operand, const Dtype *dtype);
+/* Promotes, converts and broadcasts all of them to one type and shape. */
+void tt_unify(Walker *w, const char *what, Term *terms, int count);
+
+typedef enum Rounding { ROUND_NEAREST_EVEN, ROUND_TO_ZERO } Rounding;
+Term tt_cast(Walker *w, Term t, const Dtype *dtype, Rounding rounding);
+Term tt_bitcast(Walker *w, Term t, const Dtype *dtype);
+Term tt_to_bool(Walker *w, Term t); /* element by element: is it different from zero? */
+/* Narrow floats as fp32, other types as they are. */
+Term tt_widen_float(Walker *w, Term t);
+
+/* ---- semantic_shapes.c: shapes --------------------------------------------------------------------------------------- */
+
+typedef struct Shape {
+    int rank;
+    int64_t extents[TT_MAX_RANK];
+} Shape;
+Shape tt_shape_of(Term t);
+int64_t tt_shape_count(const Shape *shape);
+const char *tt_shape_text(Walker *w, const Shape *shape); /* "[64, 32]" */
+/* Raises unless every extent is positive and the tile is within the limit of elements. */
+void tt_check_shape(Walker *w, const char *what, const Shape *shape);
+/* What two shapes broadcast to; false when they do not. */
+bool tt_broadcast_shapes(const Shape *a, const Shape *b, Shape *out);
+Term tt_broadcast_to(Walker *w, const char *what, Term t, const Shape *shape);
+void tt_broadcast_together(Walker *w, const char *what, Term *terms, int count);
+Term tt_reshape(Walker *w, const char *what, Term t, const Shape *shape);
+Term tt_expand_dims(Walker *w, const char *what, Term t, int axis); /* 0 .. rank */
+Term tt_permute(Walker *w, Term t, const int64_t *order);
+/* An axis that may count from the end, as 0 .. rank - 1; raises when it is out of range. */
+int tt_check_axis(Walker *w, const char *what, int64_t axis, int rank);
+Value *tt_splat_int(Walker *w, const Type *element, const Shape *shape, int64_t value);
+
+/* ---- builtins: used by operators and by more than one file ---------------------------------------------------------- */
+
+Term tt_dot(Walker *w, const char *what, Term a, Term b);
+Term tt_power(Walker *w, Term base, Term exponent);

@@ -1,0 +1,236 @@
+/* Element types: which type operands meet in, and conversions between types. The rules are those of the public language:
+ * a number (compile-time int, float or bool) is weak and takes the type of what it meets, unless it is of a higher kind. */
+#include "frontend/semantic.h"
+
+static int kind_of(const Dtype *d) { return tt_dtype_is_bool(d) ? 0 : tt_dtype_is_int(d) ? 1 : 2; }
+
+int tt_dtype_width(const Dtype *dtype)
+{
+    static const unsigned char widths[TT_TYPE_KINDS] = {
+        [TT_I1] = 1,     [TT_I8] = 8,        [TT_I16] = 16, [TT_I32] = 32,  [TT_I64] = 64,
+        [TT_F8E4M3] = 8, [TT_F8E5M2] = 8,    [TT_F16] = 16, [TT_BF16] = 16, [TT_F32] = 32,
+        [TT_F64] = 64,   [TT_F8E4M3B15] = 8, [TT_PTR] = 64,
+    };
+    return widths[dtype->kind];
+}
+
+/* int1 counts as unsigned. */
+static bool is_unsigned(const Dtype *d) { return d->is_unsigned || tt_dtype_is_bool(d); }
+
+static const Dtype *common_float(const Dtype *a, const Dtype *b)
+{
+    if (tt_dtype_width(a) != tt_dtype_width(b))
+        return tt_dtype_width(a) > tt_dtype_width(b) ? a : b;
+    return &tt_fp16; /* fp16 with bf16, or one fp8 with another */
+}
+
+static const Dtype *common_int(const Dtype *a, const Dtype *b)
+{
+    int width_a = tt_dtype_width(a), width_b = tt_dtype_width(b);
+    if (a->is_unsigned == b->is_unsigned || width_a != width_b)
+        return width_a >= width_b ? a : b;
+    return a->is_unsigned ? a : b;
+}
+
+const Dtype *tt_common_dtype(const Dtype *a, const Dtype *b)
+{
+    if (a == b)
+        return a;
+    if (tt_dtype_is_pointer(a) || tt_dtype_is_pointer(b) || a == &tt_void || b == &tt_void)
+        return NULL;
+    if (kind_of(a) != kind_of(b))
+        return kind_of(a) > kind_of(b) ? a : b;
+    return tt_dtype_is_float(a) ? common_float(a, b) : common_int(a, b);
+}
+
+/* Raises for what is no operand at all: None, a string, a tuple, ... */
+static const Dtype *operand_dtype(Walker *w, const char *what, Term t)
+{
+    if (tt_is_value(t))
+        return t.dtype;
+    if (tt_is_number(t))
+        return tt_number_dtype(w, t);
+    tt_fail(w, "%s takes tensors and numbers, not %s", what, tt_describe(w, t));
+}
+
+const Dtype *tt_promoted_dtype(Walker *w, const char *what, Term a, Term b)
+{
+    const Dtype *type_a = operand_dtype(w, what, a), *type_b = operand_dtype(w, what, b);
+    if (tt_is_number(a) != tt_is_number(b) && !tt_dtype_is_pointer(type_a) && !tt_dtype_is_pointer(type_b)) {
+        const Dtype *number = tt_is_number(a) ? type_a : type_b, *other = tt_is_number(a) ? type_b : type_a;
+        if (kind_of(number) <= kind_of(other))
+            return other;
+    }
+    const Dtype *common = tt_common_dtype(type_a, type_b);
+    if (!common)
+        tt_fail(w, "%s does not take %s and %s together", what, tt_describe(w, a), tt_describe(w, b));
+    return common;
+}
+
+static bool int_fits(PyObject *number, const Dtype *dtype)
+{
+    int width = tt_dtype_width(dtype), overflow;
+    long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+    if (overflow) {
+        if (overflow < 0 || dtype != &tt_uint64)
+            return false;
+        unsigned long long wide = PyLong_AsUnsignedLongLong(number);
+        bool fits = !(wide == (unsigned long long)-1 && PyErr_Occurred());
+        PyErr_Clear();
+        return fits;
+    }
+    if (dtype->is_unsigned)
+        return value >= 0 && (width == 64 || value < 1LL << width);
+    return width == 64 || (value >= -(1LL << (width - 1)) && value < 1LL << (width - 1));
+}
+
+Term tt_convert_operand(Walker *w, const char *what, Term operand, const Dtype *dtype)
+{
+    if (!tt_is_number(operand))
+        return tt_cast(w, operand, dtype, ROUND_NEAREST_EVEN);
+    bool is_int = PyLong_Check(operand.object) && !tt_dtype_is_bool(dtype);
+    if (is_int && tt_dtype_is_int(dtype) && !int_fits(operand.object, dtype))
+        tt_fail_with_remedy(w, "convert the tensor to a type that holds the number, with .to(...)",
+                            "%s in %s does not fit into %s, the type of the other operand",
+                            tt_describe(w, operand), what, dtype->name);
+    return tt_number_value(w, operand, dtype);
+}
+
+void tt_unify(Walker *w, const char *what, Term *terms, int count)
+{
+    /* Among several, numbers are weak against the tensors together. */
+    Term meet = terms[0];
+    for (int i = 1; i < count; i++) {
+        const Dtype *dtype = tt_promoted_dtype(w, what, meet, terms[i]);
+        Term tensor = tt_is_value(meet) ? meet : terms[i];
+        if (tt_is_value(tensor))
+            meet = tt_value_term(tensor.value, dtype);
+        else if (tt_number_dtype(w, meet) != dtype)
+            meet = terms[i];
+    }
+    const Dtype *dtype = tt_is_value(meet) ? meet.dtype : tt_number_dtype(w, meet);
+    for (int i = 0; i < count; i++)
+        terms[i] = tt_convert_operand(w, what, terms[i], dtype);
+    tt_broadcast_together(w, what, terms, count);
+}
+
+/* ---- conversions ------------------------------------------------------------------------------------------------------ */
+
+static Term cast_value(Walker *w, Opcode opcode, Term t, const Dtype *dtype)
+{
+    return tt_value_term(tt_build_cast(&w->builder, opcode, t.value, tt_dtype_ir(w, dtype)), dtype);
+}
+
+/* The same IR value, read as another dtype of the same IR type. */
+static Term relabel(Term t, const Dtype *dtype) { return tt_value_term(t.value, dtype); }
+
+static Value *zero_like(Walker *w, Term t)
+{
+    return tt_dtype_is_float(t.dtype) ? tt_build_float(&w->builder, t.value->type, 0)
+                                      : tt_build_int(&w->builder, t.value->type, 0);
+}
+
+Term tt_to_bool(Walker *w, Term t)
+{
+    t = tt_term_value(w, t);
+    if (tt_dtype_is_bool(t.dtype))
+        return t;
+    if (tt_dtype_is_pointer(t.dtype))
+        t = cast_value(w, OP_ptr_to_int, t, &tt_int64);
+    t = tt_dtype_is_fp8(t.dtype) ? tt_widen_float(w, t) : t;
+    Opcode opcode = tt_dtype_is_float(t.dtype) ? OP_fne : OP_ne;
+    return tt_value_term(tt_build2(&w->builder, opcode, t.value, zero_like(w, t)), &tt_int1);
+}
+
+Term tt_widen_float(Walker *w, Term t)
+{
+    bool narrow = tt_dtype_is_float(t.dtype) && tt_dtype_width(t.dtype) < 32;
+    return narrow ? cast_value(w, OP_float_cast, t, &tt_fp32) : t;
+}
+
+static Term int_to_int(Walker *w, Term t, const Dtype *dtype)
+{
+    int from = tt_dtype_width(t.dtype), to = tt_dtype_width(dtype);
+    if (from == to)
+        return relabel(t, dtype);
+    return cast_value(w, to < from ? OP_trunc : is_unsigned(t.dtype) ? OP_ext_u : OP_ext_s, t, dtype);
+}
+
+static Term float_to_float(Walker *w, Term t, const Dtype *dtype, Rounding rounding)
+{
+    bool narrows = tt_dtype_width(dtype) < tt_dtype_width(t.dtype);
+    Attr *attrs = NULL;
+    if (narrows && rounding == ROUND_TO_ZERO)
+        attrs = tt_attr_string(w->module, ATTR_rounding, "rtz", NULL);
+    const Type *type = tt_with_element(w->module, t.value->type, tt_dtype_ir(w, dtype));
+    return tt_value_term(tt_build(&w->builder, OP_float_cast, &t.value, 1, type, attrs), dtype);
+}
+
+/* fp8 goes through fp32, which loses nothing: it holds every fp8 value, and integers that it rounds are far beyond the
+ * largest fp8. */
+static Term int_to_float(Walker *w, Term t, const Dtype *dtype)
+{
+    Opcode opcode = is_unsigned(t.dtype) ? OP_int_to_float_u : OP_int_to_float_s;
+    if (tt_dtype_is_fp8(dtype))
+        return cast_value(w, OP_float_cast, cast_value(w, opcode, t, &tt_fp32), dtype);
+    return cast_value(w, opcode, t, dtype);
+}
+
+static Term float_to_int(Walker *w, Term t, const Dtype *dtype)
+{
+    t = tt_dtype_is_fp8(t.dtype) ? tt_widen_float(w, t) : t;
+    return cast_value(w, dtype->is_unsigned ? OP_float_to_int_u : OP_float_to_int_s, t, dtype);
+}
+
+static Term pointer_cast(Walker *w, Term t, const Dtype *dtype)
+{
+    bool from = tt_dtype_is_pointer(t.dtype), to = tt_dtype_is_pointer(dtype);
+    if (from && to)
+        return tt_dtype_ir(w, t.dtype) == tt_dtype_ir(w, dtype) ? relabel(t, dtype)
+                                                                : cast_value(w, OP_bitcast, t, dtype);
+    if (from && tt_dtype_is_int(dtype))
+        return int_to_int(w, cast_value(w, OP_ptr_to_int, t, &tt_int64), dtype);
+    if (to && tt_dtype_is_int(t.dtype))
+        return cast_value(w, OP_int_to_ptr, int_to_int(w, t, &tt_int64), dtype);
+    tt_fail_with_remedy(w, "go through tl.int64 if the bits are meant", "%s cannot be converted to %s",
+                        tt_describe(w, t), dtype->name);
+}
+
+Term tt_cast(Walker *w, Term t, const Dtype *dtype, Rounding rounding)
+{
+    if (tt_is_number(t))
+        return tt_number_value(w, t, dtype);
+    t = tt_term_value(w, t);
+    if (t.dtype == dtype)
+        return t;
+    if (dtype == &tt_void)
+        tt_fail(w, "%s cannot be converted to void", tt_describe(w, t));
+    if (tt_dtype_is_bool(dtype))
+        return tt_to_bool(w, t);
+    if (tt_dtype_is_pointer(t.dtype) || tt_dtype_is_pointer(dtype))
+        return pointer_cast(w, t, dtype);
+    if (tt_dtype_is_float(t.dtype))
+        return tt_dtype_is_float(dtype) ? float_to_float(w, t, dtype, rounding) : float_to_int(w, t, dtype);
+    return tt_dtype_is_float(dtype) ? int_to_float(w, t, dtype) : int_to_int(w, t, dtype);
+}
+
+Term tt_semantic_cast(Walker *w, Term t, const Dtype *dtype)
+{
+    return tt_cast(w, t, dtype, ROUND_NEAREST_EVEN);
+}
+
+Term tt_bitcast(Walker *w, Term t, const Dtype *dtype)
+{
+    t = tt_term_value(w, t);
+    if (tt_dtype_width(t.dtype) != tt_dtype_width(dtype))
+        tt_fail_with_remedy(w, "take a type of the same width, or leave bitcast out to convert the values",
+                            "%s has %d bits an element and cannot be read as %s, which has %d",
+                            tt_describe(w, t), tt_dtype_width(t.dtype), dtype->name, tt_dtype_width(dtype));
+    if (tt_dtype_is_pointer(t.dtype) != tt_dtype_is_pointer(dtype)) {
+        if (tt_dtype_is_pointer(dtype))
+            return cast_value(w, OP_int_to_ptr, tt_bitcast(w, t, &tt_int64), dtype);
+        return tt_bitcast(w, cast_value(w, OP_ptr_to_int, t, &tt_int64), dtype);
+    }
+    return tt_dtype_ir(w, t.dtype) == tt_dtype_ir(w, dtype) ? relabel(t, dtype)
+                                                            : cast_value(w, OP_bitcast, t, dtype);
+}
