@@ -8,10 +8,10 @@ class TritonError(Exception):
 class CompilationError(TritonError):
     """A kernel that does not compile, with the place in the user's program.
 
-    ``message`` says what is wrong, ``file``, ``line`` and ``column`` (both from 1) where, ``remedy`` what to do, or
-    None. ``notes`` are (file, line, column, message) of other places that matter, ``call_chain`` the
-    (file, line, column, function) of the calls that lead to the place, innermost first. ``str()`` shows all of it
-    with excerpts of the source.
+    ``message`` says what is wrong, ``file``, ``line`` and ``column`` (both from 1) where, and ``remedy`` what
+    to do, or None. ``notes`` are (file, line, column, message) of other places that matter, ``call_chain``
+    the (file, line, column, function) of the calls that lead to the place, innermost first. ``str()`` shows
+    all of it with excerpts of the source.
     """
 
     def __init__(self, message, *, location=None, remedy=None, notes=(), kind="error"):
@@ -43,7 +43,7 @@ class UnsupportedError(CompilationError):
 
 
 class InternalError(TritonError):
-    """A mistake in the compiler itself. ``dump`` is the file with the intermediate representation, or None."""
+    """A mistake in the compiler itself. ``dump`` names the file with the intermediate code, or is None."""
 
     def __init__(self, message, dump=None):
         self.message, self.dump = message, dump

@@ -4,7 +4,7 @@
 class KernelSource:
     """Lines, file and syntax tree of one Python function.
 
-    ``lines`` starts at line ``first_line`` of ``file``, decorators included. The tree has the file's positions.
+    ``lines`` starts at ``first_line`` of ``file`` with the decorators. The tree's positions are the file's.
     """
 
     def __init__(self, fn):
