@@ -1,0 +1,104 @@
+/* The arguments of a call to parameters and options, as Python binds them. What goes wrong is put into words by
+ * triton.runtime.binding, from the same arguments. */
+#include "python/extension.h"
+
+static PyObject *bind_error(const Kernel *kernel, Py_ssize_t count, PyObject *keywords)
+{
+    PyObject *function = tt_import("triton.runtime.binding", "binding_error");
+    PyObject *names = keywords ? Py_NewRef(keywords) : PyTuple_New(0);
+    PyObject *error = function && names ? PyObject_CallFunction(function, "OnO", (PyObject *)kernel, count, names) : NULL;
+    if (error)
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    Py_XDECREF(error);
+    Py_XDECREF(names);
+    Py_XDECREF(function);
+    return NULL;
+}
+
+/* Names in calls are interned nearly always: compare them by pointer first. */
+static int find_param(const Kernel *kernel, PyObject *name, bool interned)
+{
+    for (int i = 0; i < kernel->param_count; i++) {
+        const Param *param = &kernel->params[i];
+        if (param->kind != PARAM_ANY && param->kind != PARAM_KEYWORD_ONLY)
+            continue;
+        if (interned ? param->name == name : !PyUnicode_Compare(param->name, name))
+            return i;
+    }
+    return -1;
+}
+
+static int find_option(const State *state, PyObject *name, bool interned)
+{
+    for (int i = 0; i < TT_OPTION_COUNT; i++)
+        if (interned ? state->options[i] == name : !PyUnicode_Compare(state->options[i], name))
+            return i;
+    return -1;
+}
+
+/* To a parameter, an option, or both if one is named like the other; else to the mapping of the rest. */
+static bool bind_keyword(const Kernel *kernel, PyObject *name, PyObject *value, Call *call)
+{
+    int param = find_param(kernel, name, true), option = find_option(kernel->state, name, true);
+    if (param < 0 && option < 0) {
+        param = find_param(kernel, name, false);
+        option = find_option(kernel->state, name, false);
+    }
+    if (option >= 0)
+        call->options[option] = value;
+    if (param >= 0) {
+        bool twice = call->values[param] != NULL;
+        call->values[param] = value;
+        return !twice;
+    }
+    if (kernel->meta < 0 || (option >= 0 && tt_option_kinds[option] == OPTION_LAUNCH))
+        return option >= 0;
+    if (!call->meta)
+        call->meta = PyDict_New();
+    return call->meta && PyDict_SetItem(call->meta, name, value) == 0;
+}
+
+static bool bind_positional(const Kernel *kernel, PyObject *const *args, Py_ssize_t count, Call *call)
+{
+    Py_ssize_t direct = TT_MIN(count, kernel->positional_count);
+    memcpy(call->values, args, sizeof *args * (size_t)direct);
+    if (kernel->variadic < 0)
+        return count == direct;
+    call->variadic = PyTuple_New(count - direct);
+    for (Py_ssize_t i = direct; call->variadic && i < count; i++)
+        PyTuple_SetItem(call->variadic, i - direct, Py_NewRef(args[i]));
+    call->values[kernel->variadic] = call->variadic;
+    return call->variadic != NULL;
+}
+
+static bool fill_defaults(const Kernel *kernel, Call *call)
+{
+    if (kernel->meta >= 0) {
+        if (!call->meta)
+            call->meta = PyDict_New();
+        call->values[kernel->meta] = call->meta;
+    }
+    for (int i = 0; i < kernel->param_count; i++)
+        if (!call->values[i] && !(call->values[i] = kernel->params[i].default_value))
+            return false;
+    return true;
+}
+
+bool tt_bind(const Kernel *kernel, PyObject *const *args, Py_ssize_t count, PyObject *keywords, Call *call)
+{
+    PyObject **values = call->values;
+    memset(values, 0, sizeof *values * (size_t)kernel->param_count);
+    *call = (Call){.values = values};
+    bool done = bind_positional(kernel, args, count, call);
+    Py_ssize_t keyword_count = keywords ? PyTuple_Size(keywords) : 0;
+    for (Py_ssize_t i = 0; done && i < keyword_count; i++)
+        done = bind_keyword(kernel, PyTuple_GetItem(keywords, i), args[count + i], call);
+    done = done && fill_defaults(kernel, call);
+    return done || PyErr_Occurred() ? done : bind_error(kernel, count, keywords) != NULL;
+}
+
+void tt_call_release(Call *call)
+{
+    Py_CLEAR(call->variadic);
+    Py_CLEAR(call->meta);
+}

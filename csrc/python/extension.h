@@ -1,0 +1,266 @@
+/* python: the extension module triton._C. The arguments of a launch become a key and 64-bit slots; the key finds a
+ * compiled kernel or has one compiled; the slots go to the target. Every function here needs the GIL. */
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "cpu/cpu.h"
+#include "frontend/frontend.h"
+
+/* ---- scalars.c: the element types that arguments may have ---------------------------------------------------- */
+
+typedef enum ScalarKind {
+    SCALAR_I1, SCALAR_I8, SCALAR_I16, SCALAR_I32, SCALAR_I64,
+    SCALAR_U8, SCALAR_U16, SCALAR_U32, SCALAR_U64,
+    SCALAR_FP16, SCALAR_BF16, SCALAR_FP32, SCALAR_FP64,
+    SCALAR_FP8E4NV, SCALAR_FP8E5, SCALAR_FP8E4B15,
+    SCALAR_KINDS, /* as a value: none of them */
+} ScalarKind;
+
+typedef struct ScalarInfo {
+    const char *name;       /* in signatures: "fp32" */
+    const char *array_name; /* in NumPy and torch: "float32" */
+    const char *dtype_name; /* tl.dtype.name: "fp32", "int32" */
+    int bytes;
+    enum { UNSIGNED_INT, SIGNED_INT, FLOATING } family;
+} ScalarInfo;
+extern const ScalarInfo tt_scalars[SCALAR_KINDS];
+extern const char tt_supported_dtypes[]; /* for messages */
+
+/* By any of its names, with or without a module in front ("torch.float32"). */
+ScalarKind tt_scalar_by_name(const char *name);
+/* The bits of `value`, rounded to the type of floats. */
+uint64_t tt_scalar_from_double(ScalarKind kind, double value);
+
+/* ---- state.c: what the module keeps, and how types of arguments are told apart --------------------------------- */
+
+typedef enum ArgumentKind {
+    ARG_BOOL,
+    ARG_INT,
+    ARG_INDEX, /* no int, but has __index__: NumPy's integers */
+    ARG_FLOAT,
+    ARG_NUMPY_BOOL,
+    ARG_NUMPY_FLOAT,
+    ARG_NONE,
+    ARG_TUPLE,
+    ARG_CONSTEXPR, /* tl.constexpr around a value */
+    ARG_CONSTANT,  /* a string, a type of the language, a function: a compile-time value by nature */
+    ARG_MOCK,      /* torch.dtype, numpy.dtype: stands for an array of it in a warmup, else a constant */
+    ARG_NDARRAY,
+    ARG_EXCHANGE,  /* DLPack's C exchange API: torch and others */
+    ARG_DATA_PTR,  /* has data_ptr() and dtype */
+    ARG_INTERFACE, /* __array_interface__ */
+    ARG_CUDA_INTERFACE,
+    ARG_DLPACK, /* __dlpack__() */
+    ARG_UNKNOWN,
+} ArgumentKind;
+
+typedef struct TypeEntry {
+    PyTypeObject *type; /* strong, so that no other type can come to lie at its address */
+    ArgumentKind kind;
+    const void *exchange; /* ARG_EXCHANGE: the table of functions */
+} TypeEntry;
+
+/* Options of a launch. Those of kind IGNORED are accepted for targets to come; LAUNCH ones are not compiled in. */
+typedef enum OptionKind { OPTION_POWER_OF_TWO, OPTION_COUNT, OPTION_BOOL, OPTION_LAUNCH, OPTION_IGNORED } OptionKind;
+#define TT_OPTIONS(OPTION)                                                                                        \
+    OPTION(num_warps, POWER_OF_TWO)                                                                               \
+    OPTION(num_stages, COUNT)                                                                                     \
+    OPTION(num_ctas, POWER_OF_TWO)                                                                                \
+    OPTION(maxnreg, COUNT)                                                                                        \
+    OPTION(debug, BOOL)                                                                                           \
+    OPTION(warmup, LAUNCH)                                                                                        \
+    OPTION(grid, LAUNCH)                                                                                          \
+    OPTION(stream, LAUNCH)                                                                                        \
+    OPTION(cluster_dims, IGNORED)                                                                                 \
+    OPTION(enable_fp_fusion, IGNORED)                                                                             \
+    OPTION(launch_cooperative_grid, IGNORED)                                                                      \
+    OPTION(launch_pdl, IGNORED)                                                                                   \
+    OPTION(sanitize_overflow, IGNORED)
+typedef enum Option {
+#define OPTION(name, kind) OPTION_##name,
+    TT_OPTIONS(OPTION)
+#undef OPTION
+    TT_OPTION_COUNT,
+} Option;
+extern const OptionKind tt_option_kinds[TT_OPTION_COUNT];
+
+#define TT_NAMES(NAME)                                                                                            \
+    NAME(__array_interface__) NAME(__cuda_array_interface__) NAME(__dlpack__)                                     \
+    NAME(__dlpack_c_exchange_api__) NAME(__module__) NAME(__name__) NAME(__triton_kind__) NAME(cell_contents)     \
+    NAME(data_ptr) NAME(device) NAME(dtype) NAME(name) NAME(value)
+enum { TYPE_CACHE_SIZE = 128 };
+typedef struct State {
+    PyTypeObject *kernel_type, *launcher_type, *compiled_type;
+#define NAME(name) PyObject *name;
+    struct {
+        TT_NAMES(NAME)
+    } names; /* interned */
+#undef NAME
+    PyObject *options[TT_OPTION_COUNT]; /* their names, interned */
+    TypeEntry types[TYPE_CACHE_SIZE];
+} State;
+int tt_state_init(PyObject *module);
+int tt_state_traverse(PyObject *module, visitproc visit, void *arg);
+int tt_state_clear(PyObject *module);
+/* Of the module that made `type` or a type it derives from; NULL with an error set. */
+State *tt_state_of(PyTypeObject *type);
+/* NULL with an error set. Valid until the next call. */
+const TypeEntry *tt_classify(State *state, PyObject *object);
+/* Attribute of a module of this package, which is imported if it was not; a new reference. */
+PyObject *tt_import(const char *module, const char *name);
+
+/* ---- tensor.c: arrays of other libraries ------------------------------------------------------------------------ */
+
+enum { DEVICE_CPU = 1, DEVICE_CUDA = 2 }; /* as DLPack numbers them */
+typedef struct Tensor {
+    uint64_t address;
+    ScalarKind element;
+    int device_type, device_id;
+    bool read_only;
+} Tensor;
+
+/* Where an argument stands: a parameter, or an element of a tuple. */
+typedef struct ArgumentPath {
+    PyObject *function, *name;        /* of the kernel, of the parameter */
+    const struct ArgumentPath *tuple; /* that holds it, or NULL */
+    Py_ssize_t index;                 /* in that tuple */
+} ArgumentPath;
+/* Sets an exception whose message begins with the kernel and the argument; always false. The format is Python's. */
+bool tt_argument_error(const ArgumentPath *path, PyObject *exception, const char *format, ...);
+
+/* Reads an argument of one of the array kinds; no reference to it is kept. False with an error set. */
+bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path, Tensor *tensor);
+/* The type that a dtype of NumPy, torch or the language stands for; SCALAR_KINDS if none. */
+ScalarKind tt_scalar_of_dtype(PyObject *dtype);
+
+/* ---- specialize.c: arguments to a key and slots ------------------------------------------------------------------- */
+
+enum { PARAM_POSITIONAL_ONLY, PARAM_ANY, PARAM_VARIADIC, PARAM_KEYWORD_ONLY, PARAM_META };
+typedef struct Param {
+    PyObject *name;          /* interned */
+    PyObject *default_value; /* or NULL */
+    int kind;
+    bool is_constexpr, is_const;
+    bool any_value, any_alignment; /* neither is a reason for a new variant */
+    ScalarKind scalar, pointee;    /* named by the annotation (tl.int64, "*fp32"), else SCALAR_KINDS */
+} Param;
+
+/* What a compiled kernel is found by: equal words and equal objects are an equal specialisation. */
+typedef struct Key {
+    uint64_t *words;
+    PyObject **objects; /* borrowed while a launch builds them, strong in a table */
+    int word_count, object_count;
+    uint64_t hash;
+} Key;
+
+enum { INLINE_WORDS = 64, INLINE_OBJECTS = 16, INLINE_SLOTS = 32 };
+typedef struct Specialization {
+    State *state;
+    PyObject *function; /* its name */
+    bool warmup;
+    Key key;
+    uint64_t *slots;
+    uint8_t *read_only; /* for each slot: an array that must not be stored to */
+    int slot_count, word_capacity, object_capacity, slot_capacity;
+    bool any_read_only;
+    PyObject *owned; /* list of what `key.objects` borrows from nobody else, or NULL */
+    PyObject *host_argument; /* name of an argument in host memory, or NULL */
+    uint64_t inline_words[INLINE_WORDS], inline_slots[INLINE_SLOTS];
+    PyObject *inline_objects[INLINE_OBJECTS];
+    uint8_t inline_read_only[INLINE_SLOTS];
+} Specialization;
+void tt_specialization_init(Specialization *s, State *state, PyObject *function, bool warmup);
+void tt_specialization_release(Specialization *s);
+/* Each adds to the key (and to the slots); false with an error set. */
+bool tt_specialize_argument(Specialization *s, const Param *param, PyObject *value);
+bool tt_specialize_option(Specialization *s, Option option, PyObject *value);
+void tt_specialization_finish(Specialization *s);
+
+/* ---- table.c: compiled kernels by key ------------------------------------------------------------------------------ */
+
+typedef struct Kernel Kernel;
+typedef struct UsedName {
+    PyObject *space, *name, *value; /* see FrontendRequest.used_names */
+} UsedName;
+
+/* triton._C.CompiledKernel */
+typedef struct Compiled {
+    PyObject_HEAD
+    State *state;
+    Kernel *kernel; /* strong */
+    Key key;        /* owned; no words if it was not made by a launch */
+    UsedName *used_names;
+    int used_name_count;
+    CpuKernel *code;
+    Arena arena; /* of `module` */
+    Module *module;
+    PyObject *info;  /* dict: name, target, signature, timings, ... */
+    uint8_t *stored; /* for each slot: is it a pointer that the kernel may store through? */
+    int slot_count;
+} Compiled;
+
+typedef struct Table {
+    Compiled **entries; /* strong */
+    int count, capacity;
+} Table;
+/* NULL if there is none, or with an error set. */
+Compiled *tt_table_find(Table *table, const Key *key);
+/* Takes a copy of the key into `compiled` and a reference to that. False with an error set. */
+bool tt_table_add(Table *table, const Key *key, Compiled *compiled);
+int tt_table_traverse(Table *table, visitproc visit, void *arg);
+void tt_table_clear(Table *table);
+void tt_key_release(Key *key);
+
+/* ---- kernel.c: the base type of JITFunction, and kernel[grid] -------------------------------------------------------- */
+
+struct Kernel {
+    PyObject_HEAD
+    State *state;
+    PyObject *name;
+    Param *params;
+    int param_count, positional_count;
+    int variadic, meta;     /* numbers of these parameters, or -1 */
+    PyObject *hooks;        /* list of functions called before each launch, or NULL */
+    PyObject *debug;        /* the option's value unless a launch gives one, or NULL */
+    Table table;
+};
+extern PyType_Spec tt_kernel_spec, tt_launcher_spec;
+
+/* signature.c: the tuple of entries and the dict of options for the frontend, as new references. False with an error
+ * set. */
+bool tt_describe_key(const Key *key, const Kernel *kernel, PyObject **signature, PyObject **options);
+/* Launches, or with `grid` NULL takes the grid from the keywords. Returns the Compiled that ran. */
+PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ssize_t count, PyObject *keywords,
+                    bool warmup);
+PyObject *tt_new_launcher(Kernel *kernel, PyObject *grid, PyObject *options);
+
+/* ---- bind.c: arguments of a call to parameters and options --------------------------------------------------------- */
+
+typedef struct Call {
+    PyObject **values; /* for each parameter, borrowed */
+    PyObject *options[TT_OPTION_COUNT]; /* borrowed, NULL where not given */
+    PyObject *variadic, *meta;          /* strong, or NULL */
+} Call;
+/* `call->values` has room for every parameter. False with an error set; release in any case. */
+bool tt_bind(const Kernel *kernel, PyObject *const *args, Py_ssize_t count, PyObject *keywords, Call *call);
+void tt_call_release(Call *call);
+
+/* ---- grid.c -------------------------------------------------------------------------------------------------------- */
+
+/* The extents of a grid: an int, a sequence of one to three, or a function from the call's arguments to either. */
+bool tt_read_grid(const Kernel *kernel, PyObject *grid, const Call *call, int32_t extents[3]);
+
+/* ---- compile.c, compiled.c ------------------------------------------------------------------------------------------- */
+
+/* Compiles for a signature and options as in FrontendRequest; NULL with an error set. */
+Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options);
+extern PyType_Spec tt_compiled_spec;
+
+/* ---- errors.c -------------------------------------------------------------------------------------------------------- */
+
+/* Sets the exception of triton.errors that shows `diag`. `module` is dumped if it is a bug; may be NULL. */
+void tt_set_error(const Diagnostic *diag, const Module *module);
+
+/* Functions of the module that other files hold. */
+extern PyMethodDef tt_testing_methods[];

@@ -1,0 +1,478 @@
+/* Arguments to a key and slots. The key says everything that a compiled kernel depends on, and is all that the signature
+ * for the frontend is made from; a slot is what the compiled code gets. The words of a key begin with a tag in the top
+ * byte, then:
+ *   POINTER, SCALAR   kind << 8 | divisibility (of the address in bytes, of the value)
+ *   CONST_POINTER     likewise, of an array that the kernel promises not to store to
+ *   NONE
+ *   BOOL              the value
+ *   INT, FLOAT        nothing; the next word is the value, or its bits
+ *   OBJECT            nothing; the next word is its hash, and it is the next of the key's objects
+ *   TUPLE             number of items, whose words follow
+ *   NAMED_TUPLE       likewise, after the type as the next object
+ *   MAPPING           number of items; for each a key (an OBJECT) and a value follow
+ *   OPTION            number of the option, whose value follows */
+#include "python/extension.h"
+#include "python/key.h"
+
+void tt_specialization_init(Specialization *s, State *state, PyObject *function, bool warmup)
+{
+    *s = (Specialization){.state = state, .function = function, .warmup = warmup};
+    s->key.words = s->inline_words;
+    s->key.objects = s->inline_objects;
+    s->slots = s->inline_slots;
+    s->read_only = s->inline_read_only;
+    s->word_capacity = INLINE_WORDS;
+    s->object_capacity = INLINE_OBJECTS;
+    s->slot_capacity = INLINE_SLOTS;
+}
+
+void tt_specialization_release(Specialization *s)
+{
+    if (s->key.words != s->inline_words)
+        PyMem_Free(s->key.words);
+    if (s->key.objects != s->inline_objects)
+        PyMem_Free(s->key.objects);
+    if (s->slots != s->inline_slots)
+        PyMem_Free(s->slots);
+    Py_XDECREF(s->owned);
+}
+
+/* A copy of `data` with twice the capacity; the old block is freed unless it is the inline one. */
+static void *grow(void *data, const void *inline_data, int count, int *capacity, size_t size)
+{
+    void *grown = PyMem_Malloc((size_t)*capacity * 2 * size);
+    if (!grown)
+        return PyErr_NoMemory();
+    *capacity *= 2;
+    memcpy(grown, data, (size_t)count * size);
+    if (data != inline_data)
+        PyMem_Free(data);
+    return grown;
+}
+
+static bool add_word(Specialization *s, uint64_t word)
+{
+    Key *key = &s->key;
+    if (key->word_count == s->word_capacity) {
+        void *grown = grow(key->words, s->inline_words, key->word_count, &s->word_capacity, sizeof *key->words);
+        if (!grown)
+            return false;
+        key->words = grown;
+    }
+    key->words[key->word_count++] = word;
+    return true;
+}
+
+static bool add_object(Specialization *s, PyObject *object)
+{
+    Key *key = &s->key;
+    if (key->object_count == s->object_capacity) {
+        void *grown = grow(key->objects, s->inline_objects, key->object_count, &s->object_capacity,
+                           sizeof *key->objects);
+        if (!grown)
+            return false;
+        key->objects = grown;
+    }
+    key->objects[key->object_count++] = object;
+    return true;
+}
+
+/* Slots and their read-only marks lie in one block once they are many. */
+static bool grow_slots(Specialization *s)
+{
+    int capacity = s->slot_capacity * 2;
+    uint64_t *slots = PyMem_Malloc((size_t)capacity * (sizeof *slots + 1));
+    if (!slots)
+        return PyErr_NoMemory();
+    uint8_t *read_only = (uint8_t *)(slots + capacity);
+    memcpy(slots, s->slots, (size_t)s->slot_count * sizeof *slots);
+    memcpy(read_only, s->read_only, (size_t)s->slot_count);
+    if (s->slots != s->inline_slots)
+        PyMem_Free(s->slots);
+    s->slots = slots;
+    s->read_only = read_only;
+    s->slot_capacity = capacity;
+    return true;
+}
+
+static bool add_slot(Specialization *s, uint64_t value, bool read_only)
+{
+    if (s->slot_count == s->slot_capacity && !grow_slots(s))
+        return false;
+    s->slots[s->slot_count] = value;
+    s->read_only[s->slot_count++] = read_only;
+    s->any_read_only |= read_only;
+    return true;
+}
+
+/* Keeps a new reference alive as long as the specialisation. */
+static bool own(Specialization *s, PyObject *object)
+{
+    if (!object)
+        return false;
+    if (!s->owned)
+        s->owned = PyList_New(0);
+    int status = s->owned ? PyList_Append(s->owned, object) : -1;
+    Py_DECREF(object);
+    return !status;
+}
+
+/* ---- compile-time values ---- */
+
+static bool add_constant(Specialization *s, PyObject *value, const ArgumentPath *path);
+
+static bool add_constant_object(Specialization *s, PyObject *object, const ArgumentPath *path)
+{
+    Py_hash_t hash = PyObject_Hash(object);
+    if (hash == -1) {
+        if (!PyErr_ExceptionMatches(PyExc_TypeError))
+            return false;
+        PyErr_Clear();
+        PyObject *name = PyType_GetName(Py_TYPE(object));
+        if (name)
+            tt_argument_error(path, PyExc_TypeError, "a compile-time value must be hashable, and a %U is not%s",
+                              name, PyList_Check(object) ? "; pass a tuple" : "");
+        Py_XDECREF(name);
+        return false;
+    }
+    return add_word(s, KEY_WORD(KEY_OBJECT, 0)) && add_word(s, (uint64_t)hash) && add_object(s, object);
+}
+
+static bool add_constant_int(Specialization *s, PyObject *value, const ArgumentPath *path)
+{
+    int overflow;
+    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow)
+        return add_constant_object(s, value, path);
+    return add_word(s, KEY_WORD(KEY_INT, 0)) && add_word(s, (uint64_t)number);
+}
+
+static bool add_constant_float(Specialization *s, PyObject *value)
+{
+    double number = PyFloat_AsDouble(value);
+    if (number == -1 && PyErr_Occurred())
+        return false;
+    return add_word(s, KEY_WORD(KEY_FLOAT, 0)) && add_word(s, tt_scalar_from_double(SCALAR_FP64, number));
+}
+
+static bool begin_tuple(Specialization *s, PyObject *tuple)
+{
+    uint64_t count = (uint64_t)PyTuple_Size(tuple);
+    if (PyTuple_CheckExact(tuple))
+        return add_word(s, KEY_WORD(KEY_TUPLE, count));
+    return add_word(s, KEY_WORD(KEY_NAMED_TUPLE, count)) && add_object(s, (PyObject *)Py_TYPE(tuple));
+}
+
+static bool add_constant_tuple(Specialization *s, PyObject *tuple, const ArgumentPath *path)
+{
+    if (Py_EnterRecursiveCall(" in the arguments of a kernel"))
+        return false;
+    bool done = begin_tuple(s, tuple);
+    for (Py_ssize_t i = 0; done && i < PyTuple_Size(tuple); i++) {
+        ArgumentPath inner = {path->function, path->name, path, i};
+        done = add_constant(s, PyTuple_GetItem(tuple, i), &inner);
+    }
+    Py_LeaveRecursiveCall();
+    return done;
+}
+
+/* The value in a tl.constexpr, or one that NumPy made as Python's own, is kept alive by `s->owned`. */
+static bool add_constant_inside(Specialization *s, PyObject *inside, const ArgumentPath *path)
+{
+    return own(s, inside) && add_constant(s, inside, path);
+}
+
+static bool add_constant(Specialization *s, PyObject *value, const ArgumentPath *path)
+{
+    if (PyUnicode_CheckExact(value))
+        return add_constant_object(s, value, path);
+    TypeEntry entry = *tt_classify(s->state, value);
+    switch (entry.kind) {
+    case ARG_NONE:
+        return add_word(s, KEY_WORD(KEY_NONE, 0));
+    case ARG_BOOL:
+        return add_word(s, KEY_WORD(KEY_BOOL, value == Py_True));
+    case ARG_INT: /* a subclass (IntEnum) keeps its type */
+        return PyLong_CheckExact(value) ? add_constant_int(s, value, path) : add_constant_object(s, value, path);
+    case ARG_FLOAT:
+    case ARG_NUMPY_FLOAT:
+        return add_constant_float(s, value);
+    case ARG_INDEX:
+        return add_constant_inside(s, PyNumber_Index(value), path);
+    case ARG_NUMPY_BOOL:
+        return add_word(s, KEY_WORD(KEY_BOOL, PyObject_IsTrue(value) == 1));
+    case ARG_TUPLE:
+        return add_constant_tuple(s, value, path);
+    case ARG_CONSTEXPR:
+        return add_constant_inside(s, PyObject_GetAttr(value, s->state->names.value), path);
+    default:
+        return add_constant_object(s, value, path);
+    }
+}
+
+static bool add_mapping(Specialization *s, PyObject *dict, const ArgumentPath *path)
+{
+    PyObject *keys = PyDict_Keys(dict); /* in one order, whatever the order of the keywords */
+    bool done = keys && !PyList_Sort(keys) && add_word(s, KEY_WORD(KEY_MAPPING, (uint64_t)PyDict_Size(dict)));
+    for (Py_ssize_t i = 0; done && i < PyList_Size(keys); i++) {
+        PyObject *name = PyList_GetItem(keys, i);
+        ArgumentPath inner = {path->function, name, NULL, 0};
+        done = add_constant_object(s, name, &inner) && add_constant(s, PyDict_GetItem(dict, name), &inner);
+    }
+    Py_XDECREF(keys);
+    return done;
+}
+
+/* ---- run-time values ---- */
+
+static int value_divisibility(const Param *param, uint64_t value)
+{
+    if (param->any_value || param->any_alignment)
+        return 1;
+    return value % 16 == 0 ? 16 : value % 8 == 0 ? 8 : value % 4 == 0 ? 4 : 1;
+}
+
+static bool add_scalar(Specialization *s, ScalarKind kind, int divisibility, uint64_t bits)
+{
+    return add_word(s, KEY_WORD(KEY_SCALAR, (unsigned)kind << 8 | (unsigned)divisibility)) && add_slot(s, bits, false);
+}
+
+static bool range_error(PyObject *value, const ArgumentPath *path, const char *type)
+{
+    PyErr_Clear();
+    return tt_argument_error(path, PyExc_OverflowError, "%S does not fit in %s", value, type);
+}
+
+static bool add_int(Specialization *s, const Param *param, PyObject *value, const ArgumentPath *path)
+{
+    int overflow;
+    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow) {
+        uint64_t large = PyLong_AsUnsignedLongLong(value);
+        if (PyErr_Occurred())
+            return range_error(value, path, "64 bits");
+        return add_scalar(s, SCALAR_U64, value_divisibility(param, large), large);
+    }
+    if (number == 1 && !param->any_value)
+        return add_word(s, KEY_WORD(KEY_INT, 0)) && add_word(s, 1);
+    ScalarKind kind = number >= INT32_MIN && number <= INT32_MAX ? SCALAR_I32 : SCALAR_I64;
+    return add_scalar(s, kind, value_divisibility(param, (uint64_t)number), (uint64_t)number);
+}
+
+static bool fits(const ScalarInfo *info, int64_t number)
+{
+    int bits = info == &tt_scalars[SCALAR_I1] ? 1 : info->bytes * 8;
+    if (info->family == SIGNED_INT)
+        return bits == 64 || (number >= -((int64_t)1 << (bits - 1)) && number < (int64_t)1 << (bits - 1));
+    return number >= 0 && (bits == 64 || number < (int64_t)1 << bits);
+}
+
+/* An integer for a parameter whose annotation says its type. */
+static bool add_annotated_int(Specialization *s, const Param *param, PyObject *value, const ArgumentPath *path)
+{
+    const ScalarInfo *info = &tt_scalars[param->scalar];
+    int overflow;
+    int64_t number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow && param->scalar == SCALAR_U64) {
+        number = (int64_t)PyLong_AsUnsignedLongLong(value);
+        overflow = PyErr_Occurred() != NULL;
+    } else if (!overflow) {
+        overflow = !fits(info, number);
+    }
+    if (overflow)
+        return range_error(value, path, info->array_name);
+    return add_scalar(s, param->scalar, value_divisibility(param, (uint64_t)number), (uint64_t)number);
+}
+
+static bool add_number(Specialization *s, const Param *param, PyObject *value, ArgumentKind kind,
+                       const ArgumentPath *path)
+{
+    bool is_float = kind == ARG_FLOAT || kind == ARG_NUMPY_FLOAT;
+    if (param->scalar != SCALAR_KINDS) {
+        const ScalarInfo *info = &tt_scalars[param->scalar];
+        if (is_float && info->family != FLOATING)
+            return tt_argument_error(path, PyExc_TypeError, "it is annotated as %s and cannot take the float %S",
+                                     info->array_name, value);
+        if (info->family != FLOATING)
+            return add_annotated_int(s, param, value, path);
+    } else if (!is_float) {
+        return add_int(s, param, value, path);
+    }
+    ScalarKind type = param->scalar == SCALAR_KINDS ? SCALAR_FP32 : param->scalar;
+    double number = PyFloat_AsDouble(value);
+    if (number == -1 && PyErr_Occurred())
+        return false;
+    return add_scalar(s, type, 1, tt_scalar_from_double(type, number));
+}
+
+static bool add_bool(Specialization *s, const Param *param, bool value, const ArgumentPath *path)
+{
+    if (param->scalar != SCALAR_KINDS && param->scalar != SCALAR_I1)
+        return add_number(s, param, value ? Py_True : Py_False, ARG_INT, path);
+    return add_scalar(s, SCALAR_I1, 1, value);
+}
+
+static bool add_index(Specialization *s, const Param *param, PyObject *value, const ArgumentPath *path)
+{
+    PyObject *number = PyNumber_Index(value);
+    bool done = number && add_number(s, param, number, ARG_INT, path);
+    Py_XDECREF(number);
+    return done;
+}
+
+/* ---- arrays ---- */
+
+static bool device_error(const Specialization *s, const Tensor *tensor, const ArgumentPath *path)
+{
+    static const char *const names[] = {[2] = "cuda", [4] = "opencl", [7] = "vulkan", [8] = "mps", [10] = "hip",
+                                        [14] = "xpu"};
+    int type = tensor->device_type;
+    const char *name = type >= 0 && type < (int)TT_COUNT(names) && names[type] ? names[type] : NULL;
+    PyObject *device = name ? PyUnicode_FromFormat("%s:%d", name, tensor->device_id)
+                            : PyUnicode_FromFormat("a device of another kind (DLPack type %d)", type);
+    if (device && s->host_argument)
+        tt_argument_error(path, PyExc_ValueError,
+                          "it is on %U, but argument '%U' is on cpu; all arrays of a launch must be on one device",
+                          device, s->host_argument);
+    else if (device)
+        tt_argument_error(path, PyExc_ValueError,
+                          "it is on %U, which the target 'cpu' cannot reach; this build has no other target, so "
+                          "copy the array to the CPU first",
+                          device);
+    Py_XDECREF(device);
+    return false;
+}
+
+/* Memory that the CPU reads and writes like its own: pinned and managed memory too. */
+static bool is_host_device(int device_type)
+{
+    enum { CPU = 1, CUDA_HOST = 3, ROCM_HOST = 11, CUDA_MANAGED = 13 };
+    return device_type == CPU || device_type == CUDA_HOST || device_type == ROCM_HOST || device_type == CUDA_MANAGED;
+}
+
+static bool annotation_error(const Param *param, ScalarKind element, const ArgumentPath *path)
+{
+    if (param->scalar != SCALAR_KINDS)
+        return tt_argument_error(path, PyExc_TypeError, "it is annotated as %s and cannot take an array",
+                                 tt_scalars[param->scalar].array_name);
+    return tt_argument_error(path, PyExc_TypeError, "it is annotated as a pointer to %s, but the array holds %s",
+                             tt_scalars[param->pointee].array_name, tt_scalars[element].array_name);
+}
+
+static bool add_pointer(Specialization *s, const Param *param, const Tensor *tensor, const ArgumentPath *path)
+{
+    if (param->scalar != SCALAR_KINDS || (param->pointee != SCALAR_KINDS && param->pointee != tensor->element))
+        return annotation_error(param, tensor->element, path);
+    if (tensor->address & (uint64_t)(tt_scalars[tensor->element].bytes - 1))
+        return tt_argument_error(path, PyExc_ValueError,
+                                 "its data lies at an address that is no multiple of its element size, %d bytes; "
+                                 "pass a copy",
+                                 tt_scalars[tensor->element].bytes);
+    bool aligned = tensor->address % 16 == 0 && !param->any_value && !param->any_alignment;
+    uint64_t tag = param->is_const ? KEY_CONST_POINTER : KEY_POINTER;
+    return add_word(s, KEY_WORD(tag, (unsigned)tensor->element << 8 | (aligned ? 16 : 1))) &&
+           add_slot(s, tensor->address, tensor->read_only);
+}
+
+static bool add_array(Specialization *s, const Param *param, const TypeEntry *entry, PyObject *value,
+                      const ArgumentPath *path)
+{
+    Tensor tensor;
+    if (!tt_read_tensor(s->state, entry, value, path, &tensor))
+        return false;
+    if (!is_host_device(tensor.device_type))
+        return device_error(s, &tensor, path);
+    s->host_argument = param->name;
+    return add_pointer(s, param, &tensor, path);
+}
+
+static bool add_mock(Specialization *s, const Param *param, PyObject *dtype, const ArgumentPath *path)
+{
+    Tensor tensor = {.element = tt_scalar_of_dtype(dtype)};
+    if (tensor.element == SCALAR_KINDS)
+        return tt_argument_error(path, PyExc_TypeError, "arrays of dtype %S are not supported; the supported ones are %s",
+                                 dtype, tt_supported_dtypes);
+    return add_pointer(s, param, &tensor, path);
+}
+
+/* ---- any argument ---- */
+
+static bool add_argument(Specialization *s, const Param *param, PyObject *value, const ArgumentPath *path);
+
+static bool add_tuple(Specialization *s, const Param *param, PyObject *tuple, const ArgumentPath *path)
+{
+    if (Py_EnterRecursiveCall(" in the arguments of a kernel"))
+        return false;
+    bool done = begin_tuple(s, tuple);
+    for (Py_ssize_t i = 0; done && i < PyTuple_Size(tuple); i++) {
+        ArgumentPath inner = {path->function, path->name, path, i};
+        done = add_argument(s, param, PyTuple_GetItem(tuple, i), &inner);
+    }
+    Py_LeaveRecursiveCall();
+    return done;
+}
+
+static bool unknown_error(PyObject *value, const ArgumentPath *path)
+{
+    PyObject *name = PyType_GetName(Py_TYPE(value));
+    if (name)
+        tt_argument_error(path, PyExc_TypeError,
+                          "a kernel cannot take a %U%s; it takes arrays, numbers, bools, None, strings, functions, types "
+                          "and tuples of these, and anything hashable where the parameter is a tl.constexpr",
+                          name, PyList_Check(value) ? " (pass a tuple)" : "");
+    Py_XDECREF(name);
+    return false;
+}
+
+static bool add_argument(Specialization *s, const Param *param, PyObject *value, const ArgumentPath *path)
+{
+    TypeEntry entry = *tt_classify(s->state, value);
+    switch (entry.kind) {
+    case ARG_INT:
+    case ARG_FLOAT:
+    case ARG_NUMPY_FLOAT:
+        return add_number(s, param, value, entry.kind, path);
+    case ARG_BOOL:
+        return add_bool(s, param, value == Py_True, path);
+    case ARG_NUMPY_BOOL:
+        return add_bool(s, param, PyObject_IsTrue(value) == 1, path);
+    case ARG_INDEX:
+        return add_index(s, param, value, path);
+    case ARG_TUPLE:
+        return add_tuple(s, param, value, path);
+    case ARG_MOCK:
+        return s->warmup ? add_mock(s, param, value, path) : add_constant(s, value, path);
+    case ARG_NONE:
+    case ARG_CONSTEXPR:
+    case ARG_CONSTANT:
+        return add_constant(s, value, path);
+    case ARG_UNKNOWN:
+        return unknown_error(value, path);
+    default:
+        return add_array(s, param, &entry, value, path);
+    }
+}
+
+bool tt_specialize_argument(Specialization *s, const Param *param, PyObject *value)
+{
+    ArgumentPath path = {s->function, param->name, NULL, 0};
+    if (param->kind == PARAM_META)
+        return add_mapping(s, value, &path);
+    return param->is_constexpr ? add_constant(s, value, &path) : add_argument(s, param, value, &path);
+}
+
+bool tt_specialize_option(Specialization *s, Option option, PyObject *value)
+{
+    ArgumentPath path = {s->function, s->state->options[option], NULL, 0};
+    return add_word(s, KEY_WORD(KEY_OPTION, option)) && add_constant(s, value, &path);
+}
+
+void tt_specialization_finish(Specialization *s)
+{
+    uint64_t hash = (uint64_t)s->key.word_count;
+    for (int i = 0; i < s->key.word_count; i++) {
+        hash = (hash ^ s->key.words[i]) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 32;
+    }
+    s->key.hash = hash;
+}

@@ -1,0 +1,224 @@
+/* What the module keeps (types, interned names), and telling types of arguments apart, once for each type. */
+#include "python/extension.h"
+
+const OptionKind tt_option_kinds[TT_OPTION_COUNT] = {
+#define OPTION(name, kind) [OPTION_##name] = OPTION_##kind,
+    TT_OPTIONS(OPTION)
+#undef OPTION
+};
+
+static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec)
+{
+    PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+    if (type && PyModule_AddType(module, type) < 0)
+        Py_CLEAR(type);
+    return type;
+}
+
+int tt_state_init(PyObject *module)
+{
+    State *state = PyModule_GetState(module);
+#define NAME(name)                                                                                                \
+    if (!(state->names.name = PyUnicode_InternFromString(#name)))                                                 \
+        return -1;
+    TT_NAMES(NAME)
+#undef NAME
+#define OPTION(name, kind)                                                                                        \
+    if (!(state->options[OPTION_##name] = PyUnicode_InternFromString(#name)))                                     \
+        return -1;
+    TT_OPTIONS(OPTION)
+#undef OPTION
+    state->kernel_type = add_type(module, &tt_kernel_spec);
+    state->launcher_type = add_type(module, &tt_launcher_spec);
+    state->compiled_type = add_type(module, &tt_compiled_spec);
+    return state->kernel_type && state->launcher_type && state->compiled_type ? 0 : -1;
+}
+
+int tt_state_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    State *state = PyModule_GetState(module);
+    Py_VISIT(state->kernel_type);
+    Py_VISIT(state->launcher_type);
+    Py_VISIT(state->compiled_type);
+    for (int i = 0; i < TYPE_CACHE_SIZE; i++)
+        Py_VISIT(state->types[i].type);
+    return 0;
+}
+
+int tt_state_clear(PyObject *module)
+{
+    State *state = PyModule_GetState(module);
+#define NAME(name) Py_CLEAR(state->names.name);
+    TT_NAMES(NAME)
+#undef NAME
+    for (int i = 0; i < TT_OPTION_COUNT; i++)
+        Py_CLEAR(state->options[i]);
+    for (int i = 0; i < TYPE_CACHE_SIZE; i++)
+        Py_CLEAR(state->types[i].type);
+    Py_CLEAR(state->kernel_type);
+    Py_CLEAR(state->launcher_type);
+    Py_CLEAR(state->compiled_type);
+    return 0;
+}
+
+State *tt_state_of(PyTypeObject *type)
+{
+    for (; type; type = PyType_GetSlot(type, Py_tp_base)) {
+        PyObject *module = PyType_GetModule(type);
+        const char *name = module ? PyModule_GetName(module) : NULL;
+        if (name && !strcmp(name, "triton._C"))
+            return PyModule_GetState(module);
+        PyErr_Clear(); /* made by Python or by another module */
+    }
+    PyErr_SetString(PyExc_SystemError, "a type that does not derive from triton._C");
+    return NULL;
+}
+
+PyObject *tt_import(const char *module, const char *name)
+{
+    PyObject *imported = PyImport_ImportModule(module);
+    PyObject *object = imported ? PyObject_GetAttrString(imported, name) : NULL;
+    Py_XDECREF(imported);
+    return object;
+}
+
+/* ---- types of arguments ---- */
+
+static bool has(PyTypeObject *type, PyObject *attribute)
+{
+    PyObject *found = PyObject_GetAttr((PyObject *)type, attribute);
+    PyErr_Clear();
+    Py_XDECREF(found);
+    return found != NULL;
+}
+
+static bool is_subtype(PyTypeObject *type, PyObject *of)
+{
+    return of && PyType_Check(of) && PyType_IsSubtype(type, (PyTypeObject *)of);
+}
+
+/* The kind of a NumPy type, ARG_UNKNOWN for one that is not NumPy's. Does not import NumPy. */
+static ArgumentKind classify_numpy(PyTypeObject *type)
+{
+    static const struct {
+        const char *name;
+        ArgumentKind kind;
+    } rows[] = {
+        {"ndarray", ARG_NDARRAY}, {"integer", ARG_INDEX}, {"floating", ARG_NUMPY_FLOAT},
+        {"bool_", ARG_NUMPY_BOOL}, {"dtype", ARG_MOCK},
+    };
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
+    PyObject *numpy = PyDict_GetItemString(modules, "numpy");
+    for (size_t i = 0; numpy && i < TT_COUNT(rows); i++) {
+        PyObject *base = PyObject_GetAttrString(numpy, rows[i].name);
+        bool found = is_subtype(type, base);
+        PyErr_Clear();
+        Py_XDECREF(base);
+        if (found)
+            return rows[i].kind;
+    }
+    return ARG_UNKNOWN;
+}
+
+/* Marks of this package's own types: see __triton_kind__ in python/triton. */
+static ArgumentKind classify_marked(State *state, PyTypeObject *type)
+{
+    PyObject *mark = PyObject_GetAttr((PyObject *)type, state->names.__triton_kind__);
+    PyErr_Clear();
+    if (!mark)
+        return ARG_UNKNOWN;
+    bool wraps = PyUnicode_Check(mark) && !PyUnicode_CompareWithASCIIString(mark, "constexpr");
+    Py_DECREF(mark);
+    return wraps ? ARG_CONSTEXPR : ARG_CONSTANT;
+}
+
+static bool is_torch_dtype(State *state, PyTypeObject *type)
+{
+    PyObject *module = PyObject_GetAttr((PyObject *)type, state->names.__module__);
+    PyObject *name = PyObject_GetAttr((PyObject *)type, state->names.__name__);
+    bool result = module && name && PyUnicode_Check(module) && PyUnicode_Check(name) &&
+                  !PyUnicode_CompareWithASCIIString(module, "torch") &&
+                  !PyUnicode_CompareWithASCIIString(name, "dtype");
+    PyErr_Clear();
+    Py_XDECREF(module);
+    Py_XDECREF(name);
+    return result;
+}
+
+static ArgumentKind classify_protocol(State *state, PyTypeObject *type)
+{
+    if (is_torch_dtype(state, type))
+        return ARG_MOCK;
+    if (has(type, state->names.data_ptr))
+        return ARG_DATA_PTR;
+    if (has(type, state->names.__array_interface__))
+        return ARG_INTERFACE;
+    if (has(type, state->names.__cuda_array_interface__))
+        return ARG_CUDA_INTERFACE;
+    if (has(type, state->names.__dlpack__))
+        return ARG_DLPACK;
+    return PyType_GetSlot(type, Py_nb_index) ? ARG_INDEX : ARG_UNKNOWN;
+}
+
+static ArgumentKind classify_builtin(PyTypeObject *type)
+{
+    if (type == &PyBool_Type)
+        return ARG_BOOL;
+    if (PyType_IsSubtype(type, &PyLong_Type))
+        return ARG_INT;
+    if (PyType_IsSubtype(type, &PyFloat_Type))
+        return ARG_FLOAT;
+    if (PyType_IsSubtype(type, &PyTuple_Type))
+        return ARG_TUPLE;
+    if (type == Py_TYPE(Py_None))
+        return ARG_NONE;
+    return PyType_IsSubtype(type, &PyUnicode_Type) ? ARG_CONSTANT : ARG_UNKNOWN;
+}
+
+/* The start of DLPack's table of C functions; version 1 is the one known here. */
+typedef struct ExchangeHeader {
+    uint32_t major, minor;
+    const struct ExchangeHeader *previous;
+} ExchangeHeader;
+
+static const void *find_exchange(State *state, PyTypeObject *type)
+{
+    PyObject *capsule = PyObject_GetAttr((PyObject *)type, state->names.__dlpack_c_exchange_api__);
+    const ExchangeHeader *table = capsule ? PyCapsule_GetPointer(capsule, "dlpack_exchange_api") : NULL;
+    PyErr_Clear();
+    Py_XDECREF(capsule); /* the table itself lives as long as the process, says DLPack */
+    while (table && table->major != 1)
+        table = table->previous;
+    return table;
+}
+
+static TypeEntry classify_type(State *state, PyTypeObject *type, PyObject *object)
+{
+    TypeEntry entry = {.type = type, .kind = classify_builtin(type)};
+    if (entry.kind == ARG_UNKNOWN)
+        entry.kind = classify_marked(state, type);
+    if (entry.kind == ARG_UNKNOWN)
+        entry.kind = classify_numpy(type);
+    if (entry.kind == ARG_UNKNOWN && (entry.exchange = find_exchange(state, type)))
+        entry.kind = ARG_EXCHANGE;
+    if (entry.kind == ARG_UNKNOWN)
+        entry.kind = classify_protocol(state, type);
+    if (entry.kind == ARG_UNKNOWN && PyCallable_Check(object))
+        entry.kind = ARG_CONSTANT;
+    return entry;
+}
+
+const TypeEntry *tt_classify(State *state, PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    uint64_t hash = (uint64_t)(uintptr_t)type * 0x9e3779b97f4a7c15u;
+    TypeEntry *entry = &state->types[hash >> 57];
+    if (entry->type == type)
+        return entry;
+    TypeEntry fresh = classify_type(state, type, object);
+    PyTypeObject *old = entry->type;
+    Py_INCREF(type);
+    *entry = fresh;
+    Py_XDECREF(old);
+    return entry;
+}

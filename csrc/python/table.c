@@ -1,0 +1,154 @@
+/* Compiled kernels by key: open addressing with linear probing, nothing is ever removed. Two entries may have one key:
+ * they were compiled while a global that the kernel uses had different values. */
+#include "python/extension.h"
+
+/* 1 equal, 0 not, -1 error. Comparing may run the user's __eq__. */
+static int same_object(PyObject *a, PyObject *b)
+{
+    if (a == b)
+        return 1;
+    return Py_TYPE(a) == Py_TYPE(b) ? PyObject_RichCompareBool(a, b, Py_EQ) : 0;
+}
+
+static int same_key(const Key *a, const Key *b)
+{
+    if (a->hash != b->hash || a->word_count != b->word_count || a->object_count != b->object_count ||
+        memcmp(a->words, b->words, sizeof *a->words * (size_t)a->word_count))
+        return 0;
+    int same = 1;
+    for (int i = 0; i < a->object_count && same == 1; i++)
+        same = same_object(a->objects[i], b->objects[i]);
+    return same;
+}
+
+/* The value a name has now; a new reference, or NULL without an error when it is gone. */
+static PyObject *current_value(const UsedName *used, State *state)
+{
+    PyObject *value;
+    if (PyDict_Check(used->space)) {
+        value = PyDict_GetItemWithError(used->space, used->name);
+        Py_XINCREF(value);
+    } else {
+        value = PyObject_GetAttr(used->space, state->names.cell_contents);
+    }
+    PyErr_Clear();
+    return value;
+}
+
+/* Does every name have the value that the kernel was compiled with? */
+static bool names_hold(Compiled *compiled)
+{
+    bool same = true;
+    for (int i = 0; same && i < compiled->used_name_count; i++) {
+        UsedName *used = &compiled->used_names[i];
+        PyObject *value = current_value(used, compiled->state);
+        same = value && same_object(value, used->value) == 1;
+        PyErr_Clear(); /* values that cannot be compared are not the same */
+        Py_XDECREF(value);
+    }
+    return same;
+}
+
+static Compiled *find_once(Table *table, const Key *key)
+{
+    for (unsigned i = (unsigned)key->hash;; i++) {
+        Compiled *entry = table->entries[i & (unsigned)(table->capacity - 1)];
+        if (!entry)
+            return NULL;
+        int same = same_key(&entry->key, key);
+        if (same < 0)
+            return NULL;
+        if (same && names_hold(entry))
+            return entry;
+    }
+}
+
+Compiled *tt_table_find(Table *table, const Key *key)
+{
+    for (;;) {
+        Compiled **entries = table->entries;
+        if (!entries)
+            return NULL;
+        Compiled *found = find_once(table, key);
+        if (entries == table->entries)
+            return found;
+        /* An __eq__ launched this kernel and the table grew. */
+    }
+}
+
+static void place(Table *table, Compiled *compiled)
+{
+    unsigned mask = (unsigned)table->capacity - 1, i = (unsigned)compiled->key.hash & mask;
+    while (table->entries[i])
+        i = (i + 1) & mask;
+    table->entries[i] = compiled;
+}
+
+static bool reserve(Table *table)
+{
+    if (table->count * 2 < table->capacity)
+        return true;
+    Table grown = {.count = table->count, .capacity = table->capacity ? table->capacity * 2 : 8};
+    grown.entries = PyMem_Calloc((size_t)grown.capacity, sizeof *grown.entries);
+    if (!grown.entries)
+        return PyErr_NoMemory();
+    for (int i = 0; i < table->capacity; i++)
+        if (table->entries[i])
+            place(&grown, table->entries[i]);
+    PyMem_Free(table->entries);
+    *table = grown;
+    return true;
+}
+
+static bool copy_key(const Key *from, Key *to)
+{
+    Key copy = *from;
+    copy.words = PyMem_Malloc(sizeof *copy.words * (size_t)TT_MAX(from->word_count, 1));
+    copy.objects = PyMem_Malloc(sizeof *copy.objects * (size_t)TT_MAX(from->object_count, 1));
+    if (!copy.words || !copy.objects) {
+        PyMem_Free(copy.words);
+        PyMem_Free(copy.objects);
+        return PyErr_NoMemory();
+    }
+    memcpy(copy.words, from->words, sizeof *copy.words * (size_t)from->word_count);
+    for (int i = 0; i < from->object_count; i++)
+        copy.objects[i] = Py_NewRef(from->objects[i]);
+    *to = copy;
+    return true;
+}
+
+bool tt_table_add(Table *table, const Key *key, Compiled *compiled)
+{
+    if (!reserve(table) || !copy_key(key, &compiled->key))
+        return false;
+    Py_INCREF(compiled);
+    place(table, compiled);
+    table->count++;
+    return true;
+}
+
+int tt_table_traverse(Table *table, visitproc visit, void *arg)
+{
+    for (int i = 0; i < table->capacity; i++)
+        Py_VISIT(table->entries[i]);
+    return 0;
+}
+
+void tt_table_clear(Table *table)
+{
+    Table old = *table;
+    *table = (Table){0};
+    for (int i = 0; i < old.capacity; i++)
+        Py_XDECREF(old.entries[i]);
+    PyMem_Free(old.entries);
+}
+
+void tt_key_release(Key *key)
+{
+    Key old = *key;
+    *key = (Key){0};
+    for (int i = 0; i < old.object_count; i++)
+        Py_DECREF(old.objects[i]);
+    PyMem_Free(old.words);
+    PyMem_Free(old.objects);
+}
