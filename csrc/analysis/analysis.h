@@ -22,3 +22,7 @@ typedef struct AxisInfos AxisInfos;
 AxisInfos *tt_analyze_axis_info(const Function *function, Arena *arena);
 /* Never NULL: a value that the analysis did not see gets ones. */
 const AxisInfo *tt_axis_info(const AxisInfos *infos, const Value *value);
+
+/* ---- stored_params.c ------------------------------------------------------------------------------------------------
+ * For each parameter: may the function, or one that it calls, write to memory through it? */
+void tt_stored_params(const Function *function, bool *stored, Arena *arena);

@@ -6,7 +6,8 @@ static PyObject *bind_error(const Kernel *kernel, Py_ssize_t count, PyObject *ke
 {
     PyObject *function = tt_import("triton.runtime.binding", "binding_error");
     PyObject *names = keywords ? Py_NewRef(keywords) : PyTuple_New(0);
-    PyObject *error = function && names ? PyObject_CallFunction(function, "OnO", (PyObject *)kernel, count, names) : NULL;
+    PyObject *error =
+        function && names ? PyObject_CallFunction(function, "OnO", (PyObject *)kernel, count, names) : NULL;
     if (error)
         PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     Py_XDECREF(error);

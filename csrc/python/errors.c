@@ -12,8 +12,8 @@ static PyObject *location(const Loc *loc)
 {
     if (!loc)
         return Py_NewRef(Py_None);
-    return Py_BuildValue("{sN sN si si si si sN}", "file", text(loc->file), "function", text(loc->function), "line",
-                         loc->line, "column", loc->column, "end_line", loc->end_line, "end_column",
+    return Py_BuildValue("{sN sN si si si si sN}", "file", text(loc->file), "function", text(loc->function),
+                         "line", loc->line, "column", loc->column, "end_line", loc->end_line, "end_column",
                          loc->end_column, "caller", location(loc->caller));
 }
 
@@ -29,10 +29,22 @@ static PyObject *notes(const Diagnostic *diag)
     return list;
 }
 
+/* Sets the exception that triton.errors.<function> makes. One that is set already becomes its cause. */
 static void set_from(const char *function, PyObject *arguments)
 {
+    PyObject *type = NULL, *cause = NULL, *traceback = NULL;
+    PyErr_Fetch(&type, &cause, &traceback);
+    PyErr_NormalizeException(&type, &cause, &traceback);
+    if (traceback)
+        PyException_SetTraceback(cause, traceback);
     PyObject *make = arguments ? tt_import("triton.errors", function) : NULL;
     PyObject *error = make ? PyObject_CallObject(make, arguments) : NULL;
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    if (error && cause)
+        PyException_SetCause(error, cause); /* takes the reference */
+    else
+        Py_XDECREF(cause);
     if (error)
         PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     Py_XDECREF(error);
@@ -54,7 +66,8 @@ static char *print_safely(const Module *module, Arena *arena)
 static void set_internal(const Diagnostic *diag, const Module *module)
 {
     Arena arena = {0};
-    set_from("internal_error", Py_BuildValue("(NN)", text(diag->message), text(print_safely(module, &arena))));
+    set_from("internal_error",
+             Py_BuildValue("(NN)", text(diag->message), text(print_safely(module, &arena))));
     tt_arena_release(&arena);
 }
 

@@ -10,10 +10,22 @@
 /* ---- scalars.c: the element types that arguments may have ---------------------------------------------------- */
 
 typedef enum ScalarKind {
-    SCALAR_I1, SCALAR_I8, SCALAR_I16, SCALAR_I32, SCALAR_I64,
-    SCALAR_U8, SCALAR_U16, SCALAR_U32, SCALAR_U64,
-    SCALAR_FP16, SCALAR_BF16, SCALAR_FP32, SCALAR_FP64,
-    SCALAR_FP8E4NV, SCALAR_FP8E5, SCALAR_FP8E4B15,
+    SCALAR_I1,
+    SCALAR_I8,
+    SCALAR_I16,
+    SCALAR_I32,
+    SCALAR_I64,
+    SCALAR_U8,
+    SCALAR_U16,
+    SCALAR_U32,
+    SCALAR_U64,
+    SCALAR_FP16,
+    SCALAR_BF16,
+    SCALAR_FP32,
+    SCALAR_FP64,
+    SCALAR_FP8E4NV,
+    SCALAR_FP8E5,
+    SCALAR_FP8E4B15,
     SCALAR_KINDS, /* as a value: none of them */
 } ScalarKind;
 
@@ -62,33 +74,49 @@ typedef struct TypeEntry {
 } TypeEntry;
 
 /* Options of a launch. Those of kind IGNORED are accepted for targets to come; LAUNCH ones are not compiled in. */
-typedef enum OptionKind { OPTION_POWER_OF_TWO, OPTION_COUNT, OPTION_BOOL, OPTION_LAUNCH, OPTION_IGNORED } OptionKind;
-#define TT_OPTIONS(OPTION)                                                                                        \
-    OPTION(num_warps, POWER_OF_TWO)                                                                               \
-    OPTION(num_stages, COUNT)                                                                                     \
-    OPTION(num_ctas, POWER_OF_TWO)                                                                                \
-    OPTION(maxnreg, COUNT)                                                                                        \
-    OPTION(debug, BOOL)                                                                                           \
-    OPTION(warmup, LAUNCH)                                                                                        \
-    OPTION(grid, LAUNCH)                                                                                          \
-    OPTION(stream, LAUNCH)                                                                                        \
-    OPTION(cluster_dims, IGNORED)                                                                                 \
-    OPTION(enable_fp_fusion, IGNORED)                                                                             \
-    OPTION(launch_cooperative_grid, IGNORED)                                                                      \
-    OPTION(launch_pdl, IGNORED)                                                                                   \
+typedef enum OptionKind {
+    OPTION_POWER_OF_TWO,
+    OPTION_COUNT,
+    OPTION_BOOL,
+    OPTION_LAUNCH,
+    OPTION_IGNORED
+} OptionKind;
+#define TT_OPTIONS(OPTION)                                                                                   \
+    OPTION(num_warps, POWER_OF_TWO)                                                                          \
+    OPTION(num_stages, COUNT)                                                                                \
+    OPTION(num_ctas, POWER_OF_TWO)                                                                           \
+    OPTION(maxnreg, COUNT)                                                                                   \
+    OPTION(debug, BOOL)                                                                                      \
+    OPTION(warmup, LAUNCH)                                                                                   \
+    OPTION(grid, LAUNCH)                                                                                     \
+    OPTION(stream, LAUNCH)                                                                                   \
+    OPTION(cluster_dims, IGNORED)                                                                            \
+    OPTION(enable_fp_fusion, IGNORED)                                                                        \
+    OPTION(launch_cooperative_grid, IGNORED)                                                                 \
+    OPTION(launch_pdl, IGNORED)                                                                              \
     OPTION(sanitize_overflow, IGNORED)
 typedef enum Option {
 #define OPTION(name, kind) OPTION_##name,
     TT_OPTIONS(OPTION)
 #undef OPTION
-    TT_OPTION_COUNT,
+        TT_OPTION_COUNT,
 } Option;
 extern const OptionKind tt_option_kinds[TT_OPTION_COUNT];
 
-#define TT_NAMES(NAME)                                                                                            \
-    NAME(__array_interface__) NAME(__cuda_array_interface__) NAME(__dlpack__)                                     \
-    NAME(__dlpack_c_exchange_api__) NAME(__module__) NAME(__name__) NAME(__triton_kind__) NAME(cell_contents)     \
-    NAME(data_ptr) NAME(device) NAME(dtype) NAME(name) NAME(value)
+#define TT_NAMES(NAME)                                                                                       \
+    NAME(__array_interface__)                                                                                \
+    NAME(__cuda_array_interface__)                                                                           \
+    NAME(__dlpack__)                                                                                         \
+    NAME(__dlpack_c_exchange_api__)                                                                          \
+    NAME(__module__)                                                                                         \
+    NAME(__name__)                                                                                           \
+    NAME(__triton_kind__)                                                                                    \
+    NAME(cell_contents)                                                                                      \
+    NAME(data_ptr)                                                                                           \
+    NAME(device)                                                                                             \
+    NAME(dtype)                                                                                              \
+    NAME(name)                                                                                               \
+    NAME(value)
 enum { TYPE_CACHE_SIZE = 128 };
 typedef struct State {
     PyTypeObject *kernel_type, *launcher_type, *compiled_type;
@@ -130,7 +158,8 @@ typedef struct ArgumentPath {
 bool tt_argument_error(const ArgumentPath *path, PyObject *exception, const char *format, ...);
 
 /* Reads an argument of one of the array kinds; no reference to it is kept. False with an error set. */
-bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path, Tensor *tensor);
+bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
+                    Tensor *tensor);
 /* The type that a dtype of NumPy, torch or the language stands for; SCALAR_KINDS if none. */
 ScalarKind tt_scalar_of_dtype(PyObject *dtype);
 
@@ -164,7 +193,7 @@ typedef struct Specialization {
     uint8_t *read_only; /* for each slot: an array that must not be stored to */
     int slot_count, word_capacity, object_capacity, slot_capacity;
     bool any_read_only;
-    PyObject *owned; /* list of what `key.objects` borrows from nobody else, or NULL */
+    PyObject *owned;         /* list of what `key.objects` borrows from nobody else, or NULL */
     PyObject *host_argument; /* name of an argument in host memory, or NULL */
     uint64_t inline_words[INLINE_WORDS], inline_slots[INLINE_SLOTS];
     PyObject *inline_objects[INLINE_OBJECTS];
@@ -186,8 +215,7 @@ typedef struct UsedName {
 
 /* triton._C.CompiledKernel */
 typedef struct Compiled {
-    PyObject_HEAD
-    State *state;
+    PyObject_HEAD State *state;
     Kernel *kernel; /* strong */
     Key key;        /* owned; no words if it was not made by a launch */
     UsedName *used_names;
@@ -195,8 +223,8 @@ typedef struct Compiled {
     CpuKernel *code;
     Arena arena; /* of `module` */
     Module *module;
-    PyObject *info;  /* dict: name, target, signature, timings, ... */
-    uint8_t *stored; /* for each slot: is it a pointer that the kernel may store through? */
+    PyObject *info; /* dict: name, target, signature, timings, ... */
+    bool *stored;   /* for each slot: is it a pointer that the kernel may store through? */
     int slot_count;
 } Compiled;
 
@@ -215,14 +243,13 @@ void tt_key_release(Key *key);
 /* ---- kernel.c: the base type of JITFunction, and kernel[grid] -------------------------------------------------------- */
 
 struct Kernel {
-    PyObject_HEAD
-    State *state;
+    PyObject_HEAD State *state;
     PyObject *name;
     Param *params;
     int param_count, positional_count;
-    int variadic, meta;     /* numbers of these parameters, or -1 */
-    PyObject *hooks;        /* list of functions called before each launch, or NULL */
-    PyObject *debug;        /* the option's value unless a launch gives one, or NULL */
+    int variadic, meta; /* numbers of these parameters, or -1 */
+    PyObject *hooks;    /* list of functions called before each launch, or NULL */
+    PyObject *debug;    /* the option's value unless a launch gives one, or NULL */
     Table table;
 };
 extern PyType_Spec tt_kernel_spec, tt_launcher_spec;
@@ -231,14 +258,13 @@ extern PyType_Spec tt_kernel_spec, tt_launcher_spec;
  * set. */
 bool tt_describe_key(const Key *key, const Kernel *kernel, PyObject **signature, PyObject **options);
 /* Launches, or with `grid` NULL takes the grid from the keywords. Returns the Compiled that ran. */
-PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ssize_t count, PyObject *keywords,
-                    bool warmup);
-PyObject *tt_new_launcher(Kernel *kernel, PyObject *grid, PyObject *options);
+PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ssize_t count,
+                    PyObject *keywords, bool warmup);
 
 /* ---- bind.c: arguments of a call to parameters and options --------------------------------------------------------- */
 
 typedef struct Call {
-    PyObject **values; /* for each parameter, borrowed */
+    PyObject **values;                  /* for each parameter, borrowed */
     PyObject *options[TT_OPTION_COUNT]; /* borrowed, NULL where not given */
     PyObject *variadic, *meta;          /* strong, or NULL */
 } Call;
@@ -255,12 +281,13 @@ bool tt_read_grid(const Kernel *kernel, PyObject *grid, const Call *call, int32_
 
 /* Compiles for a signature and options as in FrontendRequest; NULL with an error set. */
 Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options);
+/* Without code yet. */
+Compiled *tt_new_compiled(Kernel *kernel, PyObject *info);
 extern PyType_Spec tt_compiled_spec;
 
 /* ---- errors.c -------------------------------------------------------------------------------------------------------- */
 
 /* Sets the exception of triton.errors that shows `diag`. `module` is dumped if it is a bug; may be NULL. */
 void tt_set_error(const Diagnostic *diag, const Module *module);
-
-/* Functions of the module that other files hold. */
-extern PyMethodDef tt_testing_methods[];
+/* Sets the exception for a launch that failed with a message of the target. */
+void tt_set_launch_error(const Compiled *compiled, const char *failure);

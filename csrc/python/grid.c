@@ -18,16 +18,18 @@ static bool read_extent(const Kernel *kernel, PyObject *value, int32_t *extent)
             return false;
         PyErr_Clear();
         return grid_error(kernel, PyExc_TypeError,
-                          "an extent of the grid is %R, which is no integer; divide with // or triton.cdiv", value);
+                          "an extent of the grid is %R, which is no integer; divide with // or triton.cdiv",
+                          value);
     }
     int overflow;
     long long number = PyLong_AsLongLongAndOverflow(index, &overflow);
     Py_DECREF(index);
     if (number < 0 && !overflow)
-        return grid_error(kernel, PyExc_ValueError, "an extent of the grid is %S; extents cannot be negative", value);
-    if (overflow || number > INT32_MAX)
-        return grid_error(kernel, PyExc_ValueError, "an extent of the grid is %S; the largest possible is 2**31 - 1",
+        return grid_error(kernel, PyExc_ValueError, "an extent of the grid is %S; extents cannot be negative",
                           value);
+    if (overflow || number > INT32_MAX)
+        return grid_error(kernel, PyExc_ValueError,
+                          "an extent of the grid is %S; the largest possible is 2**31 - 1", value);
     *extent = (int32_t)number;
     return true;
 }

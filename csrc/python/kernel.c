@@ -1,11 +1,13 @@
 /* The base type of JITFunction, which holds what a launch needs; kernel[grid]; and the launch itself. */
 #include "python/extension.h"
 #include <stddef.h>
+#include <structmember.h>
 
 /* Stable since Python 3.8, in the headers of the limited API since 3.12. */
 #ifndef Py_TPFLAGS_HAVE_VECTORCALL
 #define Py_TPFLAGS_HAVE_VECTORCALL (1UL << 11)
-typedef PyObject *(*vectorcallfunc)(PyObject *callable, PyObject *const *args, size_t flags, PyObject *keywords);
+typedef PyObject *(*vectorcallfunc)(PyObject *callable, PyObject *const *args, size_t flags,
+                                    PyObject *keywords);
 #endif
 #define VECTORCALL_COUNT(flags) ((Py_ssize_t)((flags) & ~((size_t)1 << (8 * sizeof(size_t) - 1))))
 
@@ -46,7 +48,7 @@ static Compiled *find_variant(Kernel *kernel, const Key *key)
 {
     Compiled *compiled = tt_table_find(&kernel->table, key);
     if (compiled)
-        Py_INCREF(compiled);
+        Py_INCREF((PyObject *)compiled);
     else if (!PyErr_Occurred())
         compiled = add_variant(kernel, key);
     return compiled;
@@ -145,7 +147,8 @@ static bool start(Launch *launch, Compiled *compiled)
     }
     return tt_read_grid(kernel, grid, &launch->call, extents) && check_slots(compiled, s) &&
            !(s->any_read_only && stores_to_read_only(kernel, &launch->call, s, compiled)) &&
-           run_hooks(kernel, launch->args, launch->count, launch->keywords) && run_programs(compiled, s, extents);
+           run_hooks(kernel, launch->args, launch->count, launch->keywords) &&
+           run_programs(compiled, s, extents);
 }
 
 static Compiled *launch_bound(Launch *launch, bool warmup)
@@ -165,8 +168,8 @@ static Compiled *launch_bound(Launch *launch, bool warmup)
     return compiled;
 }
 
-PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ssize_t count, PyObject *keywords,
-                    bool warmup)
+PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ssize_t count,
+                    PyObject *keywords, bool warmup)
 {
     enum { INLINE_VALUES = 32 };
     PyObject *inline_values[INLINE_VALUES], **values = inline_values;
@@ -196,8 +199,7 @@ PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ss
 /* ---- kernel[grid] ---- */
 
 typedef struct Launcher {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
+    PyObject_HEAD vectorcallfunc vectorcall;
     Kernel *kernel;
     PyObject *grid;
 } Launcher;
@@ -467,11 +469,13 @@ static PyMethodDef kernel_methods[] = {
     {"run", (PyCFunction)(void (*)(void))kernel_run, METH_FASTCALL | METH_KEYWORDS,
      "run(*args, grid, warmup=False, **kwargs)\n\nLaunch on `grid`; with warmup=True only compile."},
     {"warmup", (PyCFunction)(void (*)(void))kernel_warmup, METH_FASTCALL | METH_KEYWORDS,
-     "warmup(*args, grid=None, **kwargs)\n\nCompile for these arguments without launching, and return the compiled "
+     "warmup(*args, grid=None, **kwargs)\n\nCompile for these arguments without launching, and return the "
+     "compiled "
      "kernel. A dtype of torch or NumPy stands for an array of it."},
     {"add_pre_run_hook", kernel_add_pre_run_hook, METH_O,
      "add_pre_run_hook(hook)\n\nCall hook(*args, **kwargs) with the arguments of every launch, before it."},
-    {"variants", kernel_variants, METH_NOARGS, "variants()\n\nThe compiled kernels there are, one a specialisation."},
+    {"variants", kernel_variants, METH_NOARGS,
+     "variants()\n\nThe compiled kernels there are, one a specialisation."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -18,5 +18,5 @@ typedef enum KeyTag {
 } KeyTag;
 
 #define KEY_WORD(tag, payload) ((uint64_t)(tag) << 56 | (uint64_t)(payload))
-#define KEY_TAG(word)          ((KeyTag)((word) >> 56))
-#define KEY_PAYLOAD(word)      ((word) & (((uint64_t)1 << 56) - 1))
+#define KEY_TAG(word) ((KeyTag)((word) >> 56))
+#define KEY_PAYLOAD(word) ((word) & (((uint64_t)1 << 56) - 1))

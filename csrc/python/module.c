@@ -1,5 +1,6 @@
 /* The extension module triton._C: what Python sees of the compiler. */
-#include <Python.h>
+#include "python/extension.h"
+
 #include <llvm-c/Core.h>
 
 static PyObject *version(PyObject *module, PyObject *unused)
@@ -16,10 +17,35 @@ static PyObject *llvm_version(PyObject *module, PyObject *unused)
     return PyUnicode_FromFormat("%u.%u.%u", major, minor, patch);
 }
 
+static PyObject *launch_options(PyObject *module, PyObject *unused)
+{
+    const State *state = PyModule_GetState(module);
+    PyObject *names = PyTuple_New(TT_OPTION_COUNT);
+    for (int i = 0; names && i < TT_OPTION_COUNT; i++)
+        PyTuple_SetItem(names, i, Py_NewRef(state->options[i]));
+    (void)unused;
+    return names;
+}
+
+static PyObject *compile_signature(PyObject *module, PyObject *args)
+{
+    const State *state = PyModule_GetState(module);
+    PyObject *kernel, *signature, *options;
+    if (!PyArg_ParseTuple(args, "O!O!O!", state->kernel_type, &kernel, &PyTuple_Type, &signature,
+                          &PyDict_Type, &options))
+        return NULL;
+    return (PyObject *)tt_compile((Kernel *)kernel, signature, options);
+}
+
 static PyMethodDef methods[] = {
     {"version", version, METH_NOARGS, "version() -> str\n--\n\nThe version of the compiler."},
     {"llvm_version", llvm_version, METH_NOARGS,
      "llvm_version() -> str\n--\n\nThe version of the LLVM inside."},
+    {"launch_options", launch_options, METH_NOARGS,
+     "launch_options() -> tuple[str, ...]\n--\n\nThe keywords of a launch that are no parameters."},
+    {"compile", compile_signature, METH_VARARGS,
+     "compile(kernel, signature, options) -> CompiledKernel\n--\n\nCompile for a tuple of signature "
+     "entries."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -27,13 +53,15 @@ extern PyMethodDef tt_layout_methods[], tt_testing_methods[];
 
 static int add_tables(PyObject *module)
 {
-    return PyModule_AddFunctions(module, tt_layout_methods)
+    return PyModule_AddFunctions(module, tt_layout_methods) < 0 ||
+                   PyModule_AddFunctions(module, tt_testing_methods) < 0
                ? -1
-               : PyModule_AddFunctions(module, tt_testing_methods);
+               : 0;
 }
 
 /* Multi-phase initialisation: each interpreter gets its own module object. */
 static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, tt_state_init},
     {Py_mod_exec, add_tables},
     {0, NULL},
 };
@@ -42,6 +70,9 @@ static PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT,
     .m_name = "triton._C",
     .m_doc = "The tile compiler.",
+    .m_size = sizeof(State),
+    .m_traverse = tt_state_traverse,
+    .m_clear = tt_state_clear,
     .m_methods = methods,
     .m_slots = slots,
 };

@@ -20,8 +20,9 @@ const ScalarInfo tt_scalars[SCALAR_KINDS] = {
     [SCALAR_FP8E4B15] = {"fp8e4b15", "float8e4b15", "fp8e4b15", 1, FLOATING},
 };
 
-const char tt_supported_dtypes[] = "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, "
-                                   "float8_e4m3fn and float8_e5m2";
+const char tt_supported_dtypes[] =
+    "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, "
+    "float8_e4m3fn and float8_e5m2";
 
 ScalarKind tt_scalar_by_name(const char *name)
 {
@@ -53,8 +54,9 @@ static uint64_t float_bits(float value)
 uint64_t tt_scalar_from_double(ScalarKind kind, double value)
 {
     static const FloatFormat *const formats[SCALAR_KINDS] = {
-        [SCALAR_FP16] = &tt_format_f16,        [SCALAR_BF16] = &tt_format_bf16,   [SCALAR_FP8E4NV] = &tt_format_f8e4m3,
-        [SCALAR_FP8E5] = &tt_format_f8e5m2, [SCALAR_FP8E4B15] = &tt_format_f8e4m3b15,
+        [SCALAR_FP16] = &tt_format_f16,           [SCALAR_BF16] = &tt_format_bf16,
+        [SCALAR_FP8E4NV] = &tt_format_f8e4m3,     [SCALAR_FP8E5] = &tt_format_f8e5m2,
+        [SCALAR_FP8E4B15] = &tt_format_f8e4m3b15,
     };
     uint64_t bits;
     if (kind == SCALAR_FP32)

@@ -54,7 +54,8 @@ static bool add_word(Specialization *s, uint64_t word)
 {
     Key *key = &s->key;
     if (key->word_count == s->word_capacity) {
-        void *grown = grow(key->words, s->inline_words, key->word_count, &s->word_capacity, sizeof *key->words);
+        void *grown =
+            grow(key->words, s->inline_words, key->word_count, &s->word_capacity, sizeof *key->words);
         if (!grown)
             return false;
         key->words = grown;
@@ -130,8 +131,9 @@ static bool add_constant_object(Specialization *s, PyObject *object, const Argum
         PyErr_Clear();
         PyObject *name = PyType_GetName(Py_TYPE(object));
         if (name)
-            tt_argument_error(path, PyExc_TypeError, "a compile-time value must be hashable, and a %U is not%s",
-                              name, PyList_Check(object) ? "; pass a tuple" : "");
+            tt_argument_error(path, PyExc_TypeError,
+                              "a compile-time value must be hashable, and a %U is not%s", name,
+                              PyList_Check(object) ? "; pass a tuple" : "");
         Py_XDECREF(name);
         return false;
     }
@@ -193,7 +195,8 @@ static bool add_constant(Specialization *s, PyObject *value, const ArgumentPath 
     case ARG_BOOL:
         return add_word(s, KEY_WORD(KEY_BOOL, value == Py_True));
     case ARG_INT: /* a subclass (IntEnum) keeps its type */
-        return PyLong_CheckExact(value) ? add_constant_int(s, value, path) : add_constant_object(s, value, path);
+        return PyLong_CheckExact(value) ? add_constant_int(s, value, path)
+                                        : add_constant_object(s, value, path);
     case ARG_FLOAT:
     case ARG_NUMPY_FLOAT:
         return add_constant_float(s, value);
@@ -234,7 +237,8 @@ static int value_divisibility(const Param *param, uint64_t value)
 
 static bool add_scalar(Specialization *s, ScalarKind kind, int divisibility, uint64_t bits)
 {
-    return add_word(s, KEY_WORD(KEY_SCALAR, (unsigned)kind << 8 | (unsigned)divisibility)) && add_slot(s, bits, false);
+    return add_word(s, KEY_WORD(KEY_SCALAR, (unsigned)kind << 8 | (unsigned)divisibility)) &&
+           add_slot(s, bits, false);
 }
 
 static bool range_error(PyObject *value, const ArgumentPath *path, const char *type)
@@ -268,7 +272,8 @@ static bool fits(const ScalarInfo *info, int64_t number)
 }
 
 /* An integer for a parameter whose annotation says its type. */
-static bool add_annotated_int(Specialization *s, const Param *param, PyObject *value, const ArgumentPath *path)
+static bool add_annotated_int(Specialization *s, const Param *param, PyObject *value,
+                              const ArgumentPath *path)
 {
     const ScalarInfo *info = &tt_scalars[param->scalar];
     int overflow;
@@ -291,8 +296,9 @@ static bool add_number(Specialization *s, const Param *param, PyObject *value, A
     if (param->scalar != SCALAR_KINDS) {
         const ScalarInfo *info = &tt_scalars[param->scalar];
         if (is_float && info->family != FLOATING)
-            return tt_argument_error(path, PyExc_TypeError, "it is annotated as %s and cannot take the float %S",
-                                     info->array_name, value);
+            return tt_argument_error(path, PyExc_TypeError,
+                                     "it is annotated as %s and cannot take the float %S", info->array_name,
+                                     value);
         if (info->family != FLOATING)
             return add_annotated_int(s, param, value, path);
     } else if (!is_float) {
@@ -324,21 +330,23 @@ static bool add_index(Specialization *s, const Param *param, PyObject *value, co
 
 static bool device_error(const Specialization *s, const Tensor *tensor, const ArgumentPath *path)
 {
-    static const char *const names[] = {[2] = "cuda", [4] = "opencl", [7] = "vulkan", [8] = "mps", [10] = "hip",
-                                        [14] = "xpu"};
+    static const char *const names[] = {[2] = "cuda", [4] = "opencl", [7] = "vulkan",
+                                        [8] = "mps",  [10] = "hip",   [14] = "xpu"};
     int type = tensor->device_type;
     const char *name = type >= 0 && type < (int)TT_COUNT(names) && names[type] ? names[type] : NULL;
     PyObject *device = name ? PyUnicode_FromFormat("%s:%d", name, tensor->device_id)
                             : PyUnicode_FromFormat("a device of another kind (DLPack type %d)", type);
     if (device && s->host_argument)
-        tt_argument_error(path, PyExc_ValueError,
-                          "it is on %U, but argument '%U' is on cpu; all arrays of a launch must be on one device",
-                          device, s->host_argument);
+        tt_argument_error(
+            path, PyExc_ValueError,
+            "it is on %U, but argument '%U' is on cpu; all arrays of a launch must be on one device", device,
+            s->host_argument);
     else if (device)
-        tt_argument_error(path, PyExc_ValueError,
-                          "it is on %U, which the target 'cpu' cannot reach; this build has no other target, so "
-                          "copy the array to the CPU first",
-                          device);
+        tt_argument_error(
+            path, PyExc_ValueError,
+            "it is on %U, which the target 'cpu' cannot reach; this build has no other target, so "
+            "copy the array to the CPU first",
+            device);
     Py_XDECREF(device);
     return false;
 }
@@ -347,7 +355,8 @@ static bool device_error(const Specialization *s, const Tensor *tensor, const Ar
 static bool is_host_device(int device_type)
 {
     enum { CPU = 1, CUDA_HOST = 3, ROCM_HOST = 11, CUDA_MANAGED = 13 };
-    return device_type == CPU || device_type == CUDA_HOST || device_type == ROCM_HOST || device_type == CUDA_MANAGED;
+    return device_type == CPU || device_type == CUDA_HOST || device_type == ROCM_HOST ||
+           device_type == CUDA_MANAGED;
 }
 
 static bool annotation_error(const Param *param, ScalarKind element, const ArgumentPath *path)
@@ -355,19 +364,22 @@ static bool annotation_error(const Param *param, ScalarKind element, const Argum
     if (param->scalar != SCALAR_KINDS)
         return tt_argument_error(path, PyExc_TypeError, "it is annotated as %s and cannot take an array",
                                  tt_scalars[param->scalar].array_name);
-    return tt_argument_error(path, PyExc_TypeError, "it is annotated as a pointer to %s, but the array holds %s",
+    return tt_argument_error(path, PyExc_TypeError,
+                             "it is annotated as a pointer to %s, but the array holds %s",
                              tt_scalars[param->pointee].array_name, tt_scalars[element].array_name);
 }
 
 static bool add_pointer(Specialization *s, const Param *param, const Tensor *tensor, const ArgumentPath *path)
 {
-    if (param->scalar != SCALAR_KINDS || (param->pointee != SCALAR_KINDS && param->pointee != tensor->element))
+    if (param->scalar != SCALAR_KINDS ||
+        (param->pointee != SCALAR_KINDS && param->pointee != tensor->element))
         return annotation_error(param, tensor->element, path);
     if (tensor->address & (uint64_t)(tt_scalars[tensor->element].bytes - 1))
-        return tt_argument_error(path, PyExc_ValueError,
-                                 "its data lies at an address that is no multiple of its element size, %d bytes; "
-                                 "pass a copy",
-                                 tt_scalars[tensor->element].bytes);
+        return tt_argument_error(
+            path, PyExc_ValueError,
+            "its data lies at an address that is no multiple of its element size, %d bytes; "
+            "pass a copy",
+            tt_scalars[tensor->element].bytes);
     bool aligned = tensor->address % 16 == 0 && !param->any_value && !param->any_alignment;
     uint64_t tag = param->is_const ? KEY_CONST_POINTER : KEY_POINTER;
     return add_word(s, KEY_WORD(tag, (unsigned)tensor->element << 8 | (aligned ? 16 : 1))) &&
@@ -390,8 +402,9 @@ static bool add_mock(Specialization *s, const Param *param, PyObject *dtype, con
 {
     Tensor tensor = {.element = tt_scalar_of_dtype(dtype)};
     if (tensor.element == SCALAR_KINDS)
-        return tt_argument_error(path, PyExc_TypeError, "arrays of dtype %S are not supported; the supported ones are %s",
-                                 dtype, tt_supported_dtypes);
+        return tt_argument_error(path, PyExc_TypeError,
+                                 "arrays of dtype %S are not supported; the supported ones are %s", dtype,
+                                 tt_supported_dtypes);
     return add_pointer(s, param, &tensor, path);
 }
 
@@ -416,10 +429,11 @@ static bool unknown_error(PyObject *value, const ArgumentPath *path)
 {
     PyObject *name = PyType_GetName(Py_TYPE(value));
     if (name)
-        tt_argument_error(path, PyExc_TypeError,
-                          "a kernel cannot take a %U%s; it takes arrays, numbers, bools, None, strings, functions, types "
-                          "and tuples of these, and anything hashable where the parameter is a tl.constexpr",
-                          name, PyList_Check(value) ? " (pass a tuple)" : "");
+        tt_argument_error(
+            path, PyExc_TypeError,
+            "a kernel cannot take a %U%s; it takes arrays, numbers, bools, None, strings, functions, types "
+            "and tuples of these, and anything hashable where the parameter is a tl.constexpr",
+            name, PyList_Check(value) ? " (pass a tuple)" : "");
     Py_XDECREF(name);
     return false;
 }

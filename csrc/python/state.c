@@ -18,13 +18,13 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec)
 int tt_state_init(PyObject *module)
 {
     State *state = PyModule_GetState(module);
-#define NAME(name)                                                                                                \
-    if (!(state->names.name = PyUnicode_InternFromString(#name)))                                                 \
+#define NAME(name)                                                                                           \
+    if (!(state->names.name = PyUnicode_InternFromString(#name)))                                            \
         return -1;
     TT_NAMES(NAME)
 #undef NAME
-#define OPTION(name, kind)                                                                                        \
-    if (!(state->options[OPTION_##name] = PyUnicode_InternFromString(#name)))                                     \
+#define OPTION(name, kind)                                                                                   \
+    if (!(state->options[OPTION_##name] = PyUnicode_InternFromString(#name)))                                \
         return -1;
     TT_OPTIONS(OPTION)
 #undef OPTION
@@ -104,7 +104,7 @@ static ArgumentKind classify_numpy(PyTypeObject *type)
         const char *name;
         ArgumentKind kind;
     } rows[] = {
-        {"ndarray", ARG_NDARRAY}, {"integer", ARG_INDEX}, {"floating", ARG_NUMPY_FLOAT},
+        {"ndarray", ARG_NDARRAY},  {"integer", ARG_INDEX}, {"floating", ARG_NUMPY_FLOAT},
         {"bool_", ARG_NUMPY_BOOL}, {"dtype", ARG_MOCK},
     };
     PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
@@ -217,8 +217,8 @@ const TypeEntry *tt_classify(State *state, PyObject *object)
         return entry;
     TypeEntry fresh = classify_type(state, type, object);
     PyTypeObject *old = entry->type;
-    Py_INCREF(type);
+    Py_INCREF((PyObject *)type);
     *entry = fresh;
-    Py_XDECREF(old);
+    Py_XDECREF((PyObject *)old);
     return entry;
 }

@@ -121,7 +121,7 @@ bool tt_table_add(Table *table, const Key *key, Compiled *compiled)
 {
     if (!reserve(table) || !copy_key(key, &compiled->key))
         return false;
-    Py_INCREF(compiled);
+    Py_INCREF((PyObject *)compiled);
     place(table, compiled);
     table->count++;
     return true;
@@ -139,7 +139,7 @@ void tt_table_clear(Table *table)
     Table old = *table;
     *table = (Table){0};
     for (int i = 0; i < old.capacity; i++)
-        Py_XDECREF(old.entries[i]);
+        Py_XDECREF((PyObject *)old.entries[i]);
     PyMem_Free(old.entries);
 }
 

@@ -66,8 +66,9 @@ bool tt_argument_error(const ArgumentPath *path, PyObject *exception, const char
 static bool dtype_error(const ArgumentPath *path, PyObject *dtype)
 {
     if (dtype)
-        tt_argument_error(path, PyExc_TypeError, "arrays of dtype %S are not supported; the supported ones are %s",
-                          dtype, tt_supported_dtypes);
+        tt_argument_error(path, PyExc_TypeError,
+                          "arrays of dtype %S are not supported; the supported ones are %s", dtype,
+                          tt_supported_dtypes);
     Py_XDECREF(dtype);
     return false;
 }
@@ -92,9 +93,9 @@ static ScalarKind numpy_scalar(PyArray_Descr *descr)
 #define SIGNED(type) (sizeof(type) == 8 ? SCALAR_I64 : SCALAR_I32) + 1
 #define UNSIGNED(type) (sizeof(type) == 8 ? SCALAR_U64 : SCALAR_U32) + 1
     static const uint8_t kinds[NPY_NTYPES_LEGACY] = {
-        [NPY_BOOL] = SCALAR_I1 + 1,      [NPY_BYTE] = SCALAR_I8 + 1,    [NPY_UBYTE] = SCALAR_U8 + 1,
-        [NPY_SHORT] = SCALAR_I16 + 1,    [NPY_USHORT] = SCALAR_U16 + 1, [NPY_INT] = SCALAR_I32 + 1,
-        [NPY_UINT] = SCALAR_U32 + 1,     [NPY_LONG] = SIGNED(long),     [NPY_ULONG] = UNSIGNED(long),
+        [NPY_BOOL] = SCALAR_I1 + 1,      [NPY_BYTE] = SCALAR_I8 + 1,       [NPY_UBYTE] = SCALAR_U8 + 1,
+        [NPY_SHORT] = SCALAR_I16 + 1,    [NPY_USHORT] = SCALAR_U16 + 1,    [NPY_INT] = SCALAR_I32 + 1,
+        [NPY_UINT] = SCALAR_U32 + 1,     [NPY_LONG] = SIGNED(long),        [NPY_ULONG] = UNSIGNED(long),
         [NPY_LONGLONG] = SCALAR_I64 + 1, [NPY_ULONGLONG] = SCALAR_U64 + 1, [NPY_HALF] = SCALAR_FP16 + 1,
         [NPY_FLOAT] = SCALAR_FP32 + 1,   [NPY_DOUBLE] = SCALAR_FP64 + 1,
     };
@@ -116,8 +117,7 @@ static bool read_ndarray(PyObject *object, const ArgumentPath *path, Tensor *ten
                        .read_only = !(PyArray_FLAGS(array) & NPY_ARRAY_WRITEABLE)};
     if (tensor->element != SCALAR_KINDS)
         return true;
-    Py_INCREF(descr);
-    return dtype_error(path, (PyObject *)descr);
+    return dtype_error(path, Py_NewRef((PyObject *)descr));
 }
 
 /* ---- DLPack ---- */
@@ -170,7 +170,8 @@ static bool from_dltensor(State *state, const DLTensor *from, PyObject *object, 
 
 static bool read_dlpack(State *state, PyObject *object, const ArgumentPath *path, Tensor *tensor)
 {
-    PyObject *capsule = NULL, *arguments = PyTuple_New(0), *version = Py_BuildValue("{s(ii)}", "max_version", 1, 0);
+    PyObject *capsule = NULL, *arguments = PyTuple_New(0),
+             *version = Py_BuildValue("{s(ii)}", "max_version", 1, 0);
     PyObject *method = PyObject_GetAttr(object, state->names.__dlpack__);
     bool done = false;
     if (method && arguments && version) {
@@ -269,9 +270,9 @@ static ScalarKind typestr_scalar(const char *text)
         const char *text;
         ScalarKind kind;
     } rows[] = {
-        {"b1", SCALAR_I1}, {"i1", SCALAR_I8},   {"i2", SCALAR_I16},  {"i4", SCALAR_I32},  {"i8", SCALAR_I64},
-        {"u1", SCALAR_U8}, {"u2", SCALAR_U16},  {"u4", SCALAR_U32},  {"u8", SCALAR_U64},  {"f2", SCALAR_FP16},
-        {"f4", SCALAR_FP32}, {"f8", SCALAR_FP64},
+        {"b1", SCALAR_I1},  {"i1", SCALAR_I8},   {"i2", SCALAR_I16},  {"i4", SCALAR_I32},
+        {"i8", SCALAR_I64}, {"u1", SCALAR_U8},   {"u2", SCALAR_U16},  {"u4", SCALAR_U32},
+        {"u8", SCALAR_U64}, {"f2", SCALAR_FP16}, {"f4", SCALAR_FP32}, {"f8", SCALAR_FP64},
     };
     for (size_t i = 0; i < TT_COUNT(rows); i++)
         if (text[0] && text[0] != '>' && !strcmp(text + 1, rows[i].text))
@@ -305,7 +306,8 @@ static bool read_interface(PyObject *object, PyObject *attribute, const Argument
     return done;
 }
 
-bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path, Tensor *tensor)
+bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
+                    Tensor *tensor)
 {
     DLTensor dltensor;
     const DLExchange *exchange = entry->exchange;

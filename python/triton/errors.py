@@ -54,6 +54,10 @@ class InternalError(TritonError):
         return type(self), (self.message, self.dump)
 
 
+class TargetError(TritonError):
+    """The target that was asked for is not there."""
+
+
 class OutOfResources(TritonError):
     """A kernel needs more of something than the device has."""
 
@@ -82,6 +86,34 @@ class MemoryAccessError(KernelError):
 
 class AutotunerError(TritonError):
     """None of the configurations of an autotuned kernel works."""
+
+
+def compilation_error(kind, message, location, remedy, notes):
+    """The exception for a diagnostic of the compiler."""
+    if kind == "unsupported":
+        return UnsupportedError(message, location=location, remedy=remedy, notes=notes, kind=kind)
+    return CompilationError(message, location=location, remedy=remedy, notes=notes)
+
+
+def internal_error(message, code):
+    """The exception for a mistake of the compiler; the intermediate code is left in a file."""
+    import tempfile
+
+    if code is None:
+        return InternalError(message)
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="triton-bug-", suffix=".ttir", delete=False) as file:
+            file.write(code)
+        return InternalError(message, file.name)
+    except OSError:
+        return InternalError(message)
+
+
+def launch_error(kernel, message):
+    """The exception for a kernel that stopped with a message."""
+    kinds = {"assertion": DeviceAssertionError, "out-of-bounds": MemoryAccessError}
+    kind = next((kinds[word] for word in kinds if word in message), KernelError)
+    return kind(f"kernel {kernel!r}: {message}")
 
 
 def _rebuild(kind_of_error, message, location, remedy, notes, kind):

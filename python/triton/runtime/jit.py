@@ -1,5 +1,6 @@
 """@triton.jit: a Python function as a kernel."""
 
+from .._C import Kernel
 from .source import KernelSource
 
 _POSITIONAL_ONLY, _ANY, _VARIADIC, _KEYWORD_ONLY, _META = range(5)
@@ -13,6 +14,7 @@ class KernelParam:
         "name",
         "kind",
         "annotation",
+        "annotation_type",
         "has_default",
         "_default",
         "is_constexpr",
@@ -55,6 +57,18 @@ def _is_const(annotation):
     return getattr(annotation, "__name__", None) == "const"
 
 
+def _annotation_type(annotation):
+    """The element type that an annotation names, "*" in front if it is a pointer to it; None for anything else."""
+    kind = getattr(type(annotation), "__triton_kind__", None)
+    if kind == "dtype":
+        return annotation.name
+    if kind == "pointer_type":
+        return "*" + getattr(annotation.element_ty, "name", "")
+    if isinstance(annotation, str):
+        return annotation.replace("*k", "*") if annotation else None
+    return None
+
+
 def _parameters(fn, do_not_specialize, do_not_specialize_on_alignment):
     """The parameters of `fn` in the order of its signature."""
     code = fn.__code__
@@ -83,6 +97,7 @@ def _parameters(fn, do_not_specialize, do_not_specialize_on_alignment):
         param._default = defaults.get(name)
         param.is_constexpr = kind == _META or _is_constexpr(param.annotation)
         param.is_const = _is_const(param.annotation)
+        param.annotation_type = None if param.is_constexpr else _annotation_type(param.annotation)
         param.do_not_specialize = bool({name, number} & do_not_specialize)
         param.do_not_specialize_on_alignment = bool({name, number} & do_not_specialize_on_alignment)
         params.append(param)
@@ -99,7 +114,7 @@ def _names(option, given, fn):
     return set(given or ())
 
 
-class JITFunction:
+class JITFunction(Kernel):
     """A function that is compiled when it is launched: ``kernel[grid](*args, **kwargs)``."""
 
     __triton_kind__ = "jit"
@@ -122,12 +137,14 @@ class JITFunction:
             _names("do_not_specialize", do_not_specialize, fn),
             _names("do_not_specialize_on_alignment", do_not_specialize_on_alignment, fn),
         )
+        super().__init__(fn.__name__, self.params, debug)
         self.version = version
         self.debug = debug
         self.noinline = bool(noinline)
         self.repr = repr
         self.launch_metadata = launch_metadata
         self._source = None
+        self.arg_names = [param.name for param in self.params]
         self.__name__ = fn.__name__
         self.__qualname__ = fn.__qualname__
         self.__module__ = fn.__module__
@@ -166,13 +183,13 @@ class JITFunction:
     column_offset = 0
 
     @property
-    def arg_names(self):
-        return [param.name for param in self.params]
-
-    @property
     def constexprs(self):
         """The numbers of the parameters that are compile-time values."""
         return [param.num for param in self.params if param.is_constexpr]
+
+    def __get__(self, instance, owner=None):
+        """Itself: a kernel in a class gets no `self`. (Having this method, it is a routine to help().)"""
+        return self
 
     def __repr__(self):
         return f"JITFunction({self.__module__}:{self.__qualname__})"

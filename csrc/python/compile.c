@@ -1,0 +1,151 @@
+/* The compile entry: from a kernel and a signature to code, holding the GIL only while the frontend walks the tree. */
+#include "python/extension.h"
+#include <time.h>
+
+typedef enum Phase { PHASE_AST, PHASE_FRONTEND, PHASE_PASSES, PHASE_CODE, PHASES } Phase;
+
+typedef struct Compilation {
+    Compiled *compiled;
+    FrontendRequest request;
+    CpuOptions options;
+    PyThreadState *released; /* while the GIL is not held, else NULL */
+    Phase phase;
+    double milliseconds[PHASES], started;
+} Compilation;
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
+}
+
+static void enter_phase(Compilation *c, Phase phase)
+{
+    double time = now();
+    if (c->started)
+        c->milliseconds[c->phase] += time - c->started;
+    c->started = time;
+    c->phase = phase;
+}
+
+static void find_stored_params(Compiled *compiled)
+{
+    const Function *function = compiled->module->functions;
+    compiled->slot_count = function->body->arg_count;
+    compiled->stored = TT_NEW_ARRAY(&compiled->arena, bool, compiled->slot_count);
+    tt_stored_params(function, compiled->stored, &compiled->arena);
+}
+
+static void build(Compilation *c)
+{
+    Compiled *compiled = c->compiled;
+    compiled->module = tt_frontend_build(&compiled->arena, &c->request);
+    c->released = PyEval_SaveThread();
+    enter_phase(c, PHASE_PASSES);
+    tt_run_pipeline(compiled->module);
+    find_stored_params(compiled);
+    enter_phase(c, PHASE_CODE);
+    compiled->code = tt_cpu_compile(compiled->module, &c->options, &compiled->arena);
+    PyEval_RestoreThread(c->released);
+    c->released = NULL;
+}
+
+/* Builds under a trap: whatever is raised ends as a Python exception, with the GIL held. */
+static bool build_safely(Compilation *c)
+{
+    Trap trap;
+    enter_phase(c, PHASE_FRONTEND);
+    if (tt_try(&trap, &c->compiled->arena)) {
+        build(c);
+        tt_end_try(&trap);
+        enter_phase(c, PHASES - 1);
+        return true;
+    }
+    if (c->released)
+        PyEval_RestoreThread(c->released);
+    tt_set_error(&trap.diag, c->compiled->module);
+    return false;
+}
+
+/* Reads the source first, so that the time for it is seen apart. */
+static bool parse_source(Compilation *c)
+{
+    enter_phase(c, PHASE_AST);
+    PyObject *tree = PyObject_CallMethod(c->request.function, "parse", NULL);
+    Py_XDECREF(tree);
+    return tree != NULL;
+}
+
+static bool keep_used_names(Compiled *compiled, PyObject *list)
+{
+    Py_ssize_t count = PyList_Size(list);
+    compiled->used_names = PyMem_Calloc((size_t)count + 1, sizeof *compiled->used_names);
+    if (!compiled->used_names)
+        return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count; i++) {
+        UsedName *used = &compiled->used_names[i];
+        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "OOO", &used->space, &used->name, &used->value))
+            return false;
+        Py_INCREF(used->space);
+        Py_INCREF(used->name);
+        Py_INCREF(used->value);
+        compiled->used_name_count = (int)i + 1;
+    }
+    return true;
+}
+
+static bool keep_timings(Compilation *c)
+{
+    static const char *const names[PHASES] = {"ast", "frontend", "passes", "code"};
+    PyObject *timings = PyDict_New();
+    for (int i = 0; timings && i < PHASES; i++) {
+        PyObject *value = PyFloat_FromDouble(c->milliseconds[i]);
+        if (!value || PyDict_SetItemString(timings, names[i], value) < 0)
+            Py_CLEAR(timings);
+        Py_XDECREF(value);
+    }
+    bool done = timings && !PyDict_SetItemString(c->compiled->info, "timings", timings);
+    Py_XDECREF(timings);
+    return done;
+}
+
+/* The target, the options with their defaults, and the name: what is said of the compiled kernel later. */
+static PyObject *describe(Kernel *kernel, PyObject *signature, PyObject *options)
+{
+    PyObject *function = tt_import("triton.compiler.compiler", "describe");
+    PyObject *info =
+        function ? PyObject_CallFunctionObjArgs(function, (PyObject *)kernel, signature, options, NULL)
+                 : NULL;
+    Py_XDECREF(function);
+    if (info && !PyDict_Check(info)) {
+        PyErr_SetString(PyExc_TypeError, "describe() did not return a dict");
+        Py_CLEAR(info);
+    }
+    return info;
+}
+
+static bool compile(Compilation *c, PyObject *signature)
+{
+    PyObject *debug = PyDict_GetItemString(c->compiled->info, "debug");
+    c->options.debug = debug && PyObject_IsTrue(debug) == 1;
+    c->request.function = (PyObject *)c->compiled->kernel;
+    c->request.signature = signature;
+    c->request.options = c->compiled->info;
+    return parse_source(c) && build_safely(c) && keep_used_names(c->compiled, c->request.used_names) &&
+           keep_timings(c);
+}
+
+Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options)
+{
+    Compilation c = {0};
+    PyObject *info = describe(kernel, signature, options);
+    c.compiled = info ? tt_new_compiled(kernel, info) : NULL;
+    c.request.used_names = PyList_New(0);
+    bool done = c.compiled && c.request.used_names && compile(&c, signature);
+    if (!done)
+        Py_CLEAR(c.compiled);
+    Py_XDECREF(c.request.used_names);
+    Py_XDECREF(info);
+    return c.compiled;
+}

@@ -1,0 +1,191 @@
+"""What Python does around a compilation: options and names before it, views of the compiled kernel after it."""
+
+import os
+from collections.abc import Mapping
+from types import SimpleNamespace
+
+from .. import _C
+from .._C import CompiledKernel
+from ..runtime.target import selected_target
+
+_DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1, "maxnreg": None, "debug": False}
+
+
+def describe(kernel, signature, options):
+    """What is known of a kernel before it is compiled; the frontend gets it as the options.
+
+    :param signature: as in the frontend's request, one entry a parameter.
+    :param options: those that the launch gave.
+    """
+    info = dict(_DEFAULTS, debug=os.environ.get("TRITON_DEBUG", "0") not in ("", "0"))
+    info.update((name, _checked(kernel, name, value)) for name, value in options.items())
+    types, constants = {}, {}
+    for param, entry in zip(kernel.params, signature, strict=True):
+        types[param.name] = _type_of(entry)
+        if types[param.name] == "constexpr":
+            constants[param.name] = entry.value
+    info.update(signature=types, constants=constants, target=selected_target())
+    info["name"] = _name(kernel, info)
+    return info
+
+
+def _checked(kernel, name, value):
+    where = f"{kernel.__name__}(): option {name}={value!r}"
+    if name == "debug":
+        return bool(value)
+    if value is None:
+        return _DEFAULTS[name]
+    if not isinstance(value, int):
+        raise TypeError(f"{where}: it must be an integer")
+    if name in ("num_warps", "num_ctas") and (value < 1 or value & (value - 1)):
+        raise ValueError(f"{where}: it must be a power of two")
+    if value < 0:
+        raise ValueError(f"{where}: it cannot be negative")
+    return value
+
+
+def _type_of(entry):
+    if getattr(type(entry), "__triton_kind__", None) == "constexpr":
+        return "constexpr"
+    if type(entry) is tuple:
+        return entry[0]
+    return tuple(map(_type_of, entry))
+
+
+def _name(kernel, info):
+    """The name of the variant: what @triton.jit(repr=...) makes of the specialisation, or the function's own."""
+    if kernel.repr is None:
+        return kernel.__name__
+    return str(kernel.repr(SimpleNamespace(fn=kernel, signature=info["signature"], constants=info["constants"])))
+
+
+class Stages(Mapping):
+    """The text of each stage that a kernel went through, made when it is asked for."""
+
+    _names = ("ttir", "llir", "asm")
+
+    def __init__(self, compiled):
+        self._compiled = compiled
+
+    def __getitem__(self, stage):
+        text = self._compiled._text(stage) if stage in self._names else None
+        if text is None:
+            raise KeyError(f"no stage {stage!r} on target 'cpu'; there are: {', '.join(self._names)}")
+        return text
+
+    def __iter__(self):
+        return iter(self._names)
+
+    def __len__(self):
+        return len(self._names)
+
+    def __repr__(self):
+        return f"<stages {', '.join(self._names)}>"
+
+
+class KernelMetadata(SimpleNamespace):
+    """num_warps, num_stages, num_ctas, shared, name, target, signature, constants, timings, ... of a kernel."""
+
+    def __init__(self, info):
+        super().__init__(**info)
+
+
+class CompiledLauncher:
+    """compiled[grid]: launches with the compile-time values and options that the kernel was compiled with.
+
+    The arguments are those of the kernel, with or without its compile-time ones. They may need another variant than
+    this one (an array that is not aligned): it is that which runs.
+    """
+
+    def __init__(self, compiled, grid):
+        self._compiled, self._grid = compiled, grid
+
+    def __call__(self, *args, **kwargs):
+        kernel, info = self._compiled.fn, self._compiled.info
+        constants = {param.name: param for param in kernel.params if param.is_constexpr}
+        runtime = [param.name for param in kernel.params if param.name not in constants]
+        if len(args) == len(runtime) < len(kernel.params):
+            kwargs.update(zip(runtime, args, strict=True))
+            args = ()
+        given = {*kwargs, *kernel.arg_names[: len(args)]}
+        kwargs.update((name, info["constants"][name]) for name in constants if name not in given)
+        kwargs.update((name, info[name]) for name in _DEFAULTS if name not in given)
+        return kernel.run(*args, grid=self._grid, **kwargs)
+
+
+class ASTSource:
+    """A kernel with the types of its parameters spelled out, for `compile`.
+
+    :param signature: for each parameter's name its type ("*fp32", "i32", ...) or "constexpr".
+    :param constexprs: values of the compile-time parameters, by name or number.
+    :param attrs: {(number,): [("tt.divisibility", 16)]}: what is known of the values of parameters.
+    """
+
+    def __init__(self, fn, signature, constexprs=None, attrs=None):
+        self.fn = fn
+        self.signature = dict(signature)
+        self.attrs = {_single(place): dict(facts) for place, facts in (attrs or {}).items()}
+        names = fn.arg_names
+        self.constants = {
+            names[place] if isinstance(place, int) else place: value
+            for place, value in ((_single(place), value) for place, value in (constexprs or {}).items())
+        }
+        unknown = [name for name in (*self.signature, *self.constants) if name not in names]
+        if unknown:
+            raise ValueError(f"kernel {fn.__name__!r} has no parameter {unknown[0]!r}")
+
+    @property
+    def name(self):
+        return self.fn.__name__
+
+    def entries(self):
+        """The signature as the frontend takes it."""
+        from ..language import constexpr
+
+        entries = []
+        for param in self.fn.params:
+            if param.name in self.constants:
+                entries.append(constexpr(self.constants[param.name]))
+            elif self.signature.get(param.name, "constexpr") != "constexpr":
+                facts = self.attrs.get(param.num, self.attrs.get(param.name, {}))
+                entries.append(_entry(self.signature[param.name], facts.get("tt.divisibility", 1)))
+            elif param.has_default:
+                entries.append(constexpr(param.default))
+            else:
+                raise ValueError(f"kernel {self.name!r}: neither a type nor a value for parameter {param.name!r}")
+        return tuple(entries)
+
+
+def _single(place):
+    return place[0] if isinstance(place, tuple) and len(place) == 1 else place
+
+
+def _entry(kind, divisibility):
+    if isinstance(kind, (tuple, list)):
+        return [_entry(item, divisibility) for item in kind]
+    return kind, divisibility
+
+
+def compile(src, target=None, options=None):
+    """Compile an `ASTSource` and return the `CompiledKernel`.
+
+    :param target: "cpu", or a `GPUTarget` whose backend is "cpu".
+    :param options: num_warps, num_stages, debug, ...
+    """
+    backend = getattr(target, "backend", target) or selected_target()
+    if backend != "cpu":
+        raise _target_error(backend)
+    unknown = set(options or {}) - set(_C.launch_options())
+    if unknown:
+        raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
+    options = {name: value for name, value in (options or {}).items() if name in _DEFAULTS}
+    return _C.compile(src.fn, src.entries(), options)
+
+
+def _target_error(backend):
+    from ..errors import TargetError
+
+    return TargetError(f"the target {backend!r} is not available in this build; 'cpu' is")
+
+
+__all__ = ["ASTSource", "CompiledKernel", "KernelMetadata", "compile", "describe"]

@@ -1,0 +1,8 @@
+"""Compile errors, under the names that code written for the public API imports from here."""
+
+from ..errors import CompilationError, UnsupportedError
+
+CompileTimeAssertionFailure = CompilationError
+UnsupportedLanguageConstruct = UnsupportedError
+
+__all__ = ["CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct"]
