@@ -1,7 +1,7 @@
 /* The tile IR: SSA values of scalar and tile types, operations with regions, one block a region.
  * Everything is allocated in the module's arena and freed with it. Types are interned: compare them by pointer. */
 #pragma once
-#include "support/support.h"
+#include "layout/layout.h"
 
 /* ---- types (types.c) ---------------------------------------------------------------------------------------------- */
 
@@ -30,7 +30,6 @@ typedef struct Function Function;
 typedef struct Op Op;
 typedef struct Value Value;
 typedef struct Region Region;
-struct LinearLayout;
 
 const Type *tt_scalar_type(Module *module, TypeKind kind);
 const Type *tt_ptr_type(Module *module, const Type *pointee, int space);
@@ -64,6 +63,17 @@ bool tt_same_shape(const Type *a, const Type *b);     /* scalars have the empty 
 const FloatFormat *tt_float_format(const Type *type); /* of the element; NULL for f64 and non-floats */
 double tt_round_to(const Type *type, double value);   /* to the nearest value of the float element */
 const char *tt_type_name(TypeKind kind);              /* "i32", "f8e4m3", ... */
+
+/* ---- layouts of tiles (layouts.c) ------------------------------------------------------------------------------------ */
+
+/* The one of the module that is equal to `layout`: compare by pointer. */
+const LinearLayout *tt_intern_layout(Module *module, const LinearLayout *layout);
+void tt_print_layout(Text *text, const LinearLayout *layout);
+int tt_layout_input_named(
+    const char *name); /* "registers", "lanes", ...: a LayoutInput; -1 when there is none */
+/* The layout without places of a tile's padded shape: extents rounded up to powers of two. */
+LinearLayout tt_padded_layout(const Type *type);
+bool tt_layout_fits(const LinearLayout *layout, const Type *type); /* is it one of the padded shape? */
 
 /* ---- attributes (attrs.c) ------------------------------------------------------------------------------------------ */
 
@@ -131,10 +141,10 @@ typedef struct Use {
 
 struct Value {
     const Type *type;
-    const struct LinearLayout *layout; /* NULL until layouts are assigned */
-    Op *op;                            /* that defines it, or NULL for a region's argument */
-    Region *region;                    /* whose argument it is, or NULL */
-    int index;                         /* among the results or arguments */
+    const LinearLayout *layout; /* NULL until layouts are assigned */
+    Op *op;                     /* that defines it, or NULL for a region's argument */
+    Region *region;             /* whose argument it is, or NULL */
+    int index;                  /* among the results or arguments */
     Use *uses;
     const Loc *loc;
     const char *name; /* of the user's variable, or NULL; for readable dumps */
@@ -178,7 +188,7 @@ struct Function {
 
 struct Module {
     Arena *arena; /* lives as long as the module */
-    Map types, strings;
+    Map types, strings, layouts;
     Function *functions; /* the kernel first */
 };
 

@@ -16,11 +16,13 @@ typedef struct Parser {
     Function *function;
     Map opcodes; /* name -> its row in tt_op_infos */
     Map values;  /* name -> Value*, of the current function */
+    Map layouts; /* number as text -> LinearLayout* */
 } Parser;
 
 typedef TT_VECTOR(const Type *) Types;
 typedef TT_VECTOR(Value *) Values;
 typedef TT_VECTOR(const char *) Names;
+typedef TT_VECTOR(const LinearLayout *) Layouts;
 typedef TT_VECTOR(Attr *) AttrLists;
 
 /* ---- characters and words --------------------------------------------------------------------------------------------- */
@@ -235,6 +237,102 @@ static const Type *parse_type(Parser *p)
     return type;
 }
 
+/* ---- layouts ------------------------------------------------------------------------------------------------------------ */
+
+static const char *parse_layout_name(Parser *p)
+{
+    expect(p, "#");
+    return parse_word(p, "the number of a layout");
+}
+
+/* The layout after a type, or NULL. */
+static const LinearLayout *parse_layout_use(Parser *p, const Type *type)
+{
+    skip_space(p);
+    if (*p->cursor != '#')
+        return NULL;
+    const Loc *loc = here(p);
+    const char *name = parse_layout_name(p);
+    const LinearLayout *layout = tt_map_find(&p->layouts, name, strlen(name));
+    if (!layout)
+        tt_error(loc, "layout #%s is not defined yet", name);
+    if (!tt_layout_fits(layout, type))
+        tt_error(loc, "layout #%s has another shape", name);
+    return layout;
+}
+
+/* One coordinate, or (one, for, each, dimension). */
+static uint64_t parse_base(Parser *p, const LinearLayout *layout)
+{
+    uint64_t base = 0;
+    if (layout->rank > 1)
+        expect(p, "(");
+    for (int axis = 0; axis < layout->rank; axis++) {
+        if (axis)
+            expect(p, ",");
+        const Loc *loc = here(p);
+        int64_t coordinate = parse_int(p);
+        if (coordinate < 0 || coordinate >= 1ll << layout->out_bits[axis])
+            tt_error(loc, "the coordinate lies outside of the layout's shape");
+        base |= (uint64_t)coordinate << tt_layout_axis_start(layout, axis);
+    }
+    if (layout->rank > 1)
+        expect(p, ")");
+    return base;
+}
+
+static void parse_bases(Parser *p, LinearLayout *layout, int input)
+{
+    expect(p, "=");
+    expect(p, "[");
+    if (accept(p, "]"))
+        return;
+    int at = tt_layout_in_total(layout);
+    do {
+        if (at == (int)TT_COUNT(layout->bases))
+            tt_error(here(p), "a layout has at most %d place bits", (int)TT_COUNT(layout->bases));
+        layout->bases[at++] = parse_base(p, layout);
+        layout->in_bits[input]++;
+    } while (accept(p, ","));
+    expect(p, "]");
+}
+
+static LinearLayout parse_layout_shape(Parser *p)
+{
+    int64_t shape[TT_MAX_RANK];
+    int rank = 0, bits = 0;
+    expect(p, "layout");
+    expect(p, "<");
+    do {
+        if (rank == TT_MAX_RANK)
+            tt_error(here(p), "a layout has at most %d dimensions", TT_MAX_RANK);
+        shape[rank] = parse_int(p);
+        if (!tt_is_pow2(shape[rank]) || shape[rank] > LARGEST_TILE || (bits += tt_log2(shape[rank])) > 30)
+            tt_error(here(p), "a layout's extents are powers of two of at most %d in all", LARGEST_TILE);
+        rank++;
+    } while (*p->cursor == 'x' && p->cursor++);
+    expect(p, ">");
+    return tt_layout_empty(shape, rank);
+}
+
+static void parse_layout(Parser *p)
+{
+    const char *name = parse_layout_name(p);
+    expect(p, "=");
+    LinearLayout layout = parse_layout_shape(p);
+    expect(p, "{");
+    int last = -1;
+    do {
+        const Loc *loc = here(p);
+        int input = tt_layout_input_named(parse_word(p, "'registers', 'lanes', 'warps' or 'blocks'"));
+        if (input <= last)
+            tt_error(loc, "expected 'registers', 'lanes', 'warps', 'blocks' in this order");
+        parse_bases(p, &layout, last = input);
+    } while (accept(p, ","));
+    expect(p, "}");
+    *tt_map_slot(&p->layouts, name, strlen(name)) = (void *)tt_intern_layout(p->module, &layout);
+}
+
 /* ---- attributes and locations ---------------------------------------------------------------------------------------- */
 
 static AttrKey parse_attr_key(Parser *p)
@@ -399,7 +497,7 @@ static Opcode parse_opcode(Parser *p)
 }
 
 /* `attrs` is NULL where arguments have none. */
-static void parse_args(Parser *p, Names *names, Types *types, AttrLists *attrs)
+static void parse_args(Parser *p, Names *names, Types *types, Layouts *layouts, AttrLists *attrs)
 {
     expect(p, "(");
     if (accept(p, ")"))
@@ -408,6 +506,7 @@ static void parse_args(Parser *p, Names *names, Types *types, AttrLists *attrs)
         tt_push(p->module->arena, *names, parse_value_name(p));
         expect(p, ":");
         tt_push(p->module->arena, *types, parse_type(p));
+        tt_push(p->module->arena, *layouts, parse_layout_use(p, types->data[types->count - 1]));
         if (attrs) {
             Attrs parsed = parse_attrs(p);
             parse_scalar_attr(&parsed, types->data[types->count - 1]);
@@ -425,11 +524,15 @@ static void parse_region(Parser *p, Region *region)
     if (accept(p, "^")) {
         Names names = {0};
         Types types = {0};
+        Layouts layouts = {0};
         const Loc *loc = here(p);
-        parse_args(p, &names, &types, NULL);
+        parse_args(p, &names, &types, &layouts, NULL);
         expect(p, ":");
-        for (int i = 0; i < types.count; i++)
-            define(p, tt_add_region_arg(region, types.data[i]), names.data[i], loc);
+        for (int i = 0; i < types.count; i++) {
+            Value *arg = tt_add_region_arg(region, types.data[i]);
+            arg->layout = layouts.data[i];
+            define(p, arg, names.data[i], loc);
+        }
     }
     parse_body(p, region);
 }
@@ -440,6 +543,7 @@ static void parse_op(Parser *p, Region *region)
     Names names = {0};
     Values operands = {0};
     Types types = {0};
+    Layouts layouts = {0};
     skip_space(p);
     const Loc *start = here(p);
     if (*p->cursor == '%') {
@@ -456,9 +560,10 @@ static void parse_op(Parser *p, Region *region)
         while (accept(p, ","));
     Attrs attrs = parse_attrs(p);
     if (accept(p, ":"))
-        do
+        do {
             tt_push(arena, types, parse_type(p));
-        while (accept(p, ","));
+            tt_push(arena, layouts, parse_layout_use(p, types.data[types.count - 1]));
+        } while (accept(p, ","));
     if (types.count != names.count)
         tt_error(start, "%d results and %d types", names.count, types.count);
     parse_scalar_attr(&attrs, types.count ? types.data[0] : NULL);
@@ -472,8 +577,10 @@ static void parse_op(Parser *p, Region *region)
                          types.count, attrs.list);
     for (int i = 0; i < op->region_count; i++)
         parse_region(p, op->regions[i]);
-    for (int i = 0; i < names.count; i++)
+    for (int i = 0; i < names.count; i++) {
+        op->results[i]->layout = layouts.data[i];
         define(p, op->results[i], names.data[i], start);
+    }
 }
 
 /* Operations up to the closing brace, which is taken too. */
@@ -502,8 +609,9 @@ static void parse_function(Parser *p)
         tt_error(start, "@%s is defined twice", name);
     Names names = {0};
     Types params = {0}, results = {0};
+    Layouts layouts = {0};
     AttrLists attrs = {0};
-    parse_args(p, &names, &params, &attrs);
+    parse_args(p, &names, &params, &layouts, &attrs);
     if (accept(p, "->")) {
         expect(p, "(");
         do
@@ -519,6 +627,7 @@ static void parse_function(Parser *p)
     p->values = (Map){.arena = arena};
     for (int i = 0; i < params.count; i++) {
         define(p, function->body->args[i], names.data[i], start);
+        function->body->args[i]->layout = layouts.data[i];
         function->param_attrs[i] = attrs.data[i];
     }
     expect(p, "{");
@@ -532,12 +641,16 @@ Module *tt_parse_module(Arena *arena, const char *text, const char *file)
                      .cursor = text,
                      .line_start = text,
                      .line = 1,
-                     .opcodes = {.arena = arena}};
+                     .opcodes = {.arena = arena},
+                     .layouts = {.arena = arena}};
     Parser *p = &parser;
     for (int opcode = 0; opcode < TT_OPCODES; opcode++)
         *tt_map_slot(&p->opcodes, tt_op_infos[opcode].name, strlen(tt_op_infos[opcode].name)) =
             (void *)&tt_op_infos[opcode];
     for (skip_space(p); *p->cursor; skip_space(p))
-        parse_function(p);
+        if (*p->cursor == '#')
+            parse_layout(p);
+        else
+            parse_function(p);
     return p->module;
 }

@@ -8,6 +8,9 @@
  *     return
  *   }
  *
+ * Once layouts are assigned, a type is followed by its value's (`tile<64xf32> #0`), and `#0 = layout<64> {...}` lines
+ * stand before the functions (layouts.c).
+ *
  * A value is called after the user's variable, made unique, or by a number. Attributes come in the order of
  * attrs.def; floats are the shortest text that reads back to the same bits of their type. */
 #include "ir/ir.h"
@@ -26,8 +29,9 @@ typedef struct NamedValue {
 typedef struct Printer {
     Text *text;
     int flags;
-    const Map *notes; /* Op* or Function* -> text to print under its line, or NULL */
-    Map taken;        /* names in use in this function */
+    const Map *notes;   /* Op* or Function* -> text to print under its line, or NULL */
+    const Map *layouts; /* LinearLayout* -> its number, plus one */
+    Map taken;          /* names in use in this function */
     TT_VECTOR(NamedValue) values;
     int numbers;
 } Printer;
@@ -146,6 +150,14 @@ void tt_print_float(Text *text, double value, const Type *type)
     tt_text_add(text, "%s%s", digits, strpbrk(digits, ".e") ? "" : ".0");
 }
 
+static void print_type_of(const Printer *p, const Value *value)
+{
+    tt_print_type(p->text, value->type);
+    void *number = value->layout && p->layouts ? tt_map_find_ptr(p->layouts, value->layout) : NULL;
+    if (number)
+        tt_text_add(p->text, " #%d", (int)(intptr_t)number - 1);
+}
+
 /* ---- attributes and locations ---------------------------------------------------------------------------------------- */
 
 static void print_attr(Text *text, const Attr *attr, const Type *type)
@@ -230,7 +242,7 @@ static void print_args(Printer *p, const Region *region, Attr *const *attrs)
         tt_text_add(p->text, "%s", i ? ", " : "");
         print_value(p, region->args[i]);
         tt_text_add(p->text, ": ");
-        tt_print_type(p->text, region->args[i]->type);
+        print_type_of(p, region->args[i]);
         if (attrs)
             print_attrs(p->text, attrs[i], region->args[i]->type);
     }
@@ -276,7 +288,7 @@ static void print_op(Printer *p, const Op *op, int depth)
     print_attrs(p->text, op->attrs, op->result_count ? op->results[0]->type : NULL);
     for (int i = 0; i < op->result_count; i++) {
         tt_text_add(p->text, i ? ", " : " : ");
-        tt_print_type(p->text, op->results[i]->type);
+        print_type_of(p, op->results[i]);
     }
     print_loc(p, op->loc);
     for (int i = 0; i < op->region_count; i++)
@@ -286,9 +298,11 @@ static void print_op(Printer *p, const Op *op, int depth)
         print_notes(p, op, depth);
 }
 
-static void print_function(const Function *function, Text *text, int flags, const Map *notes)
+static void print_function(const Function *function, Text *text, int flags, const Map *notes,
+                           const Map *layouts)
 {
-    Printer printer = {.text = text, .flags = flags, .notes = notes, .taken = {.arena = text->arena}};
+    Printer printer = {
+        .text = text, .flags = flags, .notes = notes, .layouts = layouts, .taken = {.arena = text->arena}};
     Printer *p = &printer;
     tt_text_add(text, function->is_kernel ? "kernel " : "func ");
     print_symbol(text, function->name);
@@ -306,20 +320,50 @@ static void print_function(const Function *function, Text *text, int flags, cons
     tt_text_add(text, "}\n");
 }
 
+/* Numbers a value's layout where it is first met, and prints it. */
+static void print_new_layout(Text *text, Map *layouts, const Value *value)
+{
+    if (!value->layout)
+        return;
+    void **slot = tt_map_slot_ptr(layouts, value->layout);
+    if (*slot)
+        return;
+    *slot = (void *)(intptr_t)layouts->count;
+    tt_text_add(text, "#%d = ", layouts->count - 1);
+    tt_print_layout(text, value->layout);
+    tt_text_add_n(text, "\n", 1);
+}
+
+static void print_layouts(Text *text, Map *layouts, const Region *region)
+{
+    for (int i = 0; i < region->arg_count; i++)
+        print_new_layout(text, layouts, region->args[i]);
+    TT_FOR_OPS(op, region)
+    {
+        for (int i = 0; i < op->result_count; i++)
+            print_new_layout(text, layouts, op->results[i]);
+        for (int i = 0; i < op->region_count; i++)
+            print_layouts(text, layouts, op->regions[i]);
+    }
+}
+
 char *tt_print_function(const Function *function, Arena *arena, int flags)
 {
     Text text = {.arena = arena};
-    print_function(function, &text, flags, NULL);
+    print_function(function, &text, flags, NULL, NULL);
     return text.data;
 }
 
 char *tt_print_annotated(const Module *module, Arena *arena, int flags, const Map *notes)
 {
     Text text = {.arena = arena};
+    Map layouts = {.arena = arena};
+    TT_FOR_FUNCTIONS(function, module)
+    print_layouts(&text, &layouts, function->body);
     TT_FOR_FUNCTIONS(function, module)
     {
-        tt_text_add(&text, "%s", function == module->functions ? "" : "\n");
-        print_function(function, &text, flags, notes);
+        tt_text_add(&text, "%s", text.length ? "\n" : "");
+        print_function(function, &text, flags, notes, &layouts);
     }
     return text.data ? text.data : tt_arena_strdup(arena, "");
 }
