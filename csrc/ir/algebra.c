@@ -22,14 +22,15 @@ static bool is_power_of_two(const Match *match)
     return value && !(value & (value - 1));
 }
 
-/* 1 / C is exact, and normal, so that no target flushes it to zero. */
+/* C is a power of two, and 1 / C is a normal number: it neither overflows nor is flushed to zero anywhere. */
 static bool has_exact_reciprocal(const Match *match)
 {
     double value = 0;
     tt_constant_float(match->constants[0], &value);
     const FloatFormat *format = tt_float_format(match->type);
-    int lowest = format ? 1 - format->bias : -1022, exponent;
-    return isfinite(value) && fabs(frexp(value, &exponent)) == 0.5 && 1 - exponent >= lowest;
+    int bias = format ? format->bias : 1023, exponent;
+    return isfinite(value) && fabs(frexp(value, &exponent)) == 0.5 && 1 - exponent >= 1 - bias &&
+           1 - exponent <= bias;
 }
 
 static Value *log2_of(Builder *b, const Match *match)

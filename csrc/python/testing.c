@@ -3,6 +3,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "ir/algebra.h"
 #include "opt/opt.h"
 
 /* A request: the arguments, and the text that the work makes of them (NULL: None). */
@@ -140,6 +141,185 @@ static PyObject *py_eval_scalar(PyObject *module, PyObject *args)
     return e.is_float ? PyFloat_FromDouble(e.result.f) : PyLong_FromLongLong(e.result.i);
 }
 
+/* ---- the table of operations ------------------------------------------------------------------------------------------ */
+
+static PyObject *trait_names(unsigned traits)
+{
+    static const struct {
+        unsigned trait;
+        const char *name;
+    } names[] = {{PURE, "pure"},         {ELEMENTWISE, "elementwise"}, {SHAPE, "shape"},
+                 {COMMUTES, "commutes"}, {COSTLY, "costly"},           {READS, "reads"},
+                 {WRITES, "writes"},     {HAS_EFFECT, "has effect"},   {TERMINATOR, "terminator"},
+                 {LOOPS, "loops"},       {ON_INTS, "on ints"},         {ON_FLOATS, "on floats"}};
+    PyObject *set = PyFrozenSet_New(NULL);
+    for (unsigned i = 0; set && i < TT_COUNT(names); i++)
+        if (traits & names[i].trait) {
+            PyObject *name = PyUnicode_FromString(names[i].name);
+            if (!name || PySet_Add(set, name))
+                Py_CLEAR(set);
+            Py_XDECREF(name);
+        }
+    return set;
+}
+
+static PyObject *py_operations(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    static const char *const rules[] = {"same", "compare", "select", "cast", "given", "nothing"};
+    PyObject *list = PyList_New(0);
+    for (int opcode = 0; list && opcode < TT_OPCODES; opcode++) {
+        const OpInfo *info = &tt_op_infos[opcode];
+        PyObject *row =
+            Py_BuildValue("(siiiisNs)", info->name, info->operands_min, info->operands_max, info->results,
+                          info->regions, rules[info->rule], trait_names(info->traits), info->meaning);
+        if (!row || PyList_Append(list, row))
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+/* ---- algebra ------------------------------------------------------------------------------------------------------------------ */
+
+/* A pattern in the making: its free types and constants come from the test, in the order in which they are met. */
+typedef struct Instance {
+    Builder builder;
+    Function *function;
+    Match match;
+    const Type *types[4];
+    int type_count, types_used;
+    Scalar constants[2][2]; /* as integer, as float */
+    bool fits;
+} Instance;
+
+static const Type *next_type(Instance *instance)
+{
+    if (instance->types_used == instance->type_count)
+        tt_error(NULL, "the pattern has more than %d free types", instance->type_count);
+    return instance->types[instance->types_used++];
+}
+
+static Value *instantiate(Instance *instance, const Pattern *pattern, const Type *type);
+
+static Value *instantiate_op(Instance *instance, const Pattern *pattern, const Type *type)
+{
+    Builder *b = &instance->builder;
+    TypeRule rule = tt_op_infos[pattern->opcode].rule;
+    const Type *bit = tt_scalar_type(b->module, TT_I1);
+    const Type *operand_type = rule == COMPARE || rule == CAST ? next_type(instance) : type;
+    unsigned traits = tt_op_infos[pattern->opcode].traits;
+    instance->fits &= rule != COMPARE || type == bit;
+    instance->fits &= !(traits & ON_INTS) || tt_is_int(operand_type);
+    instance->fits &= !(traits & ON_FLOATS) || tt_is_float(operand_type);
+    Value *operands[3];
+    int count = 0;
+    for (; count < 3 && pattern->operands[count]; count++)
+        operands[count] = instantiate(instance, pattern->operands[count],
+                                      rule == SELECT && count == 0 ? bit : operand_type);
+    return tt_build(b, pattern->opcode, operands, count, type, NULL);
+}
+
+static Value *build_number(Builder *b, const Type *type, const Scalar number[2])
+{
+    return tt_is_float(type) ? tt_build_float(b, type, number[1].f) : tt_build_int(b, type, number[0].i);
+}
+
+static Value *instantiate(Instance *instance, const Pattern *pattern, const Type *type)
+{
+    Value **letter = NULL;
+    switch (pattern->kind) {
+    case PATTERN_VALUE:
+        letter = &instance->match.values[pattern->index];
+        if (!*letter)
+            *letter = tt_add_region_arg(instance->function->body, type);
+        break;
+    case PATTERN_CONSTANT:
+        letter = &instance->match.constants[pattern->index];
+        if (!*letter)
+            *letter = build_number(&instance->builder, type, instance->constants[pattern->index]);
+        break;
+    case PATTERN_OP:
+        return instantiate_op(instance, pattern, type);
+    default: {
+        Scalar number[2] = {{.i = pattern->integer}, {.f = pattern->real}};
+        return build_number(&instance->builder, type, number);
+    }
+    }
+    instance->fits &= (*letter)->type == type;
+    return *letter;
+}
+
+typedef struct RuleJob {
+    Job job;
+    int index;
+    const char *types[4];
+    int type_count;
+    Scalar constants[2][2];
+} RuleJob;
+
+static void instantiate_rule(Job *job)
+{
+    RuleJob *request = (RuleJob *)job;
+    Module *module = tt_new_module(&job->arena);
+    if (request->index < 0 || request->index >= tt_rule_count)
+        tt_error(NULL, "there is no rule %d", request->index);
+    const Rule *rule = &tt_rules[request->index];
+    Instance instance = {.type_count = request->type_count, .fits = true};
+    for (int i = 0; i < request->type_count; i++)
+        instance.types[i] = find_scalar_type(module, request->types[i]);
+    memcpy(instance.constants, request->constants, sizeof instance.constants);
+    bool compares = tt_op_infos[rule->pattern->opcode].rule == COMPARE;
+    const Type *type = compares ? tt_scalar_type(module, TT_I1) : next_type(&instance);
+    instance.function = tt_new_function(module, "rule", NULL, 0, (const Type *[]){type, type}, 2);
+    instance.function->param_attrs = TT_NEW_ARRAY(&job->arena, Attr *, TT_PATTERN_LETTERS);
+    instance.builder = tt_builder_at_end(instance.function->body);
+    instance.builder.raw = true;
+    instance.match.type = type;
+    Value *results[2] = {instantiate(&instance, rule->pattern, type)};
+    if (!instance.fits || (rule->condition && !rule->condition(&instance.match)))
+        return;
+    results[1] = tt_build_replacement(&instance.builder, rule->replacement, &instance.match);
+    tt_build_op(&instance.builder, OP_return, results, 2, NULL, 0, NULL);
+    if (!tt_verify(module, &job->arena))
+        job->result = tt_print_module(module, &job->arena, 0);
+}
+
+static PyObject *py_algebra_rule(PyObject *module, PyObject *args)
+{
+    (void)module;
+    RuleJob request = {0};
+    PyObject *types, *numbers;
+    if (!PyArg_ParseTuple(args, "iO!O!", &request.index, &PyTuple_Type, &types, &PyTuple_Type, &numbers))
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(types) && i < 4; i++, request.type_count++)
+        if (!(request.types[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(types, i), NULL)))
+            return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(numbers) && i < 2; i++) {
+        long long integer;
+        if (!read_number(PyTuple_GetItem(numbers, i), &request.constants[i][1].f, &integer))
+            return NULL;
+        request.constants[i][0].i = integer;
+    }
+    return run_job(&request.job, instantiate_rule);
+}
+
+static PyObject *py_algebra_rules(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < tt_rule_count; i++) {
+        const Rule *rule = &tt_rules[i];
+        const char *name = tt_op_infos[rule->pattern->opcode].name;
+        PyObject *row =
+            Py_BuildValue("(sss)", name, rule->exactness == BITS ? "bits" : "values", rule->reason);
+        if (!row || PyList_Append(list, row))
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
 PyMethodDef tt_testing_methods[] = {
     {"_parse_print", py_parse_print, METH_VARARGS,
      "_parse_print(text, locations=False) -> str\n--\n\nThe text as it is printed once parsed."},
@@ -148,5 +328,15 @@ PyMethodDef tt_testing_methods[] = {
     {"_eval_scalar", py_eval_scalar, METH_VARARGS,
      "_eval_scalar(op, operand_type, result_type, *operands) -> int | float | None\n--\n\n"
      "One elementwise operation on scalars, or None where it is not folded."},
+    {"_operations", py_operations, METH_NOARGS,
+     "_operations() -> list\n--\n\n"
+     "(name, least operands, most, results, regions, type rule, traits, meaning) of each row of ops.def."},
+    {"_algebra_rules", py_algebra_rules, METH_NOARGS,
+     "_algebra_rules() -> list\n--\n\n(operation, exactness, reason) of each row of algebra.def."},
+    {"_algebra_rule", py_algebra_rule, METH_VARARGS,
+     "_algebra_rule(index, types, constants) -> str | None\n--\n\n"
+     "A function that returns both sides of a rule, its free types and constants given in the order in which "
+     "they\n"
+     "are met; None where they do not fit."},
     {NULL, NULL, 0, NULL},
 };
