@@ -1,7 +1,80 @@
 """A tile compiler: @triton.jit kernels to native code, on CPUs and GPUs."""
 
-from .runtime.jit import JITFunction, jit
+from . import runtime
+from .errors import (
+    AutotunerError,
+    CompilationError,
+    DeviceAssertionError,
+    InternalError,
+    KernelError,
+    MemoryAccessError,
+    OutOfResources,
+    TargetError,
+    TritonError,
+    UnsupportedError,
+)
+from .runtime import (
+    Autotuner,
+    Config,
+    Heuristics,
+    JITFunction,
+    MockTensor,
+    TensorWrapper,
+    autotune,
+    heuristics,
+    jit,
+    reinterpret,
+    set_allocator,
+)
+from .utilities import cdiv, next_power_of_2
 
 __version__ = "0.1.0"
 
-__all__ = ["JITFunction", "jit"]
+__all__ = [
+    "Autotuner",
+    "AutotunerError",
+    "CompilationError",
+    "Config",
+    "DeviceAssertionError",
+    "Heuristics",
+    "InternalError",
+    "JITFunction",
+    "KernelError",
+    "MemoryAccessError",
+    "MockTensor",
+    "OutOfResources",
+    "TargetError",
+    "TensorWrapper",
+    "TritonError",
+    "UnsupportedError",
+    "autotune",
+    "cdiv",
+    "compile",
+    "compiler",
+    "constexpr_function",
+    "heuristics",
+    "jit",
+    "language",
+    "next_power_of_2",
+    "reinterpret",
+    "runtime",
+    "set_allocator",
+    "testing",
+    "tools",
+]
+
+# Where names live whose modules not every program needs.
+_LATER = {"compile": "compiler", "constexpr_function": "language"}
+
+
+def __getattr__(name):
+    if name in ("compiler", "language", "testing", "tools") or name in _LATER:
+        from importlib import import_module
+
+        module = import_module(f".{_LATER.get(name, name)}", __name__)
+        return getattr(module, name) if name in _LATER else module
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -1,5 +1,26 @@
 """Kernels as Python objects: decorating, launching, tuning, and the device they run on."""
 
-from .jit import JITFunction, KernelParam
+from ..errors import AutotunerError, OutOfResources
+from .autotuner import Autotuner, Config, Heuristics, autotune, heuristics
+from .driver import driver
+from .jit import JITFunction, KernelParam, jit
+from .memory import set_allocator
+from .wrapper import MockTensor, TensorWrapper, reinterpret
 
-__all__ = ["JITFunction", "KernelParam"]
+__all__ = [
+    "Autotuner",
+    "AutotunerError",
+    "Config",
+    "Heuristics",
+    "JITFunction",
+    "KernelParam",
+    "MockTensor",
+    "OutOfResources",
+    "TensorWrapper",
+    "autotune",
+    "driver",
+    "heuristics",
+    "jit",
+    "reinterpret",
+    "set_allocator",
+]

@@ -1,18 +1,15 @@
 """Which target kernels are compiled for."""
 
 import os
-from dataclasses import dataclass
+from collections import namedtuple
 
 from ..errors import TargetError
 
 
-@dataclass(frozen=True)
-class GPUTarget:
+class GPUTarget(namedtuple("GPUTarget", "backend arch warp_size")):
     """A target: what runs it, its architecture, and how many threads run in step."""
 
-    backend: str
-    arch: int | str
-    warp_size: int
+    __slots__ = ()
 
 
 def selected_target():

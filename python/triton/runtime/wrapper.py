@@ -1,0 +1,53 @@
+"""Stand-ins for arrays as arguments."""
+
+
+class TensorWrapper:
+    """An array seen as one of another element type of the same size; see `reinterpret`."""
+
+    def __init__(self, base, dtype):
+        self.base, self.dtype = base, dtype
+        self.shape = base.shape
+        self.device = getattr(base, "device", "cpu")
+
+    def data_ptr(self):
+        if hasattr(self.base, "data_ptr"):
+            return self.base.data_ptr()
+        address, read_only = self.base.__array_interface__["data"]
+        if read_only:
+            raise ValueError("a read-only array cannot be reinterpreted")
+        return address
+
+    def __repr__(self):
+        return f"TensorWrapper[{self.dtype}]({self.base!r})"
+
+
+def reinterpret(tensor, dtype):
+    """`tensor` as an argument whose elements have type `dtype` (a `tl.dtype`, say ``tl.float8e5``): no copy is made.
+
+    Reinterpreting again with the array's own type gives the array back.
+    """
+    if isinstance(tensor, TensorWrapper):
+        base = tensor.base
+        return base if dtype == base.dtype else TensorWrapper(base, dtype)
+    if hasattr(tensor, "data_ptr") or hasattr(tensor, "__array_interface__"):
+        return TensorWrapper(tensor, dtype)
+    raise TypeError(f"cannot reinterpret a {type(tensor).__name__}")
+
+
+class MockTensor:
+    """Stands for an array of a dtype in ``kernel.warmup(...)``; its address counts as aligned."""
+
+    def __init__(self, dtype, shape=None):
+        self.dtype = dtype
+        self.shape = [1] if shape is None else shape
+
+    @staticmethod
+    def wrap_dtype(argument):
+        """A MockTensor if `argument` is a dtype of torch or NumPy, else itself."""
+        kind = type(argument)
+        is_dtype = kind.__module__.split(".")[0] in ("torch", "numpy") and "dtype" in kind.__name__.lower()
+        return MockTensor(argument) if is_dtype else argument
+
+    @staticmethod
+    def data_ptr():
+        return 0
