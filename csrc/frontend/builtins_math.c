@@ -132,6 +132,28 @@ Term tt_builtin_umulhi(Walker *w, Term *args, int count)
     return tt_value_term(tt_build2(&w->builder, OP_mulhi_u, args[0].value, args[1].value), args[0].dtype);
 }
 
+/* libdevice's mulhi(x, y): of the sign that the type has */
+Term tt_builtin_mulhi(Walker *w, Term *args, int count)
+{
+    (void)count;
+    number_arguments(w, args, 2);
+    if (!tt_dtype_is_int(args[0].dtype) || tt_dtype_width(args[0].dtype) < 32)
+        tt_fail(w, "mulhi takes integers of 32 or 64 bits, not %s", tt_describe(w, args[0]));
+    Opcode opcode = args[0].dtype->is_unsigned ? OP_mulhi_u : OP_mulhi_s;
+    return tt_value_term(tt_build2(&w->builder, opcode, args[0].value, args[1].value), args[0].dtype);
+}
+
+/* libdevice's clz(x), popc(x) */
+Term tt_builtin_bit_count(Walker *w, Term *args, int count)
+{
+    (void)count;
+    Term x = tt_term_value(w, number_argument(w, args, 0));
+    if (!tt_dtype_is_int(x.dtype) || tt_dtype_width(x.dtype) < 32)
+        tt_fail(w, "%s takes integers of 32 or 64 bits, not %s", w->call->name, tt_describe(w, x));
+    Opcode opcode = strcmp(w->call->name, "clz") ? OP_popcount : OP_clz;
+    return narrow_again(w, tt_build1(&w->builder, opcode, x.value), x.dtype, &tt_int32);
+}
+
 /* add(x, y, sanitize_overflow), sub, mul */
 Term tt_builtin_arithmetic(Walker *w, Term *args, int count)
 {

@@ -1,1 +1,31 @@
-"""The functions of libdevice: what no target has an instruction for."""
+"""The functions of libdevice: what the core of the language has no operation for.
+
+Functions that libm has too are calls of the target's library; the others are written in the language, so that they
+mean the same on every target. All work element by element; operands are broadcast.
+"""
+
+# ruff: noqa: F401
+from ..math import (
+    abs,
+    ceil,
+    cos,
+    div_rn,
+    erf,
+    exp,
+    exp2,
+    floor,
+    fma,
+    log,
+    log2,
+    rsqrt,
+    sin,
+    sqrt,
+    sqrt_rn,
+)
+from ..math import maximum as max
+from ..math import minimum as min
+from ._integers import *  # noqa: F403
+from ._libm import *  # noqa: F403
+from ._rounded import *  # noqa: F403
+from ._rounding import nextafter
+from ._special import *  # noqa: F403
