@@ -90,7 +90,7 @@ Term tt_builtin_cast(Walker *w, Term *args, int count)
         tt_arg_error(w, args, DTYPE, "a dtype, such as tl.float32");
     bool bitcast = tt_arg_bool(w, args, BITCAST);
     if (tt_is_number(args[INPUT]) && !bitcast && tt_is_none(args[ROUNDING]))
-        return tt_number_value(w, args[INPUT], dtype);
+        return tt_cast(w, args[INPUT], dtype, ROUND_NEAREST_EVEN);
     Term input = tt_arg_value(w, args, INPUT);
     Rounding rounding = rounding_argument(w, args, ROUNDING, input.dtype, dtype);
     return bitcast ? tt_bitcast(w, input, dtype) : tt_cast(w, input, dtype, rounding);

@@ -138,6 +138,10 @@ Term tt_builtin_trans(Walker *w, Term *args, int count)
 Term tt_builtin_join(Walker *w, Term *args, int count)
 {
     (void)count;
+    /* A number takes the type of what it joins; two tensors must agree. */
+    for (int i = 0; i < 2; i++)
+        if (tt_is_number(args[i]) && tt_is_value(args[1 - i]))
+            args[i] = tt_convert_operand(w, "tl.join", args[i], args[1 - i].dtype);
     Term pair[] = {tt_arg_value(w, args, 0), tt_arg_value(w, args, 1)};
     if (pair[0].dtype != pair[1].dtype)
         tt_fail_with_remedy(w, "convert one of them with .to(...)",

@@ -198,7 +198,7 @@ static Term pointer_cast(Walker *w, Term t, const Dtype *dtype)
 
 Term tt_cast(Walker *w, Term t, const Dtype *dtype, Rounding rounding)
 {
-    if (tt_is_number(t))
+    if (tt_is_number(t) && !tt_dtype_is_pointer(dtype) && dtype != &tt_void)
         return tt_number_value(w, t, dtype);
     t = tt_term_value(w, t);
     if (t.dtype == dtype)

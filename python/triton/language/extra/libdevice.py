@@ -22,7 +22,10 @@ from ..math import (
     sqrt,
     sqrt_rn,
 )
+from ..math import abs as fabs
+from ..math import maximum as fmax
 from ..math import maximum as max
+from ..math import minimum as fmin
 from ..math import minimum as min
 from ._integers import *  # noqa: F403
 from ._libm import *  # noqa: F403
