@@ -94,6 +94,7 @@ def softmax(x, dim=None, keep_dims=False, ieee_rounding=False):
 
     :param keep_dims: accepted for compatibility: the result has the shape of `x` in any case.
     :param ieee_rounding: divide with correct rounding.
+    :return: of floats narrower than 32 bits ``float32``, else the type of `x`.
     """
     axis: constexpr = 0 if dim is None else dim
     powers = core.exp(x - max(x, axis, keep_dims=True))
