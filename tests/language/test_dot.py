@@ -1,0 +1,155 @@
+"""Matrix products: dtypes, shapes of any extent, batches, accumulators, precision."""
+
+import numpy as np
+import pytest
+from harness import DTYPES, Array, Buffer, array, check, jit, random, round_to
+
+SHAPES = [
+    (16, 16, 16), (1, 1, 1), (1, 16, 16), (16, 1, 16), (16, 16, 1), (3, 5, 7), (32, 64, 16), (96, 96, 96), (33, 17, 65),
+    (64, 3, 100), (128, 128, 32), (2, 100, 64), (7, 256, 9),
+]  # fmt: skip
+
+
+def whole(shape, dtype, seed):
+    """Small integers: their products and sums are exact in every dtype and order."""
+    return round_to(random(shape, "int32", seed, low=0 if DTYPES[dtype].kind == "uint" else -3, high=4).values, dtype)
+
+
+def product(x, y, dtype="float32"):
+    return round_to(x.values.astype(np.float64) @ y.values.astype(np.float64), dtype)
+
+
+@pytest.mark.parametrize("m, n, k", SHAPES)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8"])
+def test_shapes(dtype, m, n, k):
+    x, y = whole((m, k), dtype, 1), whole((k, n), dtype, 2)
+    check("tl.dot(x, y)", {"x": x, "y": y}, product(x, y, "int32" if dtype == "int8" else "float32"))
+
+
+@pytest.mark.parametrize("dtype", ["float8e4nv", "float8e5", "float16", "bfloat16", "float32", "float64", "int8"])
+def test_dtypes(dtype):
+    result = {"int8": "int32", "float64": "float64"}.get(dtype, "float32")
+    for m, n, k in [(16, 16, 32), (48, 24, 40)]:
+        x, y = whole((m, k), dtype, 3), whole((k, n), dtype, 4)
+        check("tl.dot(x, y)", {"x": x, "y": y}, product(x, y, result))
+
+
+@pytest.mark.parametrize("dtype, rtol", [("float16", 2e-6), ("bfloat16", 2e-6), ("float32", 2e-6), ("float64", 1e-14)])
+def test_products_are_kept_in_full(dtype, rtol):
+    """Products of halves are exact in float32 and added there; float32 is IEEE on this target when asked."""
+    x, y = random((64, 128), dtype, 1), random((128, 32), dtype, 2)
+    exact = x.values.astype(np.float64) @ y.values.astype(np.float64)
+    scale = np.abs(x.values.astype(np.float64)) @ np.abs(y.values.astype(np.float64))
+    result = "float64" if dtype == "float64" else "float32"
+    check('tl.dot(x, y, input_precision="ieee")', {"x": x, "y": y}, round_to(exact, result), atol=rtol * scale.max())
+
+
+@pytest.mark.parametrize("precision", ["ieee", "tf32", "tf32x3"])
+def test_input_precision(precision):
+    x, y = random((32, 32), "float32", 1), random((32, 32), "float32", 2)
+    exact = x.values.astype(np.float64) @ y.values.astype(np.float64)
+    tolerance = 2e-2 if precision == "tf32" else 1e-5
+    check(f'tl.dot(x, y, input_precision="{precision}")', {"x": x, "y": y}, exact.astype(np.float32), atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "float64"])
+def test_accumulator(dtype):
+    result = {"int8": "int32", "float64": "float64"}.get(dtype, "float32")
+    x, y, acc = whole((16, 24), dtype, 1), whole((24, 32), dtype, 2), whole((16, 32), result, 3)
+    expected = round_to(product(x, y, "float64").values + acc.values, result)
+    inputs = {"x": x, "y": y, "acc": acc}
+    check("tl.dot(x, y, acc)", inputs, expected)
+    check("tl.dot(x, y, acc=acc)", inputs, expected)
+    check("acc += tl.dot(x, y)\nout = acc", inputs, expected)
+    check("out = tl.dot(x, y) + acc", inputs, expected)
+
+
+def test_out_dtype():
+    x, y = whole((16, 16), "float16", 1), whole((16, 16), "float16", 2)
+    check("tl.dot(x, y, out_dtype=tl.float16)", {"x": x, "y": y}, product(x, y, "float16"))
+    check("tl.dot(x, y, out_dtype=tl.float32)", {"x": x, "y": y}, product(x, y))
+
+
+@pytest.mark.parametrize("batch, m, n, k", [(1, 16, 16, 16), (3, 5, 7, 9), (8, 16, 32, 16), (2, 33, 3, 64)])
+def test_batches(batch, m, n, k):
+    for dtype in ["float16", "float32"]:
+        x, y = whole((batch, m, k), dtype, 1), whole((batch, k, n), dtype, 2)
+        check("tl.dot(x, y)", {"x": x, "y": y}, product(x, y))
+
+
+def test_transposed_operands():
+    x, y = whole((24, 16), "float32", 1), whole((32, 24), "float32", 2)
+    check("tl.dot(x.T, tl.trans(y))", {"x": x, "y": y}, (x.values.T @ y.values.T).astype(np.float32))
+    check("tl.dot(tl.trans(x), y.T)", {"x": x, "y": y}, (x.values.T @ y.values.T).astype(np.float32))
+    check("tl.dot(y, x).T", {"x": x, "y": y}, (y.values @ x.values).T.astype(np.float32))
+
+
+def test_computed_operands():
+    x, y = whole((16, 24), "float32", 1), whole((24, 8), "float32", 2)
+    check("tl.dot(x * 2 + 1, tl.where(y > 0, y, 0))", {"x": x, "y": y}, (x.values * 2 + 1) @ np.maximum(y.values, 0))
+    check("tl.dot(x.to(tl.float16), y.to(tl.float16)).to(tl.float16)", {"x": x, "y": y}, product(x, y, "float16"))
+    expected = np.exp(np.minimum((x.values @ y.values).astype(np.float64), 0)).astype(np.float32)
+    check("tl.exp(tl.minimum(tl.dot(x, y), 0.0))", {"x": x, "y": y}, expected, rtol=1e-5)
+
+
+def test_a_chain_of_products():
+    x, y, z = whole((16, 16), "float32", 1), whole((16, 24), "float32", 2), whole((24, 8), "float32", 3)
+    check("tl.dot(tl.dot(x, y), z)", {"x": x, "y": y, "z": z}, x.values @ y.values @ z.values)
+
+
+MATMUL = """
+    @triton.jit
+    def kernel(a, b, c, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
+               BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+        rows = tl.program_id(0) * BM + tl.arange(0, BM)
+        columns = tl.program_id(1) * BN + tl.arange(0, BN)
+        acc = tl.zeros((BM, BN), tl.float32)
+        for k in range(0, K, BK):
+            depth = k + tl.arange(0, BK)
+            x = tl.load(a + rows[:, None] * stride_am + depth[None, :] * stride_ak,
+                        mask=(rows[:, None] < M) & (depth[None, :] < K), other=0.0)
+            y = tl.load(b + depth[:, None] * stride_bk + columns[None, :] * stride_bn,
+                        mask=(depth[:, None] < K) & (columns[None, :] < N), other=0.0)
+            acc += tl.dot(x, y)
+        tl.store(c + rows[:, None] * N + columns[None, :], acc, mask=(rows[:, None] < M) & (columns[None, :] < N))
+"""
+
+
+@pytest.mark.parametrize("blocks", [(16, 16, 16), (32, 64, 32), (48, 24, 20), (64, 64, 8), (5, 7, 3)])
+@pytest.mark.parametrize("m, n, k", [(64, 64, 64), (50, 70, 90), (1, 100, 33), (129, 31, 17)])
+def test_a_tiled_product(m, n, k, blocks):
+    kernel = jit(MATMUL)
+    for dtype, transposed in [("float32", False), ("float16", True)]:
+        a, b = whole((m, k), dtype, 1), whole((n, k) if transposed else (k, n), dtype, 2)
+        right = b.values.T if transposed else b.values
+        out = Buffer(np.full((m, n), 7, np.float32))
+        grid = (-(-m // blocks[0]), -(-n // blocks[1]))
+        strides = (1, k) if transposed else (n, 1)
+        kernel[grid](Buffer(a).argument, Buffer(b).argument, out.argument, m, n, k, k, 1, *strides, *blocks)
+        assert (out.host().values == a.values.astype(np.float32) @ right.astype(np.float32)).all()
+
+
+def test_special_values_flow_through():
+    x = np.array([[np.inf, 1.0], [0.0, np.nan]], np.float32)
+    y = np.array([[1.0, 0.0], [2.0, 3.0]], np.float32)
+    with np.errstate(invalid="ignore"):
+        check("tl.dot(x, y)", {"x": x, "y": y}, x @ y)
+
+
+def test_integer_products_wrap_in_int32():
+    x, y = array(np.full((16, 64), -128, np.int8)), array(np.full((64, 16), -128, np.int8))
+    check("tl.dot(x, y)", {"x": x, "y": y}, np.full((16, 16), 64 * 128 * 128, np.int32))
+
+
+def test_attention():
+    """Two products around a softmax: the second one's operand was computed, not loaded."""
+    q, k, v = (random((32, 24), "float32", seed) for seed in (1, 2, 3))
+    code = """
+        scores = tl.dot(q, k.T) * 0.2
+        p = tl.exp(scores - tl.max(scores, axis=1)[:, None])
+        out = tl.dot(p, v) / tl.sum(p, axis=1)[:, None]
+    """
+    scores = q.values.astype(np.float64) @ k.values.T.astype(np.float64) * 0.2
+    p = np.exp(scores - scores.max(1, keepdims=True))
+    expected = (p @ v.values / p.sum(1, keepdims=True)).astype(np.float32)
+    check(code, {"q": q, "k": k, "v": v}, Array(expected, "float32"), rtol=1e-4, atol=1e-5)

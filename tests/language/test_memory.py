@@ -1,0 +1,216 @@
+"""load and store: masks, other, scalars, strides, gathers, hints. Every result stands between guards that must survive."""
+
+import numpy as np
+import pytest
+from harness import FP8, NUMBERS, Array, Buffer, check, jit, random
+
+EVERY = ["int1", *NUMBERS, *FP8]
+
+
+@pytest.mark.parametrize("dtype", EVERY)
+@pytest.mark.parametrize("count", [1, 5, 64, 1000])
+def test_copy(dtype, count):
+    x = random((count,), dtype)
+    check("x", {"x": x}, x)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3, 7), (16, 16), (2, 3, 5), (2, 3, 4, 5), (1, 4096), (4096, 1)])
+def test_copy_of_every_rank(shape):
+    for dtype in ["int8", "float32"]:
+        x = random(shape, dtype)
+        check("x", {"x": x}, x)
+
+
+MASKED = jit("""
+    def kernel(x, out, count, SIZE: tl.constexpr, OTHER: tl.constexpr):
+        i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+        tl.store(out + i, tl.load(x + i, mask=i < count, other=OTHER), mask=i < count)
+""")
+
+
+@pytest.mark.parametrize("dtype", EVERY[:1] + NUMBERS)
+@pytest.mark.parametrize("count, size", [(1, 1), (1, 64), (63, 64), (64, 64), (65, 64), (1000, 128), (1000, 96), (17, 4096)])
+def test_masks_keep_to_the_array(dtype, count, size):
+    x, out = random((count,), dtype), Buffer(random((count,), dtype, seed=9))
+    MASKED[(-(-count // size),)](Buffer(x).argument, out.argument, count, size, 0)
+    assert (out.host().values == x.values).all()
+
+
+@pytest.mark.parametrize("dtype", EVERY[:1] + NUMBERS)
+def test_other(dtype):
+    x, m = random((100,), dtype), random((100,), "int1", seed=5)
+    for other in [0, 1, 3]:
+        value = np.asarray(other).astype(x.values.dtype)
+        check(f"tl.load(x_ptr + tl.arange(0, 100), mask=m, other={other})", {"x": x, "m": m}, Array(np.where(m.values, x.values, value), dtype))
+    y = random((100,), dtype, seed=7)
+    check("tl.load(x_ptr + tl.arange(0, 100), m, y)", {"x": x, "m": m, "y": y}, Array(np.where(m.values, x.values, y.values), dtype))
+
+
+def test_other_is_converted_and_broadcast():
+    x, m = random((4, 6), "float16"), random((4, 6), "int1")
+    inputs = {"x": x, "m": m}
+    place = "x_ptr + tl.arange(0, 4)[:, None] * 6 + tl.arange(0, 6)"
+    infinite = Array(np.where(m.values, x.values, np.float16(-np.inf)), "float16")
+    check(f"tl.load({place}, mask=m, other=-float('inf'))", inputs, infinite)
+    row = np.arange(6, dtype=np.float32)
+    check(f"tl.load({place}, mask=m, other=y[None, :])", {**inputs, "y": row}, Array(np.where(m.values, x.values, row.astype(np.float16)), "float16"))
+
+
+def test_masked_off_loads_read_nothing():
+    """Addresses that are masked off may be anything."""
+    x = np.arange(8, dtype=np.int32)
+    code = "i = tl.arange(0, 8)\nout = tl.load(x_ptr + i.to(tl.int64) * 1000000000000, mask=i < 1, other=-1)"
+    check(code, {"x": x}, np.array([0] + [-1] * 7, np.int32))
+    check("tl.load(x_ptr + n.to(tl.int64) * 100000000000, mask=n > 5, other=7)", {"x": x, "n": 3}, np.asarray(7, np.int32))
+
+
+def test_masks_broadcast():
+    x = random((4, 6), "float32")
+    place = "x_ptr + tl.arange(0, 4)[:, None] * 6 + tl.arange(0, 6)[None, :]"
+    rows = np.where((np.arange(4) < 3)[:, None], x.values, np.float32(0))
+    check(f"tl.load({place}, mask=tl.arange(0, 4)[:, None] < 3, other=0.)", {"x": x}, rows)
+    check(f"tl.load({place}, mask=(tl.arange(0, 6) < 2)[None, :], other=0.)", {"x": x}, np.where(np.arange(6) < 2, x.values, np.float32(0)))
+    check(f"tl.load({place}, mask=n > 0, other=0.)", {"x": x, "n": 0}, np.zeros((4, 6), np.float32))
+    check(f"tl.load({place}, mask=True)", {"x": x}, x)
+    check(f"tl.load({place}, mask=None)", {"x": x}, x)
+
+
+def store(code, shape, dtype="int32", **inputs):
+    """Result of a kernel that stores to `out` itself, over an array of -1."""
+    out = Buffer(Array(np.full(shape, -1, dtype), dtype))
+    names = [f"{name}_ptr" if isinstance(value, np.ndarray) else name for name, value in inputs.items()]
+    body = "\n".join("    " + line for line in code.splitlines())
+    arguments = [Buffer(value).argument if isinstance(value, np.ndarray) else value for value in inputs.values()]
+    jit(f"def kernel(out, {', '.join(names)}):\n{body}")[(1,)](out.argument, *arguments)
+    return out.host().values
+
+
+def test_store_masks():
+    for count in [0, 1, 7, 31, 32]:
+        result = store("i = tl.arange(0, 32)\ntl.store(out + i, i, mask=i < n)", (32,), n=count)
+        assert (result == np.where(np.arange(32) < count, np.arange(32), -1)).all()
+    result = store("i = tl.arange(0, 33)\ntl.store(out + i, i, i % 3 == 1)", (33,))
+    assert (result == np.where(np.arange(33) % 3 == 1, np.arange(33), -1)).all()
+
+
+def test_store_broadcasts_value_and_mask():
+    place = "i = tl.arange(0, 4)[:, None]\nj = tl.arange(0, 6)[None, :]\n"
+    assert (store(place + "tl.store(out + i * 6 + j, 5)", (4, 6)) == 5).all()
+    assert (store(place + "tl.store(out + i * 6 + j, j)", (4, 6)) == np.arange(6)).all()
+    assert (store(place + "tl.store(out + i * 6 + j, i, mask=j < 6)", (4, 6)) == np.arange(4)[:, None]).all()
+    result = store(place + "tl.store(out + i * 6 + j, 7, mask=i < 2)", (4, 6))
+    assert (result == np.where(np.arange(4)[:, None] < 2, 7, np.full((4, 6), -1))).all()
+
+
+def test_scalar_stores():
+    assert store("tl.store(out + 3, 9)", (5,)).tolist() == [-1, -1, -1, 9, -1]
+    assert store("tl.store(out + n, n, mask=n < 3)", (5,), n=2).tolist() == [-1, -1, 2, -1, -1]
+    assert store("tl.store(out + n, n, mask=n < 3)", (5,), n=3).tolist() == [-1] * 5
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 8, -1, -2, 0])
+def test_strides(stride):
+    x = np.arange(100, dtype=np.int32)
+    start = 90 if stride < 0 else 4
+    expected = x[start + stride * np.arange(10)]
+    check(f"tl.load(x_ptr + {start} + tl.arange(0, 10) * {stride})", {"x": x}, expected)
+    check(f"tl.load(x_ptr + {start} + tl.arange(0, 10) * s)", {"x": x, "s": stride}, expected)
+
+
+def test_matrices_by_their_strides():
+    x = np.arange(7 * 9, dtype=np.float32).reshape(7, 9)
+    code = "out = tl.load(x_ptr + tl.arange(0, 4)[:, None] * a + tl.arange(0, 5)[None, :] * b)"
+    check(code, {"x": x, "a": 9, "b": 1}, x[:4, :5])
+    check(code, {"x": x, "a": 1, "b": 9}, x.T[:4, :5])
+    check(code, {"x": x, "a": 10, "b": 0}, np.repeat(np.diag(x)[:4, None], 5, 1))
+    check(code, {"x": x, "a": 18, "b": 2}, x[:8:2, :9:2])
+
+
+@pytest.mark.parametrize("index", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+def test_gathers_with_every_index_dtype(index):
+    x = random((100,), "float32")
+    i = random((64,), index, low=0, high=100)
+    check("tl.load(x_ptr + i)", {"x": x, "i": i}, x.values[i.values.astype(np.int64)])
+
+
+def test_negative_offsets():
+    x = np.arange(20, dtype=np.int32)
+    check("tl.load(x_ptr + 10 - tl.arange(0, 8))", {"x": x}, x[10 - np.arange(8)])
+    check("tl.load(x_ptr + 10 + i)", {"x": x, "i": np.array([-10, -1, 0, 9], np.int8)}, x[[0, 9, 10, 19]])
+
+
+def test_pointers_to_pointers():
+    """An array of addresses, and the arrays behind it."""
+    rows = [Buffer(random((8,), "float32", seed=s)) for s in range(3)]
+    where = [row.argument.__array_interface__["data"][0] if isinstance(row.argument, np.ndarray) else row.argument.data_ptr() for row in rows]
+    code = """
+        row = tl.load(t_ptr + n).to(tl.pointer_type(tl.float32))
+        out = tl.load(row + tl.arange(0, 8))
+    """
+    for n in range(3):
+        check(code, {"t": np.array(where, np.int64), "n": n}, rows[n].host())
+
+
+def test_scatter():
+    order = np.random.default_rng(0).permutation(96).astype(np.int32)
+    result = store("tl.store(out + tl.load(i_ptr + tl.arange(0, 96)), tl.arange(0, 96))", (96,), i=order)
+    assert (result[order] == np.arange(96)).all()
+
+
+def test_pointers_in_a_loop():
+    x = np.arange(60, dtype=np.float32)
+    code = """
+        place = x_ptr + tl.arange(0, 10)
+        out = tl.zeros((10,), tl.float32)
+        for k in range(6):
+            out += tl.load(place)
+            place += 10
+    """
+    check(code, {"x": x}, x.reshape(6, 10).sum(0))
+
+
+def test_aliasing_stores_and_loads_keep_their_order():
+    code = """
+        i = tl.arange(0, 16)
+        tl.store(out + i, i)
+        x = tl.load(out + 15 - i)
+        tl.store(out + i, x * 2)
+        tl.store(out, tl.load(out + 15) + 100)
+    """
+    assert store(code, (16,)).tolist() == [100] + [2 * (15 - i) for i in range(1, 16)]
+
+
+def test_a_load_is_not_moved_over_a_store_in_a_loop():
+    code = "for i in range(1, 10):\n    tl.store(out + i, tl.load(out + i - 1) + 1)"
+    assert store(code, (10,)).tolist() == list(range(-1, 9))
+
+
+HINTS = [
+    'cache_modifier=".ca"', 'cache_modifier=".cg"', 'cache_modifier=".cv"', 'cache_modifier=""', 'eviction_policy="evict_first"',
+    'eviction_policy="evict_last"', 'eviction_policy=""', "volatile=True", 'mask=None, cache_modifier=".cg", volatile=False',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("hint", HINTS)
+def test_load_hints_change_nothing(hint):
+    x = random((40,), "float32")
+    check(f"tl.load(x_ptr + tl.arange(0, 40), {hint})", {"x": x}, x)
+
+
+@pytest.mark.parametrize("hint", ['cache_modifier=".wb"', 'cache_modifier=".cs"', 'cache_modifier=".wt"', 'eviction_policy="evict_last"'])
+def test_store_hints_change_nothing(hint):
+    assert (store(f"tl.store(out + tl.arange(0, 8), 3, {hint})", (8,)) == 3).all()
+
+
+def test_unaligned_arrays():
+    """A pointer that is aligned to its element and to nothing more."""
+    x = np.arange(41, dtype=np.float32)
+    out = np.zeros(41, np.float32)
+    kernel = jit("""
+        def kernel(x, out):
+            i = tl.arange(0, 40)
+            tl.store(out + i, tl.load(x + i))
+    """)
+    if isinstance(Buffer(x).argument, np.ndarray):
+        kernel[(1,)](x[1:], out[1:])
+        assert (out[1:] == x[1:]).all() and out[0] == 0

@@ -1,0 +1,136 @@
+"""Prints and assertions, while compiling and while running."""
+
+import re
+
+import numpy as np
+import pytest
+import triton
+from harness import Buffer, check, jit
+
+X = np.array([10, -20, 30], np.int32)
+
+
+def printed(capfd, code, inputs, **options):
+    """The lines that running code over whole arrays prints."""
+    capfd.readouterr()
+    check(f"{code}\nout = tl.zeros((1,), tl.int32)", inputs, np.zeros(1, np.int32), **options)
+    return capfd.readouterr().out.splitlines()
+
+
+PRINTS = [
+    ('tl.device_print("x is", x)', ["10", "-20", "30"]), ('tl.device_print("x is ", x * 2)', ["20", "-40", "60"]),
+    ('print("x is", x)', ["10", "-20", "30"]), ('tl.device_print("n is", n)', ["7"]), ('tl.device_print("f is", f)', ["1.5"]),
+    ('tl.device_print("big", u)', ["4294967295"]), ('tl.device_print("b", x > 0)', ["1|True", "0|False", "1|True"]),
+    ('tl.device_print("just text")', [""]), ('tl.device_print("hex", n, hex=True)', ["0x0*7"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code, values", PRINTS)
+def test_device_print(capfd, code, values):
+    """A line for each element, with the program, the text and the value."""
+    inputs = {"x": X, "n": 7, "f": 1.5, "u": np.array(2**32 - 1, np.uint32)}
+    prefix = re.search('"(.*?)"', code)[1].strip()
+    lines = printed(capfd, code, inputs)
+    assert len(lines) == len(values)
+    for line, value in zip(lines, values, strict=True):
+        assert prefix in line and re.search(rf"\(0, 0, 0\).*{prefix}.*({value})$", line), line
+
+
+def test_device_print_of_several_values(capfd):
+    lines = printed(capfd, 'tl.device_print("both", x, x + 1)', {"x": X})
+    text = "\n".join(lines)
+    assert all(str(value) in text for value in [10, -20, 30, 11, -19, 31]) and len(lines) in (3, 6)
+
+
+def test_device_print_of_a_matrix(capfd):
+    lines = printed(capfd, 'tl.device_print("m", x)', {"x": np.arange(6, dtype=np.int32).reshape(2, 3)})
+    assert len(lines) == 6 and all(re.search(r"\(1, *2\)", line) for line in lines if line.endswith(" 5"))
+
+
+def test_device_print_of_every_program(capfd):
+    lines = printed(capfd, 'tl.device_print("id", tl.program_id(0) * 10 + tl.program_id(1))', {}, grid=(3, 2))
+    assert sorted(int(line.split()[-1]) for line in lines) == [0, 1, 10, 11, 20, 21]
+    assert any("(2, 1, 0)" in line for line in lines)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint8", "int64"])
+def test_device_print_of_every_dtype(capfd, dtype):
+    lines = printed(capfd, 'tl.device_print("v", x)', {"x": np.array([1, 2], dtype)})
+    assert [float(line.split()[-1]) for line in lines] == [1, 2]
+
+
+def test_static_print(capfd):
+    code = """
+        tl.static_print("shape", x.shape, x.dtype)
+        tl.static_print(f"C is {C} of {x.dtype}", C + 1, sep="|")
+        print(f"numel {x.numel}")
+        tl.static_print(x)
+    """
+    names = {"C": triton.language.constexpr(5)}
+    text = "\n".join(printed(capfd, re.sub(r"\n +", "\n", code).strip(), {"x": np.zeros((2, 3), np.float32)}, names=names))
+    assert "shape" in text and "C is 5 of fp32|6" in text and "2" in text and "fp32" in text
+
+
+def test_static_print_prints_once_a_compilation(capfd):
+    kernel = jit("def kernel(out, C: tl.constexpr):\n    tl.static_print('compiling', C)\n    tl.store(out, C)\n")
+    out = Buffer(np.zeros(1, np.int32))
+    capfd.readouterr()
+    for _ in range(3):
+        kernel[(4,)](out.argument, 5)
+    kernel[(4,)](out.argument, 6)
+    assert capfd.readouterr().out.splitlines() == ["compiling 5", "compiling 6"]
+
+
+def test_static_assert():
+    check('tl.static_assert(x.shape[0] == 3)\ntl.static_assert(C > 2, "too small")\nout = x', {"x": X}, X, names={"C": 5})
+    with pytest.raises(triton.CompilationError, match="too small"):
+        check('tl.static_assert(x.shape[0] > 3, "too small")\nout = x', {"x": X}, X)
+    with pytest.raises(triton.CompilationError, match="shape is .*3"):
+        check('assert x.shape[0] > 3, f"shape is {x.shape}"\nout = x', {"x": X}, X)
+
+
+@pytest.mark.parametrize("code", ['tl.device_assert(x > -50, "low")', 'assert tl.max(x) < 100, "low"', "tl.device_assert(n == 7)"])
+def test_device_assert_that_holds(code):
+    check(f"{code}\nout = x", {"x": X, "n": 7}, X, debug=True)
+
+
+FAILURES = ['tl.device_assert(x > 0, "negative here")', 'tl.device_assert(n < 5, "negative here")', 'assert tl.min(x) > 0, "negative here"']
+
+
+@pytest.mark.parametrize("code", FAILURES)
+def test_device_assert_that_fails(code):
+    """The launch raises, says the message and the line, and the next launch works."""
+    with pytest.raises(Exception, match="negative here") as error:
+        check(f"{code}\nout = x", {"x": X, "n": 7}, X, debug=True)
+    assert not isinstance(error.value, (triton.CompilationError, AssertionError)) or "kernel" in str(error.value)
+    check("x + 1", {"x": X}, X + 1)
+
+
+def test_device_assert_is_left_out_without_debug():
+    check('tl.device_assert(x > 0, "negative here")\nout = x', {"x": X}, X)
+
+
+def test_device_assert_under_a_mask():
+    code = 'tl.device_assert(x > 0, "negative here", mask=tl.arange(0, 3) != 1)\nout = x'
+    check(code, {"x": X}, X, debug=True)
+
+
+def test_only_some_programs_fail():
+    kernel = jit("""
+        def kernel(out):
+            i = tl.program_id(0)
+            tl.device_assert(i != 57, "program 57")
+            tl.store(out + i, i)
+    """)
+    out = Buffer(np.zeros(100, np.int32))
+    with pytest.raises(Exception, match="program 57"):
+        kernel[(100,)](out.argument, debug=True)
+    kernel[(100,)](out.argument, debug=False)
+    assert (out.host().values == np.arange(100)).all()
+
+
+def test_debug_checks_bounds_of_integers():
+    x = np.array([2**31 - 1, 5, 7], np.int32)
+    with pytest.raises(Exception, match="(?i)overflow"):
+        check("x + 1", {"x": x}, x, debug=True)
+    check("x + 0", {"x": x}, x, debug=True)
