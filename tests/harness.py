@@ -14,10 +14,11 @@ import textwrap
 from dataclasses import dataclass
 
 import numpy as np
+
 import triton
 import triton.language as tl
 
-# ---- dtypes ----------------------------------------------------------------------------------------------------------
+# ---- dtypes -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ NUMBERS = INTS + FLOATS
 _OF_NUMPY = {np.dtype(dtype.numpy): name for name, dtype in DTYPES.items() if dtype.numpy}
 
 
-# ---- narrow floats, from their definition ------------------------------------------------------------------------------
+# ---- narrow floats, from their definition ---------------------------------------------------------------------------
 
 # name: exponent bits, mantissa bits, bias, has infinities (the top exponent is special), saturates, codes of NaN
 NARROW = {
@@ -124,7 +125,7 @@ def round_to(values, name, toward_zero=False):
     return Array(np.asarray(values).astype(dtype.values), name)
 
 
-# ---- arrays ------------------------------------------------------------------------------------------------------------
+# ---- arrays ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,7 @@ class Buffer:
         return Array(content.view(dtype.numpy).reshape(self.shape), self.dtype)
 
 
-# ---- kernels from text -------------------------------------------------------------------------------------------------
+# ---- kernels from text ----------------------------------------------------------------------------------------------
 
 _serial = itertools.count()
 
@@ -224,14 +225,20 @@ def jit(source, **names):
     names = {**names}
     space = define(source, **names)
     last = [name for name in space if name not in names and not name.startswith("__")][-1]
-    return space[last] if hasattr(space[last], "__triton_kind__") or hasattr(space[last], "run") else triton.jit(space[last])
+    return (
+        space[last]
+        if hasattr(space[last], "__triton_kind__") or hasattr(space[last], "run")
+        else triton.jit(space[last])
+    )
 
 
 def offsets(shape):
     """Text for the row-major index of every element of a shape."""
     terms = []
     for axis, extent in enumerate(shape):
-        place = "" if len(shape) == 1 else "[" + ", ".join(":" if i == axis else "None" for i in range(len(shape))) + "]"
+        place = (
+            "" if len(shape) == 1 else "[" + ", ".join(":" if i == axis else "None" for i in range(len(shape))) + "]"
+        )
         stride = int(np.prod(shape[axis + 1 :]))
         terms.append(f"tl.arange(0, {extent}){place}" + (f" * {stride}" if stride != 1 else ""))
     return " + ".join(terms)
@@ -296,7 +303,9 @@ def check(code, inputs, expected, ulps=0, rtol=0, atol=0, **options):
 
 def ulp(values, dtype):
     """Size of the last place of each value in a dtype, in float64."""
-    exponent_bits, mantissa, bias = NARROW[dtype][:3] if dtype in NARROW else {32: (8, 23, 127), 64: (11, 52, 1023)}[DTYPES[dtype].bits]
+    exponent_bits, mantissa, bias = (
+        NARROW[dtype][:3] if dtype in NARROW else {32: (8, 23, 127), 64: (11, 52, 1023)}[DTYPES[dtype].bits]
+    )
     with np.errstate(all="ignore"):
         exponent = np.frexp(np.where(np.isfinite(values), values, 1))[1] - 1
     return np.ldexp(1.0, np.maximum(exponent, 1 - bias) - mantissa)

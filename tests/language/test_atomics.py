@@ -11,7 +11,9 @@ OPERATIONS = {
 INTEGERS = ["int32", "int64", "uint32", "uint64"]
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 CASES = [(name, dtype) for name in OPERATIONS for dtype in INTEGERS]
-CASES += [("add", dtype) for dtype in FLOATS] + [(name, dtype) for name in ("max", "min", "xchg") for dtype in ("float32", "float64")]
+CASES += [("add", dtype) for dtype in FLOATS] + [
+    (name, dtype) for name in ("max", "min", "xchg") for dtype in ("float32", "float64")
+]
 
 
 @pytest.mark.parametrize("name, dtype", CASES)
@@ -126,8 +128,12 @@ def test_orders_and_scopes(sem, scope):
 
 def test_masked_scalars():
     x = np.arange(4, dtype=np.int32)
-    check("tl.atomic_add(x_ptr + 1, 5, mask=n > 0)\nout = tl.load(x_ptr + 1)", {"x": x, "n": 0}, np.asarray(1, np.int32))
-    check("tl.atomic_add(x_ptr + 1, 5, mask=n > 0)\nout = tl.load(x_ptr + 1)", {"x": x, "n": 1}, np.asarray(6, np.int32))
+    check(
+        "tl.atomic_add(x_ptr + 1, 5, mask=n > 0)\nout = tl.load(x_ptr + 1)", {"x": x, "n": 0}, np.asarray(1, np.int32)
+    )
+    check(
+        "tl.atomic_add(x_ptr + 1, 5, mask=n > 0)\nout = tl.load(x_ptr + 1)", {"x": x, "n": 1}, np.asarray(6, np.int32)
+    )
 
 
 def test_values_broadcast_and_convert():

@@ -7,7 +7,9 @@ import pytest
 from harness import Array, Buffer, check, jit, random
 
 X = np.arange(13 * 17, dtype=np.float32).reshape(13, 17) + 1
-POINTER = "tl.make_block_ptr(x_ptr, shape=(13, 17), strides=(17, 1), offsets=({}, {}), block_shape=({}, {}), order=(1, 0))"
+POINTER = (
+    "tl.make_block_ptr(x_ptr, shape=(13, 17), strides=(17, 1), offsets=({}, {}), block_shape=({}, {}), order=(1, 0))"
+)
 
 
 def window(array, row, column, rows, columns, padding=0.0, checked=(0, 1)):
@@ -27,7 +29,9 @@ def test_load_inside(block):
     check(f"tl.load({POINTER.format(0, 0, *block)})", {"x": X}, X[: block[0], : block[1]])
 
 
-@pytest.mark.parametrize("row, column", [(0, 0), (10, 0), (0, 12), (10, 12), (-2, -3), (13, 0), (0, 17), (50, 50), (-8, 5)])
+@pytest.mark.parametrize(
+    "row, column", [(0, 0), (10, 0), (0, 12), (10, 12), (-2, -3), (13, 0), (0, 17), (50, 50), (-8, 5)]
+)
 @pytest.mark.parametrize("padding", ["", "zero", "nan"])
 def test_boundary_check_and_padding(row, column, padding):
     option = f', padding_option="{padding}"' if padding else ""
@@ -81,7 +85,11 @@ def test_advance(steps):
         out = tl.load(block, boundary_check=(0, 1))
     """
     check(code, {"x": X}, window(X, 1 + 2 * steps, 3 * steps, 3, 4))
-    check(code.replace("tl.advance(block, (2, 3))", "block.advance((2, 3))"), {"x": X}, window(X, 1 + 2 * steps, 3 * steps, 3, 4))
+    check(
+        code.replace("tl.advance(block, (2, 3))", "block.advance((2, 3))"),
+        {"x": X},
+        window(X, 1 + 2 * steps, 3 * steps, 3, 4),
+    )
 
 
 def test_advance_by_a_run_time_step():

@@ -66,7 +66,11 @@ def test_floats_to_the_limits_of_integers(source, dtype):
     """Values inside the target's range convert exactly, up to its very ends."""
     info = np.iinfo(dtype)
     step = np.spacing(np.float64(info.max) if source == "float64" else np.float32(info.max))
-    top = float(info.max) if float(info.max) == info.max and float(np.dtype(source).type(info.max)) == info.max else 2.0**info.bits / (2 if info.min else 1) - float(step) / 2
+    top = (
+        float(info.max)
+        if float(info.max) == info.max and float(np.dtype(source).type(info.max)) == info.max
+        else 2.0**info.bits / (2 if info.min else 1) - float(step) / 2
+    )
     values = np.array([info.min, top, 0.99, -0.99 if info.min else 0.5, 1.5, 41.999], source)
     values = np.array([v for v in values if info.min <= int(v) <= info.max], source)
     check(f"x.to(tl.{dtype})", {"x": values}, np.array([int(v) for v in values.tolist()], dtype))
@@ -123,7 +127,11 @@ def is_nan(codes, dtype):
 
 
 def test_bitcast_of_known_values():
-    check("x.to(tl.int32, bitcast=True)", {"x": np.array([1.0, -0.0], np.float32)}, np.array([0x3F800000, -(2**31)], np.int32))
+    check(
+        "x.to(tl.int32, bitcast=True)",
+        {"x": np.array([1.0, -0.0], np.float32)},
+        np.array([0x3F800000, -(2**31)], np.int32),
+    )
     check("tl.cast(x, tl.float32, bitcast=True)", {"x": np.array([0x3F800000], np.int32)}, np.ones(1, np.float32))
     check("x.to(tl.uint8, bitcast=True)", {"x": np.array([-1, 5], np.int8)}, np.array([255, 5], np.uint8))
 

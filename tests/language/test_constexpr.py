@@ -2,17 +2,21 @@
 
 import numpy as np
 import pytest
+from harness import Buffer, check, jit
+
 import triton
 import triton.language as tl
-from harness import Buffer, check, jit
 
 X = np.arange(1, 9, dtype=np.int32)
 
 EXPRESSIONS = [
-    "C + 1", "C * 2 - 3", "C // 4", "C % 4", "C ** 2", "-C", "C << 2", "C >> 1", "C & 6", "C | 8", "C ^ 5", "~C", "abs(-C)",
-    "min(C, 3)", "max(C, 3, 99)", "int(C / 2)", "len((1, 2, C))", "C if C > 3 else 0", "(C > 3) + 0", "not C", "C == 7 and 5",
+    "C + 1", "C * 2 - 3", "C // 4", "C % 4", "C ** 2", "-C", "C << 2", "C >> 1", "C & 6", "C | 8", "C ^ 5", "~C",
+    "abs(-C)",
+    "min(C, 3)", "max(C, 3, 99)", "int(C / 2)", "len((1, 2, C))", "C if C > 3 else 0", "(C > 3) + 0", "not C",
+    "C == 7 and 5",
     "C or 4", "C < 10 < 20", "int(F * 4)", "round(F * 3)", "len(S)", "int(S == 'abc')", "(1, 2, 3)[C - 6]", "(C, C)[0]",
-    "int('abc' in S)", "T[1]", "len(T)", "sum(T)", "T[-1] + T[0]", "int(N is None)", "int(isinstance(C, int))", "divmod(C, 4)[1]",
+    "int('abc' in S)", "T[1]", "len(T)", "sum(T)", "T[-1] + T[0]", "int(N is None)", "int(isinstance(C, int))",
+    "divmod(C, 4)[1]",
     "int(bool(C))", "int(str(C) == '7')", "[1, 2, C][2]", "C.bit_length()", "{'a': 5}['a']",
 ]  # fmt: skip
 
@@ -81,7 +85,8 @@ def test_dtype_of_pointers_and_tiles():
 
 ARGUMENTS = [
     (1, "int32"), (5, "int32"), (-(2**31), "int32"), (2**31, "int64"), (2**40, "int64"), (-(2**31) - 1, "int64"),
-    (2**63, "uint64"), (1.5, "float32"), (True, "int1"), (np.int64(3), "int64"), (np.int8(3), "int8"), (np.uint16(3), "uint16"),
+    (2**63, "uint64"), (1.5, "float32"), (True, "int1"), (np.int64(3), "int64"), (np.int8(3), "int8"),
+    (np.uint16(3), "uint16"),
     (np.float32(1.5), "float32"), (np.float64(1.5), "float64"), (np.float16(1.5), "float16"), (np.bool_(True), "int1"),
 ]  # fmt: skip
 
@@ -165,5 +170,7 @@ def test_a_matrix_product_of_the_first_release():
     a, b = (generator.integers(-3, 4, shape).astype(np.float32) for shape in [(64, 48), (48, 32)])
     out = Buffer(np.zeros((64, 32), np.float32))
     strides = (48, 1, 32, 1, 32, 1)
-    kernel[(4 * 2,)](Buffer(a).argument, Buffer(b).argument, out.argument, 64, 32, 48, *strides, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16)
+    kernel[(4 * 2,)](
+        Buffer(a).argument, Buffer(b).argument, out.argument, 64, 32, 48, *strides, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16
+    )
     assert (out.host().values == a @ b).all()

@@ -66,7 +66,11 @@ PROGRAMS = {
             r += i * j + 1
     return r""",
     "while": "def f(a, b):\n    r = 0\n    while a > b:\n        a -= 2\n        r += a\n    return r",
-    "while with and": "def f(a, b):\n    while a > 0 and b < 10:\n        a -= 1\n        b += 2\n    return a * 100 + b",
+    "while with and": """def f(a, b):
+    while a > 0 and b < 10:
+        a -= 1
+        b += 2
+    return a * 100 + b""",
     "collatz": """def f(a, b):
     n = a + 1
     steps = 0
@@ -184,10 +188,21 @@ PROGRAMS = {
     for i in range(4):
         t = (t[1], t[0] + i)
     return t[0] * 100 + t[1]""",
-    "conditional tuple": "def f(a, b):\n    t = (a, b)\n    if a > b:\n        t = (b, a)\n    return t[0] * 100 + t[1]",
+    "conditional tuple": """def f(a, b):
+    t = (a, b)
+    if a > b:
+        t = (b, a)
+    return t[0] * 100 + t[1]""",
     "logic": "def f(a, b):\n    r = 0\n    if (a > 1 and b > 1) or not a < 5:\n        r = 1\n    return r",
     "chained": "def f(a, b):\n    r = 0\n    if 0 <= b < a < 10:\n        r = 1\n    return r",
-    "pass": "def f(a, b):\n    if a > b:\n        pass\n    else:\n        a = b\n    for i in range(2):\n        pass\n    return a",
+    "pass": """def f(a, b):
+    if a > b:
+        pass
+    else:
+        a = b
+    for i in range(2):
+        pass
+    return a""",
     "loop in a branch": """def f(a, b):
     r = 0
     if a > b:
@@ -281,7 +296,8 @@ def test_loads_and_stores_in_loops(n):
 LOOPS = [
     "range(4)", "tl.range(4)", "tl.range(0, 4)", "tl.range(0, 4, 1, num_stages=3)", "tl.range(4, loop_unroll_factor=2)",
     "tl.range(0, 4, flatten=True)", "tl.range(4, warp_specialize=True)", "tl.range(4, disallow_acc_multi_buffer=True)",
-    "tl.static_range(4)", "tl.static_range(0, 4)", "range(n)", "tl.range(n, num_stages=2)", "range(C)", "tl.static_range(C)",
+    "tl.static_range(4)", "tl.static_range(0, 4)", "range(n)", "tl.range(n, num_stages=2)", "range(C)",
+    "tl.static_range(C)",
     "tl.range(0, n, loop_unroll_factor=3)", "tl.static_range(0, 8, 2)", "tl.static_range(3, -1, -1)",
 ]  # fmt: skip
 
@@ -321,7 +337,11 @@ def test_unsigned_and_mixed_bounds():
 
 
 def test_many_iterations():
-    check("out = 0\nfor i in range(n):\n    out = (out * 31 + i) & 65535", {"n": 100_000}, np.asarray(_hash(100_000), np.int32))
+    check(
+        "out = 0\nfor i in range(n):\n    out = (out * 31 + i) & 65535",
+        {"n": 100_000},
+        np.asarray(_hash(100_000), np.int32),
+    )
 
 
 def _hash(n):

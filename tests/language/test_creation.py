@@ -2,14 +2,17 @@
 
 import numpy as np
 import pytest
+from harness import DTYPES, FP8, NUMBERS, Array, Buffer, array, check, jit, random
+
 import triton
 import triton.language as tl
-from harness import DTYPES, FP8, NUMBERS, Array, Buffer, array, check, jit, random
 
 SHAPES = [(1,), (3,), (16,), (4096,), (1, 1), (5, 7), (64, 64), (2, 3, 5), (1, 4096), (2, 3, 4, 5), (1, 1, 1, 1)]
 
 
-@pytest.mark.parametrize("start, end", [(0, 1), (0, 2), (0, 96), (0, 4096), (5, 6), (7, 20), (100, 228), (-8, 8), (-3, -1)])
+@pytest.mark.parametrize(
+    "start, end", [(0, 1), (0, 2), (0, 96), (0, 4096), (5, 6), (7, 20), (100, 228), (-8, 8), (-3, -1)]
+)
 def test_arange(start, end):
     check(f"tl.arange({start}, {end})", {}, np.arange(start, end, dtype=np.int32))
 
@@ -60,7 +63,9 @@ VALUES = {
 @pytest.mark.parametrize("dtype, value", [(dtype, value) for dtype, values in VALUES.items() for value in values])
 def test_full_value(dtype, value):
     names = {"VALUE": tl.constexpr(value)}
-    exact = np.asarray(value, np.uint64 if dtype == "uint64" else np.int64 if DTYPES[dtype].kind != "float" else np.float64)
+    exact = np.asarray(
+        value, np.uint64 if dtype == "uint64" else np.int64 if DTYPES[dtype].kind != "float" else np.float64
+    )
     expected = array(np.broadcast_to(exact, (5,)), dtype)
     check(f"tl.full((5,), VALUE, tl.{dtype})", {}, expected, names=names)
 

@@ -19,7 +19,7 @@ def operands(dtype, count=257):
 
 
 def exactly(function, x, y):
-    """The function in float64 (float64: in itself), rounded to the dtype: for + - * / of narrower floats that is exact."""
+    """The function in float64, rounded to the dtype: for + - * / of narrower floats that is exact."""
     with np.errstate(all="ignore"):
         if DTYPES[x.dtype].kind != "float":
             return Array(function(x.values, y.values), x.dtype)
@@ -100,7 +100,9 @@ def test_fma_rounds_once(dtype):
         check("tl.fma(x, y, z)", {"x": x, "y": y, "z": z}, np.array([2.0**-29 + 2.0**-60, 22.0]))
         return
     with np.errstate(all="ignore"):  # products of narrower floats are exact in float64, and so is what is left of them
-        expected = round_to(x.values.astype(np.float64) * y.values.astype(np.float64) + z.values.astype(np.float64), dtype)
+        expected = round_to(
+            x.values.astype(np.float64) * y.values.astype(np.float64) + z.values.astype(np.float64), dtype
+        )
     check("tl.fma(x, y, z)", {"x": x, "y": y, "z": z}, expected)
     check("tl.math.fma(x, y, z)", {"x": x, "y": y, "z": z}, expected)
 
@@ -114,7 +116,9 @@ def test_products_and_sums_are_not_contracted_behind_our_back():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_rounding_functions(dtype):
-    x = round_to(np.array([0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, 1e9, -0.0, np.inf, -np.inf, np.nan, 1e-30, -1e-30]), dtype)
+    x = round_to(
+        np.array([0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, 1e9, -0.0, np.inf, -np.inf, np.nan, 1e-30, -1e-30]), dtype
+    )
     for name in ["floor", "ceil"]:
         check(f"tl.{name}(x)", {"x": x}, Array(getattr(np, name)(x.values), dtype))
         check(f"x.{name}()", {"x": x}, Array(getattr(np, name)(x.values), dtype))
@@ -149,10 +153,15 @@ def test_operators_mix_tiles_and_scalars():
 
 def test_augmented_assignment():
     x = np.arange(1, 9, dtype=np.int32)
-    code = "out = x\nout += 3\nout *= x\nout -= 1\nout //= 2\nout %= 7\nout <<= 3\nout >>= 1\nout |= 1\nout &= 15\nout ^= x"
+    steps = "+= 3, *= x, -= 1, //= 2, %= 7, <<= 3, >>= 1, |= 1, &= 15, ^= x"
+    code = "out = x\n" + "\n".join("out " + step for step in steps.split(", "))
     expected = (((((x + 3) * x - 1) // 2 % 7) << 3 >> 1) | 1) & 15 ^ x
     check(code, {"x": x}, expected.astype(np.int32))
-    check("out = y\nout /= 2\nout += x", {"x": x, "y": x.astype(np.float32)}, (x.astype(np.float32) / 2 + x).astype(np.float32))
+    check(
+        "out = y\nout /= 2\nout += x",
+        {"x": x, "y": x.astype(np.float32)},
+        (x.astype(np.float32) / 2 + x).astype(np.float32),
+    )
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (33,), (4096,), (1, 7), (13, 11), (3, 4, 5), (2, 3, 4, 5), (64, 64)])

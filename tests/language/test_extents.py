@@ -25,7 +25,8 @@ def test_what_mixes_elements(n):
         k = tl.min(-x)
     """
     expected = {
-        "a": v.sum(dtype=np.int32), "b": v.max(), "c": np.int32(v.argmax()), "d": np.cumsum(v, dtype=np.int32), "e": np.sort(v),
+        "a": v.sum(dtype=np.int32), "b": v.max(), "c": np.int32(v.argmax()), "d": np.cumsum(v, dtype=np.int32),
+        "e": np.sort(v),
         "f": np.bitwise_xor.reduce(v), "g": v[::-1], "h": np.cumsum(v[::-1], dtype=np.int32)[::-1], "k": (-v).min(),
     }  # fmt: skip
     check(code, {"x": x}, {name: np.asarray(value) for name, value in expected.items()})
@@ -53,7 +54,12 @@ def test_shapes(shape):
     v = x.values
     for axis in range(len(shape)):
         code = f"a = tl.sum(x, {axis})\nb = tl.min(x, {axis})\nc = tl.cumsum(x, {axis})\nd = tl.argmin(x, {axis})"
-        expected = {"a": v.sum(axis, dtype=np.int32), "b": v.min(axis), "c": np.cumsum(v, axis, dtype=np.int32), "d": v.argmin(axis).astype(np.int32)}
+        expected = {
+            "a": v.sum(axis, dtype=np.int32),
+            "b": v.min(axis),
+            "c": np.cumsum(v, axis, dtype=np.int32),
+            "d": v.argmin(axis).astype(np.int32),
+        }
         check(code, {"x": x}, expected)
     check("tl.reshape(x, (x.numel,))", {"x": x}, v.ravel())
     order = tuple(reversed(range(len(shape))))
@@ -76,7 +82,11 @@ def test_slices_joins_and_gathers(n):
     x = random((n, 2 * n), "float32")
     v = x.values
     check(f"tl.cat(x[:, :{n}], x[:, {n}:], dim=1)", {"x": x}, v)
-    check("a, b = tl.split(tl.reshape(x, ({n}, {n}, 2)))".replace("{n}", str(n)), {"x": x}, {"a": v[:, ::2], "b": v[:, 1::2]})
+    check(
+        "a, b = tl.split(tl.reshape(x, ({n}, {n}, 2)))".replace("{n}", str(n)),
+        {"x": x},
+        {"a": v[:, ::2], "b": v[:, 1::2]},
+    )
     check("tl.interleave(x, -x)", {"x": x}, np.stack([v, -v], -1).reshape(n, -1))
     check(f"tl.gather(x, tl.broadcast_to(tl.arange(0, {n})[:, None], ({n}, {2 * n})), 0)", {"x": x}, v[np.arange(n)])
     check(f"x[{n // 2}, :]", {"x": x}, v[n // 2])
@@ -110,7 +120,11 @@ def test_one_block_is_the_whole_array(dtype, n):
 def test_products_of_computed_operands(m, n, k):
     x, y = random((m, k), "float32", seed=1), random((k, n), "float32", seed=2)
     a, b = np.round(x.values), np.round(y.values)
-    check("tl.dot(x + 1, y * 2) + tl.sum(x, axis=1)[:, None]", {"x": a, "y": b}, (a + 1) @ (b * 2) + a.sum(1, keepdims=True))
+    check(
+        "tl.dot(x + 1, y * 2) + tl.sum(x, axis=1)[:, None]",
+        {"x": a, "y": b},
+        (a + 1) @ (b * 2) + a.sum(1, keepdims=True),
+    )
 
 
 def test_loops_carry_padded_tiles():

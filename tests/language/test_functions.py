@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from harness import Buffer, check, define, jit
+
 import triton
 import triton.language as tl
-from harness import Buffer, check, define, jit
 
 X = np.arange(1, 9, dtype=np.int32)
 
@@ -107,16 +108,22 @@ FUNCTIONS = define("""
 NAMES = {name: value for name, value in FUNCTIONS.items() if not name.startswith("__") and name not in ("tl", "triton")}
 
 CALLS = [
-    ("double(x)", X * 2), ("twice_double(x) + double(1)", X * 4 + 2), ("several(x, 1)[0]", X + 1), ("several(x, y)[2][1]", X * 3),
-    ("several(b=x, a=y)[1]", X * 2), ("defaults(x)", X * 3 + 1), ("defaults(x, 5)", X * 5 + 1), ("defaults(x, offset=4)", X * 3 + 4),
-    ("defaults(x, factor=y)", X * X * 3 + 1), ("constant(x, 5)", X + 10), ("constant(x, N=3)", X + 3), ("branches(x, n)", X * 10),
+    ("double(x)", X * 2), ("twice_double(x) + double(1)", X * 4 + 2), ("several(x, 1)[0]", X + 1),
+    ("several(x, y)[2][1]", X * 3),
+    ("several(b=x, a=y)[1]", X * 2), ("defaults(x)", X * 3 + 1), ("defaults(x, 5)", X * 5 + 1),
+    ("defaults(x, offset=4)", X * 3 + 4),
+    ("defaults(x, factor=y)", X * X * 3 + 1), ("constant(x, 5)", X + 10), ("constant(x, N=3)", X + 3),
+    ("branches(x, n)", X * 10),
     ("branches(x, n - 3)", X * 100), ("early(x, n)", X), ("early(x, n - 3)", X + 1), ("early(x, n - 5)", X + 2),
     ("changes_its_parameter(x) + x", X * 2 + 100), ("apply(double, x)", X * 2), ("apply(twice_double, x)", X * 4),
-    ("either(x, False)", X), ("either(x, True)", X.astype(np.float32)), ("annotated(x, 3)", X * 6), ("annotated(x, 3, scale=5)", X * 15),
+    ("either(x, False)", X), ("either(x, True)", X.astype(np.float32)), ("annotated(x, 3)", X * 6),
+    ("annotated(x, 3, scale=5)", X * 15),
     ("apart(x, n)", X * 5 + 1), ("apart(apart(x, 2), 3)", (X * 2 + 1) * 3 + 1), ("x + apart_scalar(n, 2)", X + 5),
     ("x + apart_scalar(n, 9)", X + 18), ("unpack((x, 3))", X * 3), ("unpack((x, y))", X * X * 3), ("variadic(x)", X),
-    ("variadic(x, y, 1)", X * 4 + 1), ("x + next_even(3)", X + 4), ("x + tl.sum(tl.zeros(extents(4), tl.int32) + 1)", X + 32),
-    ("double(x=x)", X * 2), ("x + double(n)", X + 10), ("double(x[:, None])[:, 0]", X * 2), ("double.fn is None or x", None),
+    ("variadic(x, y, 1)", X * 4 + 1), ("x + next_even(3)", X + 4),
+    ("x + tl.sum(tl.zeros(extents(4), tl.int32) + 1)", X + 32),
+    ("double(x=x)", X * 2), ("x + double(n)", X + 10), ("double(x[:, None])[:, 0]", X * 2),
+    ("double.fn is None or x", None),
 ]  # fmt: skip
 
 
@@ -126,23 +133,40 @@ def test_calls(code, expected):
 
 
 def test_several_results_are_unpacked():
-    check("a, b, (c, d) = several(x, y)\nout = a + b * 2 + c * 4 + d * 8", {"x": X, "y": X * 3}, X * 4 - X * 4 + X * 4 + X * 24, names=NAMES)
+    check(
+        "a, b, (c, d) = several(x, y)\nout = a + b * 2 + c * 4 + d * 8",
+        {"x": X, "y": X * 3},
+        X * 4 - X * 4 + X * 4 + X * 24,
+        names=NAMES,
+    )
 
 
 def test_functions_with_effects():
-    check("nothing(x_ptr + 2, 77)\nout = tl.load(x_ptr + tl.arange(0, 8))", {"x": X}, np.where(np.arange(8) == 2, 77, X), names=NAMES)
+    check(
+        "nothing(x_ptr + 2, 77)\nout = tl.load(x_ptr + tl.arange(0, 8))",
+        {"x": X},
+        np.where(np.arange(8) == 2, 77, X),
+        names=NAMES,
+    )
     code = "apart_stores(x_ptr, n)\nout = tl.load(x_ptr + tl.arange(0, 8))"
     check(code, {"x": X, "n": 5}, np.where(np.arange(8) < 5, np.arange(8) ** 2, X), names=NAMES)
 
 
 def test_one_function_for_several_types():
-    check("double(x).to(tl.float32) + double(y)", {"x": X, "y": X.astype(np.float32)}, (X * 4).astype(np.float32), names=NAMES)
+    check(
+        "double(x).to(tl.float32) + double(y)",
+        {"x": X, "y": X.astype(np.float32)},
+        (X * 4).astype(np.float32),
+        names=NAMES,
+    )
     code = "apart(x, 2).to(tl.float32) + apart(y, 3)"
     check(code, {"x": X, "y": X.astype(np.float32)}, (X * 5 + 2).astype(np.float32), names=NAMES)
 
 
 def test_calls_in_loops():
-    check("out = x\nfor i in range(3):\n    out = defaults(out, i)", {"x": X}, ((X * 0 + 1) * 1 + 1) * 2 + 1, names=NAMES)
+    check(
+        "out = x\nfor i in range(3):\n    out = defaults(out, i)", {"x": X}, ((X * 0 + 1) * 1 + 1) * 2 + 1, names=NAMES
+    )
     check("out = x\nfor i in range(3):\n    out = apart(out, i)", {"x": X}, ((X * 0 + 1) * 1 + 1) * 2 + 1, names=NAMES)
 
 
@@ -217,7 +241,12 @@ def test_keyword_and_default_arguments_of_kernels():
         def kernel(out, a, b=5, N: tl.constexpr = 4):
             tl.store(out + tl.arange(0, N), a * 10 + b)
     """)
-    for arguments, keywords, expected in [((1,), {}, 15), ((1, 2), {}, 12), ((), {"a": 3, "b": 4}, 34), ((1,), {"N": 2}, 15)]:
+    for arguments, keywords, expected in [
+        ((1,), {}, 15),
+        ((1, 2), {}, 12),
+        ((), {"a": 3, "b": 4}, 34),
+        ((1,), {"N": 2}, 15),
+    ]:
         out = Buffer(np.full(4, -1, np.int32))
         kernel[(1,)](out.argument, *arguments, **keywords)
         size = keywords.get("N", 4)
@@ -225,7 +254,9 @@ def test_keyword_and_default_arguments_of_kernels():
 
 
 def test_recursion_is_an_error():
-    space = define("@triton.jit\ndef f(x):\n    return f(x) + 1\n\n@triton.jit\ndef kernel(out):\n    tl.store(out, f(1))\n")
+    space = define(
+        "@triton.jit\ndef f(x):\n    return f(x) + 1\n\n@triton.jit\ndef kernel(out):\n    tl.store(out, f(1))\n"
+    )
     with pytest.raises(triton.CompilationError, match="(?i)recurs"):
         space["kernel"][(1,)](np.zeros(1, np.int32))
 

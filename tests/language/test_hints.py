@@ -18,8 +18,10 @@ def test_hints_on_pointers(hint):
 
 OFFSETS = [
     "tl.multiple_of(n, 8) + tl.arange(0, 16)", "tl.max_contiguous(n + tl.arange(0, 16), 16)",
-    "tl.max_contiguous(tl.multiple_of(n + tl.arange(0, 16), 16), 16)", "tl.multiple_of(tl.max_contiguous(n + tl.arange(0, 16), (16,)), (8,))",
-    "n + tl.arange(0, 16) // tl.max_constancy(tl.zeros((16,), tl.int32) + 4, 16) * 4", "(n + tl.arange(0, 16)).multiple_of(16).max_contiguous(16)",
+    "tl.max_contiguous(tl.multiple_of(n + tl.arange(0, 16), 16), 16)",
+    "tl.multiple_of(tl.max_contiguous(n + tl.arange(0, 16), (16,)), (8,))",
+    "n + tl.arange(0, 16) // tl.max_constancy(tl.zeros((16,), tl.int32) + 4, 16) * 4",
+    "(n + tl.arange(0, 16)).multiple_of(16).max_contiguous(16)",
 ]  # fmt: skip
 
 
@@ -44,7 +46,8 @@ def test_assume(condition):
 
 
 OPTIONS = [
-    {"num_warps": 1}, {"num_warps": 8}, {"num_stages": 1}, {"num_stages": 5}, {"num_ctas": 1}, {"num_warps": 4, "num_stages": 3},
+    {"num_warps": 1}, {"num_warps": 8}, {"num_stages": 1}, {"num_stages": 5}, {"num_ctas": 1},
+    {"num_warps": 4, "num_stages": 3},
     {"enable_fp_fusion": False}, {"maxnreg": 64},
 ]  # fmt: skip
 

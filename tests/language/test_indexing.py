@@ -11,13 +11,26 @@ T = np.arange(60, dtype=np.int32).reshape(3, 4, 5)
 
 @pytest.mark.parametrize(
     "subscript",
-    ["None", "None, :", ":, None", ":, None, None", "None, :, None", "None, None, :", "...", "None, ...", "..., None", ":"],
+    [
+        "None",
+        "None, :",
+        ":, None",
+        ":, None, None",
+        "None, :, None",
+        "None, None, :",
+        "...",
+        "None, ...",
+        "..., None",
+        ":",
+    ],
 )
 def test_new_axes_of_rank_1(subscript):
     check(f"x[{subscript}]", {"x": X}, eval(f"X[{subscript}]"))
 
 
-@pytest.mark.parametrize("subscript", ["None", ":, None", ":, :, None", ":, None, :", "None, :, :", ":, None, :, None", "..., None"])
+@pytest.mark.parametrize(
+    "subscript", ["None", ":, None", ":, :, None", ":, None, :", "None, :, :", ":, None, :, None", "..., None"]
+)
 def test_new_axes_of_rank_2(subscript):
     check(f"x[{subscript}]", {"x": M}, eval(f"M[{subscript}]"))
 
@@ -39,19 +52,24 @@ def test_rows_columns_and_elements(subscript):
     check(f"x[{subscript}]", {"x": M}, np.asarray(eval(f"M[{subscript}]")))
 
 
-@pytest.mark.parametrize("subscript", ["1", ":, 2", ":, :, 3", "1, 2", "1, :, 3", "2, 3, 4", "..., 0", "1, ..., 2", "0, 1:3, 4"])
+@pytest.mark.parametrize(
+    "subscript", ["1", ":, 2", ":, :, 3", "1, 2", "1, :, 3", "2, 3, 4", "..., 0", "1, ..., 2", "0, 1:3, 4"]
+)
 def test_rank_3(subscript):
     check(f"x[{subscript}]", {"x": T}, np.asarray(eval(f"T[{subscript}]")))
 
 
 @pytest.mark.parametrize(
-    "subscript", ["1:5", ":7", "3:", "-4:", ":-2", "::2", "1::3", "2:11:4", "0:1", "5:6", "-5:-1", "::1", "3:100", "0:12"]
+    "subscript",
+    ["1:5", ":7", "3:", "-4:", ":-2", "::2", "1::3", "2:11:4", "0:1", "5:6", "-5:-1", "::1", "3:100", "0:12"],
 )
 def test_slices(subscript):
     check(f"x[{subscript}]", {"x": X}, eval(f"X[{subscript}]"))
 
 
-@pytest.mark.parametrize("subscript", ["1:3", ":, 2:5", "1:3, 2:5", "::2, ::3", "-1:, :2", "1:, None, :3", "1:2, 1:2", "None, 1:, 2:"])
+@pytest.mark.parametrize(
+    "subscript", ["1:3", ":, 2:5", "1:3, 2:5", "::2, ::3", "-1:, :2", "1:, None, :3", "1:2, 1:2", "None, 1:, 2:"]
+)
 def test_slices_of_rank_2(subscript):
     check(f"x[{subscript}]", {"x": M}, eval(f"M[{subscript}]"))
 

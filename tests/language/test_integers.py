@@ -16,7 +16,9 @@ def corners(dtype):
 def all_pairs(dtype):
     x = np.concatenate([corners(dtype), random((40,), dtype, seed=5).values])
     left, right = (grid.ravel() for grid in np.meshgrid(x, x))
-    overflows = (right == 0) | ((left == np.iinfo(dtype).min) & (right.astype(object) == -1) & (np.iinfo(dtype).min < 0))
+    overflows = (right == 0) | (
+        (left == np.iinfo(dtype).min) & (right.astype(object) == -1) & (np.iinfo(dtype).min < 0)
+    )
     return left[~overflows.astype(bool)], right[~overflows.astype(bool)]
 
 
@@ -52,7 +54,11 @@ def test_division_by_a_constant(dtype, divisor):
 @pytest.mark.parametrize("dtype", UNSIGNED)
 def test_unsigned_division_by_a_constant(dtype, divisor):
     x = np.concatenate([corners(dtype), random((60,), dtype).values])
-    check(f"a = x // {divisor}\nb = x % {divisor}", {"x": x}, {"a": x // x.dtype.type(divisor), "b": x % x.dtype.type(divisor)})
+    check(
+        f"a = x // {divisor}\nb = x % {divisor}",
+        {"x": x},
+        {"a": x // x.dtype.type(divisor), "b": x % x.dtype.type(divisor)},
+    )
 
 
 def test_compile_time_division_is_pythons():
@@ -140,13 +146,14 @@ def test_swizzle2d(group):
 def test_constants_fold_as_the_run_time_computes():
     """The same expression of arguments and of constants."""
     for a, b in [(7, 3), (-7, 3), (7, -3), (-(2**31), 7), (2**31 - 1, 10)]:
-        code = "x = tl.full((2,), {}, tl.int32)\ny = tl.full((2,), {}, tl.int32)\nout = (x // y) * 1000 + x % y + (x >> 1) + (x ^ y)"
+        tiles = "x = tl.full((2,), {}, tl.int32)\ny = tl.full((2,), {}, tl.int32)\n"
+        formula = "(x // y) * 1000 + x % y + (x >> 1) + (x ^ y)"
         x, y = np.full(2, a, np.int32), np.full(2, b, np.int32)
         with np.errstate(over="ignore"):
             q = quotient(x, y)
             expected = q * np.int32(1000) + (x - q * y) + (x >> 1) + (x ^ y)
-        check(code.format(a, b), {}, expected)
-        check("(x // y) * 1000 + x % y + (x >> 1) + (x ^ y)", {"x": x, "y": y}, expected)
+        check(tiles.format(a, b) + "out = " + formula, {}, expected)
+        check(formula, {"x": x, "y": y}, expected)
 
 
 def test_wide_products_of_program_ids():

@@ -18,20 +18,25 @@ def _cyl(values):
 # name: reference, range of arguments, units in the last place in float32
 UNARY = {
     "acos": (np.arccos, (-1, 1), 3), "acosh": (np.arccosh, (1, 1e6), 4), "asin": (np.arcsin, (-1, 1), 3),
-    "asinh": (np.arcsinh, (-1e6, 1e6), 4), "atan": (np.arctan, (-100, 100), 3), "atanh": (np.arctanh, (-0.999, 0.999), 4),
+    "asinh": (np.arcsinh, (-1e6, 1e6), 4), "atan": (np.arctan, (-100, 100), 3),
+    "atanh": (np.arctanh, (-0.999, 0.999), 4),
     "cbrt": (np.cbrt, (-1e6, 1e6), 2), "ceil": (np.ceil, (-1e5, 1e5), 0), "cos": (np.cos, (-10, 10), 3),
     "cosh": (np.cosh, (-80, 80), 3), "erf": (lifted(math.erf), (-4, 4), 3), "erfc": (lifted(math.erfc), (-4, 9), 6),
     "exp": (np.exp, (-80, 80), 3), "exp10": (lambda x: 10.0**x, (-30, 30), 3), "exp2": (np.exp2, (-100, 100), 3),
     "expm1": (np.expm1, (-10, 10), 3), "fabs": (np.abs, (-1e5, 1e5), 0), "floor": (np.floor, (-1e5, 1e5), 0),
     "lgamma": (lifted(math.lgamma), (0.1, 50), 6), "log": (np.log, (1e-6, 1e6), 3), "log10": (np.log10, (1e-6, 1e6), 3),
-    "log1p": (np.log1p, (-0.9, 100), 3), "log2": (np.log2, (1e-6, 1e6), 3), "logb": (lambda x: np.floor(np.log2(np.abs(x))), (0.01, 1e5), 0),
+    "log1p": (np.log1p, (-0.9, 100), 3), "log2": (np.log2, (1e-6, 1e6), 3),
+    "logb": (lambda x: np.floor(np.log2(np.abs(x))), (0.01, 1e5), 0),
     "nearbyint": (np.rint, (-100, 100), 0), "rint": (np.rint, (-100, 100), 0),
-    "round": (lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x), (-100, 100), 0), "rsqrt": (lambda x: 1 / np.sqrt(x), (1e-3, 1e6), 3),
-    "sin": (np.sin, (-10, 10), 3), "sinh": (np.sinh, (-80, 80), 4), "sqrt": (np.sqrt, (0, 1e6), 1), "tan": (np.tan, (-1.5, 1.5), 4),
+    "round": (lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x), (-100, 100), 0),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), (1e-3, 1e6), 3),
+    "sin": (np.sin, (-10, 10), 3), "sinh": (np.sinh, (-80, 80), 4), "sqrt": (np.sqrt, (0, 1e6), 1),
+    "tan": (np.tan, (-1.5, 1.5), 4),
     "tanh": (np.tanh, (-10, 10), 3), "tgamma": (lifted(math.gamma), (0.1, 30), 8), "trunc": (np.trunc, (-1e5, 1e5), 0),
 }  # fmt: skip
 BINARY = {
-    "atan2": (np.arctan2, 3), "copysign": (np.copysign, 0), "fdim": (lambda x, y: np.maximum(x - y, 0), 1), "fmod": (np.fmod, 0),
+    "atan2": (np.arctan2, 3), "copysign": (np.copysign, 0), "fdim": (lambda x, y: np.maximum(x - y, 0), 1),
+    "fmod": (np.fmod, 0),
     "hypot": (np.hypot, 2), "nextafter": (None, 0), "pow": (None, 3), "remainder": (lifted(math.remainder), 0),
     "max": (np.maximum, 0), "min": (np.minimum, 0), "fmax": (np.maximum, 0), "fmin": (np.minimum, 0),
 }  # fmt: skip
@@ -101,7 +106,9 @@ def test_fma_and_scaling():
     check("tl.extra.libdevice.ldexp(x, n)", {"x": x, "n": n}, np.ldexp(x.values, n.values))
 
 
-@pytest.mark.parametrize("spelling", ["tl.extra.libdevice", "tl.libdevice", "tl.extra.cuda.libdevice", "libdevice", "tl.math"])
+@pytest.mark.parametrize(
+    "spelling", ["tl.extra.libdevice", "tl.libdevice", "tl.extra.cuda.libdevice", "libdevice", "tl.math"]
+)
 def test_spellings(spelling):
     import triton.language as tl
 

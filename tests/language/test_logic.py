@@ -7,7 +7,14 @@ import pytest
 from harness import DTYPES, FLOATS, NUMBERS, Array, check, random, round_to
 
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, 1e-7])
-COMPARE = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal}
+COMPARE = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+}
 
 
 def pairs(dtype):
@@ -105,7 +112,11 @@ def test_where_broadcasts_and_takes_numbers():
     check("tl.where(c, 1.5, x)", {"c": c, "x": x}, np.where(c, np.float32(1.5), x))
     check("tl.where(x > 0, x, -x)", {"x": x}, np.abs(x))
     check("tl.where(n > 3, x, 2 * x)", {"x": x, "n": 5}, x)
-    check("x.where(c, 1.0)" if False else "tl.where(c, x, -float('inf'))", {"c": c, "x": x}, np.where(c, x, np.float32(-np.inf)))
+    check(
+        "x.where(c, 1.0)" if False else "tl.where(c, x, -float('inf'))",
+        {"c": c, "x": x},
+        np.where(c, x, np.float32(-np.inf)),
+    )
     check("tl.where(c, 1, 0)", {"c": c}, np.where(c, 1, 0).astype(np.int32))
 
 

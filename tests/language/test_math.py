@@ -17,8 +17,10 @@ def sigmoid(x):
 FUNCTIONS = {
     "exp": (np.exp, (-87, 88), 2), "exp2": (np.exp2, (-126, 127), 2), "log": (np.log, (1e-37, 1e37), 2),
     "log2": (np.log2, (1e-37, 1e37), 2), "sin": (np.sin, (-100, 100), 2), "cos": (np.cos, (-100, 100), 2),
-    "sqrt": (np.sqrt, (0, 1e38), 1), "sqrt_rn": (np.sqrt, (0, 1e38), 0), "rsqrt": (lambda x: 1 / np.sqrt(x), (1e-37, 1e37), 2),
-    "erf": (ERF, (-4, 4), 3), "floor": (np.floor, (-1e6, 1e6), 0), "ceil": (np.ceil, (-1e6, 1e6), 0), "abs": (np.abs, (-1e30, 1e30), 0),
+    "sqrt": (np.sqrt, (0, 1e38), 1), "sqrt_rn": (np.sqrt, (0, 1e38), 0),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), (1e-37, 1e37), 2),
+    "erf": (ERF, (-4, 4), 3), "floor": (np.floor, (-1e6, 1e6), 0), "ceil": (np.ceil, (-1e6, 1e6), 0),
+    "abs": (np.abs, (-1e30, 1e30), 0),
 }  # fmt: skip
 # where exactly these come out
 SPECIAL = {
@@ -86,7 +88,13 @@ def test_spellings(name):
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (33,), (4096,), (7, 9), (2, 3, 5), (2, 3, 4, 5)])
 def test_shapes(shape):
     x = np.linspace(-2, 2, int(np.prod(shape)), dtype=np.float32).reshape(shape)
-    check("tl.exp(x) + tl.sin(x)", {"x": x}, (np.exp(x.astype(np.float64)) + np.sin(x.astype(np.float64))).astype(np.float32), ulps=8, atol=1e-6)
+    check(
+        "tl.exp(x) + tl.sin(x)",
+        {"x": x},
+        (np.exp(x.astype(np.float64)) + np.sin(x.astype(np.float64))).astype(np.float32),
+        ulps=8,
+        atol=1e-6,
+    )
 
 
 def test_large_arguments_of_sine():
@@ -111,7 +119,12 @@ def test_sigmoid():
 
 def test_functions_of_expressions_and_scalars():
     x = np.linspace(0.5, 3, 40).astype(np.float32)
-    check("tl.log(tl.exp(x) + 1) * n", {"x": x, "n": 2.0}, (np.log(np.exp(x.astype(np.float64)) + 1) * 2).astype(np.float32), ulps=4)
+    check(
+        "tl.log(tl.exp(x) + 1) * n",
+        {"x": x, "n": 2.0},
+        (np.log(np.exp(x.astype(np.float64)) + 1) * 2).astype(np.float32),
+        ulps=4,
+    )
     check("tl.exp(n)", {"n": 1.5}, np.asarray(np.exp(1.5), np.float32), ulps=2)
     check("x * tl.exp(0.5)", {"x": x}, (x * np.float32(np.exp(0.5))).astype(np.float32), ulps=2)
 
@@ -128,7 +141,12 @@ def test_integers_are_refused():
 def test_powers(exponent):
     x = np.linspace(0.25, 5, 60).astype(np.float32)
     check(f"x ** {exponent}", {"x": x}, (x.astype(np.float64) ** exponent).astype(np.float32), ulps=3)
-    check("tl.extra.libdevice.pow(x, y)", {"x": x, "y": np.full_like(x, exponent)}, (x.astype(np.float64) ** exponent).astype(np.float32), ulps=2)
+    check(
+        "tl.extra.libdevice.pow(x, y)",
+        {"x": x, "y": np.full_like(x, exponent)},
+        (x.astype(np.float64) ** exponent).astype(np.float32),
+        ulps=2,
+    )
 
 
 def test_softmax_layernorm_gelu():

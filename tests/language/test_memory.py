@@ -1,4 +1,4 @@
-"""load and store: masks, other, scalars, strides, gathers, hints. Every result stands between guards that must survive."""
+"""load and store: masks, other, scalars, strides, gathers, hints. Guards around every result must survive."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,9 @@ MASKED = jit("""
 
 
 @pytest.mark.parametrize("dtype", EVERY[:1] + NUMBERS)
-@pytest.mark.parametrize("count, size", [(1, 1), (1, 64), (63, 64), (64, 64), (65, 64), (1000, 128), (1000, 96), (17, 4096)])
+@pytest.mark.parametrize(
+    "count, size", [(1, 1), (1, 64), (63, 64), (64, 64), (65, 64), (1000, 128), (1000, 96), (17, 4096)]
+)
 def test_masks_keep_to_the_array(dtype, count, size):
     x, out = random((count,), dtype), Buffer(random((count,), dtype, seed=9))
     MASKED[(-(-count // size),)](Buffer(x).argument, out.argument, count, size, 0)
@@ -41,9 +43,17 @@ def test_other(dtype):
     x, m = random((100,), dtype), random((100,), "int1", seed=5)
     for other in [0, 1, 3]:
         value = np.asarray(other).astype(x.values.dtype)
-        check(f"tl.load(x_ptr + tl.arange(0, 100), mask=m, other={other})", {"x": x, "m": m}, Array(np.where(m.values, x.values, value), dtype))
+        check(
+            f"tl.load(x_ptr + tl.arange(0, 100), mask=m, other={other})",
+            {"x": x, "m": m},
+            Array(np.where(m.values, x.values, value), dtype),
+        )
     y = random((100,), dtype, seed=7)
-    check("tl.load(x_ptr + tl.arange(0, 100), m, y)", {"x": x, "m": m, "y": y}, Array(np.where(m.values, x.values, y.values), dtype))
+    check(
+        "tl.load(x_ptr + tl.arange(0, 100), m, y)",
+        {"x": x, "m": m, "y": y},
+        Array(np.where(m.values, x.values, y.values), dtype),
+    )
 
 
 def test_other_is_converted_and_broadcast():
@@ -53,7 +63,11 @@ def test_other_is_converted_and_broadcast():
     infinite = Array(np.where(m.values, x.values, np.float16(-np.inf)), "float16")
     check(f"tl.load({place}, mask=m, other=-float('inf'))", inputs, infinite)
     row = np.arange(6, dtype=np.float32)
-    check(f"tl.load({place}, mask=m, other=y[None, :])", {**inputs, "y": row}, Array(np.where(m.values, x.values, row.astype(np.float16)), "float16"))
+    check(
+        f"tl.load({place}, mask=m, other=y[None, :])",
+        {**inputs, "y": row},
+        Array(np.where(m.values, x.values, row.astype(np.float16)), "float16"),
+    )
 
 
 def test_masked_off_loads_read_nothing():
@@ -61,7 +75,9 @@ def test_masked_off_loads_read_nothing():
     x = np.arange(8, dtype=np.int32)
     code = "i = tl.arange(0, 8)\nout = tl.load(x_ptr + i.to(tl.int64) * 1000000000000, mask=i < 1, other=-1)"
     check(code, {"x": x}, np.array([0] + [-1] * 7, np.int32))
-    check("tl.load(x_ptr + n.to(tl.int64) * 100000000000, mask=n > 5, other=7)", {"x": x, "n": 3}, np.asarray(7, np.int32))
+    check(
+        "tl.load(x_ptr + n.to(tl.int64) * 100000000000, mask=n > 5, other=7)", {"x": x, "n": 3}, np.asarray(7, np.int32)
+    )
 
 
 def test_masks_broadcast():
@@ -69,7 +85,11 @@ def test_masks_broadcast():
     place = "x_ptr + tl.arange(0, 4)[:, None] * 6 + tl.arange(0, 6)[None, :]"
     rows = np.where((np.arange(4) < 3)[:, None], x.values, np.float32(0))
     check(f"tl.load({place}, mask=tl.arange(0, 4)[:, None] < 3, other=0.)", {"x": x}, rows)
-    check(f"tl.load({place}, mask=(tl.arange(0, 6) < 2)[None, :], other=0.)", {"x": x}, np.where(np.arange(6) < 2, x.values, np.float32(0)))
+    check(
+        f"tl.load({place}, mask=(tl.arange(0, 6) < 2)[None, :], other=0.)",
+        {"x": x},
+        np.where(np.arange(6) < 2, x.values, np.float32(0)),
+    )
     check(f"tl.load({place}, mask=n > 0, other=0.)", {"x": x, "n": 0}, np.zeros((4, 6), np.float32))
     check(f"tl.load({place}, mask=True)", {"x": x}, x)
     check(f"tl.load({place}, mask=None)", {"x": x}, x)
@@ -142,7 +162,10 @@ def test_negative_offsets():
 def test_pointers_to_pointers():
     """An array of addresses, and the arrays behind it."""
     rows = [Buffer(random((8,), "float32", seed=s)) for s in range(3)]
-    where = [row.argument.__array_interface__["data"][0] if isinstance(row.argument, np.ndarray) else row.argument.data_ptr() for row in rows]
+    where = [
+        row.argument.__array_interface__["data"][0] if isinstance(row.argument, np.ndarray) else row.argument.data_ptr()
+        for row in rows
+    ]
     code = """
         row = tl.load(t_ptr + n).to(tl.pointer_type(tl.float32))
         out = tl.load(row + tl.arange(0, 8))
@@ -186,8 +209,10 @@ def test_a_load_is_not_moved_over_a_store_in_a_loop():
 
 
 HINTS = [
-    'cache_modifier=".ca"', 'cache_modifier=".cg"', 'cache_modifier=".cv"', 'cache_modifier=""', 'eviction_policy="evict_first"',
-    'eviction_policy="evict_last"', 'eviction_policy=""', "volatile=True", 'mask=None, cache_modifier=".cg", volatile=False',
+    'cache_modifier=".ca"', 'cache_modifier=".cg"', 'cache_modifier=".cv"', 'cache_modifier=""',
+    'eviction_policy="evict_first"',
+    'eviction_policy="evict_last"', 'eviction_policy=""', "volatile=True",
+    'mask=None, cache_modifier=".cg", volatile=False',
 ]  # fmt: skip
 
 
@@ -197,7 +222,9 @@ def test_load_hints_change_nothing(hint):
     check(f"tl.load(x_ptr + tl.arange(0, 40), {hint})", {"x": x}, x)
 
 
-@pytest.mark.parametrize("hint", ['cache_modifier=".wb"', 'cache_modifier=".cs"', 'cache_modifier=".wt"', 'eviction_policy="evict_last"'])
+@pytest.mark.parametrize(
+    "hint", ['cache_modifier=".wb"', 'cache_modifier=".cs"', 'cache_modifier=".wt"', 'eviction_policy="evict_last"']
+)
 def test_store_hints_change_nothing(hint):
     assert (store(f"tl.store(out + tl.arange(0, 8), 3, {hint})", (8,)) == 3).all()
 

@@ -24,7 +24,9 @@ def between(name):
     top = values[-1] + (values[-1] - values[-2]) / 2
     past = np.array([top, np.nextafter(top, 0), np.nextafter(top, np.inf), 2 * top, 1e30, np.inf])
     tiny = values[values > 0][0] * np.array([0.5, 0.25, 0.500001, 0.75, 1e-3])
-    return np.concatenate([middle, np.nextafter(middle, np.inf), np.nextafter(middle, -np.inf), past, -past, tiny, -tiny])
+    return np.concatenate(
+        [middle, np.nextafter(middle, np.inf), np.nextafter(middle, -np.inf), past, -past, tiny, -tiny]
+    )
 
 
 @pytest.mark.parametrize("wide", ["float16", "bfloat16", "float32", "float64"])
@@ -33,9 +35,7 @@ def test_every_code_widens(name, wide):
     codes = np.flatnonzero(~np.isnan(code_values(name)))
     values = code_values(name)[codes]
     codes = codes.astype(np.uint8 if name in FP8 else np.uint16)
-    check(
-        f"x.to(tl.{name}, bitcast=True).to(tl.{wide})", {"x": codes}, round_to(values, wide)
-    )
+    check(f"x.to(tl.{name}, bitcast=True).to(tl.{wide})", {"x": codes}, round_to(values, wide))
 
 
 @pytest.mark.parametrize("name", FP8 + HALVES)
@@ -47,7 +47,11 @@ def test_nan_stays_nan(name):
         return
     codes = codes[:: max(1, len(codes) // 500)]
     check(f"x.to(tl.{name}, bitcast=True).to(tl.float32)", {"x": codes}, np.full(len(codes), np.nan, np.float32))
-    check(f"x.to(tl.{name})", {"x": np.array([np.nan, -np.nan], np.float32)}, Array(np.full(2, np.nan, np.float32), name) if name != "float16" else np.full(2, np.nan, np.float16))
+    check(
+        f"x.to(tl.{name})",
+        {"x": np.array([np.nan, -np.nan], np.float32)},
+        Array(np.full(2, np.nan, np.float32), name) if name != "float16" else np.full(2, np.nan, np.float16),
+    )
 
 
 @pytest.mark.parametrize("wide", ["float32", "float64"])
@@ -66,14 +70,22 @@ def test_rounds_toward_zero_on_request(name, wide):
     x = x[np.isfinite(x)]
     limit = np.nanmax(code_values(name)[np.isfinite(code_values(name))])
     inside = x[np.abs(x) <= limit].astype(np.float64)
-    check(f'x.to(tl.{name}, fp_downcast_rounding="rtz")', {"x": inside.astype(wide)}, round_to(inside, name, toward_zero=True))
+    check(
+        f'x.to(tl.{name}, fp_downcast_rounding="rtz")',
+        {"x": inside.astype(wide)},
+        round_to(inside, name, toward_zero=True),
+    )
 
 
 @pytest.mark.parametrize("name", FP8)
 @pytest.mark.parametrize("half", HALVES)
 def test_halves_narrow_to_fp8(half, name):
     values = all_values(half)
-    check(f"x.to(tl.{name})", {"x": Array(values.astype(np.float32 if half == "bfloat16" else np.float16), half)}, round_to(values, name))
+    check(
+        f"x.to(tl.{name})",
+        {"x": Array(values.astype(np.float32 if half == "bfloat16" else np.float16), half)},
+        round_to(values, name),
+    )
 
 
 @pytest.mark.parametrize("source", HALVES)
@@ -97,7 +109,11 @@ def test_fp8_loads_and_stores_every_code(name):
     x = Array(values.astype(np.float32), name)
     check("x", {"x": x}, x)
     codes = encode(values, name)
-    check(f"x.to(tl.{name}).to(tl.uint8, bitcast=True)", {"x": values[~np.isnan(values)].astype(np.float32)}, codes[~np.isnan(values)])
+    check(
+        f"x.to(tl.{name}).to(tl.uint8, bitcast=True)",
+        {"x": values[~np.isnan(values)].astype(np.float32)},
+        codes[~np.isnan(values)],
+    )
 
 
 @pytest.mark.parametrize("name", ["float8e4nv", "float8e5"])
@@ -120,4 +136,6 @@ def test_the_formats_documented_limits():
     for name, largest, smallest in rows:
         x = np.array([largest, -largest, smallest], np.float32)
         check(f"x.to(tl.{name}).to(tl.float32)", {"x": x}, x)
-        check(f"x.to(tl.{name}).to(tl.float32)", {"x": x * 64}, np.array([largest, -largest, smallest * 64], np.float32))
+        check(
+            f"x.to(tl.{name}).to(tl.float32)", {"x": x * 64}, np.array([largest, -largest, smallest * 64], np.float32)
+        )

@@ -4,8 +4,9 @@ import re
 
 import numpy as np
 import pytest
-import triton
 from harness import Buffer, check, jit
+
+import triton
 
 X = np.array([10, -20, 30], np.int32)
 
@@ -19,7 +20,8 @@ def printed(capfd, code, inputs, **options):
 
 PRINTS = [
     ('tl.device_print("x is", x)', ["10", "-20", "30"]), ('tl.device_print("x is ", x * 2)', ["20", "-40", "60"]),
-    ('print("x is", x)', ["10", "-20", "30"]), ('tl.device_print("n is", n)', ["7"]), ('tl.device_print("f is", f)', ["1.5"]),
+    ('print("x is", x)', ["10", "-20", "30"]), ('tl.device_print("n is", n)', ["7"]),
+    ('tl.device_print("f is", f)', ["1.5"]),
     ('tl.device_print("big", u)', ["4294967295"]), ('tl.device_print("b", x > 0)', ["1|True", "0|False", "1|True"]),
     ('tl.device_print("just text")', [""]), ('tl.device_print("hex", n, hex=True)', ["0x0*7"]),
 ]  # fmt: skip
@@ -67,7 +69,9 @@ def test_static_print(capfd):
         tl.static_print(x)
     """
     names = {"C": triton.language.constexpr(5)}
-    text = "\n".join(printed(capfd, re.sub(r"\n +", "\n", code).strip(), {"x": np.zeros((2, 3), np.float32)}, names=names))
+    text = "\n".join(
+        printed(capfd, re.sub(r"\n +", "\n", code).strip(), {"x": np.zeros((2, 3), np.float32)}, names=names)
+    )
     assert "shape" in text and "C is 5 of fp32|6" in text and "2" in text and "fp32" in text
 
 
@@ -82,19 +86,27 @@ def test_static_print_prints_once_a_compilation(capfd):
 
 
 def test_static_assert():
-    check('tl.static_assert(x.shape[0] == 3)\ntl.static_assert(C > 2, "too small")\nout = x', {"x": X}, X, names={"C": 5})
+    check(
+        'tl.static_assert(x.shape[0] == 3)\ntl.static_assert(C > 2, "too small")\nout = x', {"x": X}, X, names={"C": 5}
+    )
     with pytest.raises(triton.CompilationError, match="too small"):
         check('tl.static_assert(x.shape[0] > 3, "too small")\nout = x', {"x": X}, X)
     with pytest.raises(triton.CompilationError, match="shape is .*3"):
         check('assert x.shape[0] > 3, f"shape is {x.shape}"\nout = x', {"x": X}, X)
 
 
-@pytest.mark.parametrize("code", ['tl.device_assert(x > -50, "low")', 'assert tl.max(x) < 100, "low"', "tl.device_assert(n == 7)"])
+@pytest.mark.parametrize(
+    "code", ['tl.device_assert(x > -50, "low")', 'assert tl.max(x) < 100, "low"', "tl.device_assert(n == 7)"]
+)
 def test_device_assert_that_holds(code):
     check(f"{code}\nout = x", {"x": X, "n": 7}, X, debug=True)
 
 
-FAILURES = ['tl.device_assert(x > 0, "negative here")', 'tl.device_assert(n < 5, "negative here")', 'assert tl.min(x) > 0, "negative here"']
+FAILURES = [
+    'tl.device_assert(x > 0, "negative here")',
+    'tl.device_assert(n < 5, "negative here")',
+    'assert tl.min(x) > 0, "negative here"',
+]
 
 
 @pytest.mark.parametrize("code", FAILURES)

@@ -159,7 +159,11 @@ def convert(x, dtype):
             return x.values.astype(DTYPES[dtype].numpy)
         exact = np.array([_odd(int(v)) for v in x.values.ravel()]).reshape(x.shape)
         return round_to(exact, dtype).values
-    return round_to(x.values.astype(np.float64), dtype).values if DTYPES[dtype].kind == "float" else x.values.astype(DTYPES[dtype].numpy)
+    return (
+        round_to(x.values.astype(np.float64), dtype).values
+        if DTYPES[dtype].kind == "float"
+        else x.values.astype(DTYPES[dtype].numpy)
+    )
 
 
 def _odd(value):

@@ -77,7 +77,7 @@ def draws(name, count=1 << 17, seed=5):
 
 def test_uniform_statistics():
     x = draws("rand")
-    assert 0 <= x.min() and x.max() < 1
+    assert x.min() >= 0 and x.max() < 1
     assert abs(x.mean() - 0.5) < 0.005 and abs(x.var() - 1 / 12) < 0.002
     counts = np.histogram(x, bins=64, range=(0, 1))[0]
     expected = len(x) / 64

@@ -33,7 +33,11 @@ def test_sum(dtype):
 def test_sum_of_booleans_counts():
     x = random((100,), "int1")
     check("tl.sum(x.to(tl.int32))", {"x": x}, np.asarray(x.values.sum(), np.int32))
-    check("tl.sum((x > 0.5).to(tl.float32), axis=0)", {"x": random((100,))}, np.float32((random((100,)).values > 0.5).sum()))
+    check(
+        "tl.sum((x > 0.5).to(tl.float32), axis=0)",
+        {"x": random((100,))},
+        np.float32((random((100,)).values > 0.5).sum()),
+    )
 
 
 def test_sum_in_another_dtype():
@@ -55,7 +59,9 @@ def test_sizes(size):
     check(code, {"y": y}, {name: np.asarray(value) for name, value in expected.items()})
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 64), (64, 1), (3, 5), (2, 3, 5), (5, 1, 7), (2, 3, 4, 5), (33, 17), (4, 4, 4, 4)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (1, 64), (64, 1), (3, 5), (2, 3, 5), (5, 1, 7), (2, 3, 4, 5), (33, 17), (4, 4, 4, 4)]
+)
 def test_every_axis(shape):
     x, y = small(shape, "float32"), random(shape, "int32", seed=1)
     for axis in [*range(len(shape)), -1]:
@@ -84,7 +90,12 @@ def test_keep_dims(shape):
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_extremes(name, dtype):
     for shape in [(33,), (5, 96)]:
-        x = random(shape, dtype, low=-100 if DTYPES[dtype].kind == "float" else None, high=100 if DTYPES[dtype].kind == "float" else None)
+        x = random(
+            shape,
+            dtype,
+            low=-100 if DTYPES[dtype].kind == "float" else None,
+            high=100 if DTYPES[dtype].kind == "float" else None,
+        )
         bits = DTYPES[dtype].bits
         wide = dtype if bits >= 32 else {"int": "int32", "uint": "uint32", "float": "float32"}[DTYPES[dtype].kind]
         expected = getattr(x.values, name)(axis=-1)

@@ -19,7 +19,10 @@ def backwards(function, x, axis):
 def test_cumsum(shape):
     x = small(shape)
     for axis in range(len(shape)):
-        expected = {"a": np.cumsum(x.values, axis, dtype=np.int32), "b": backwards(lambda v, d: np.cumsum(v, d, dtype=np.int32), x.values, axis)}
+        expected = {
+            "a": np.cumsum(x.values, axis, dtype=np.int32),
+            "b": backwards(lambda v, d: np.cumsum(v, d, dtype=np.int32), x.values, axis),
+        }
         check(f"a = tl.cumsum(x, axis={axis})\nb = tl.cumsum(x, axis={axis}, reverse=True)", {"x": x}, expected)
 
 
@@ -49,7 +52,9 @@ def test_cumprod(shape):
 def test_methods():
     x = small((3, 7))
     check("x.cumsum(1)", {"x": x}, np.cumsum(x.values, 1, dtype=np.int32))
-    check("x.cumsum(axis=0, reverse=True)", {"x": x}, backwards(lambda v, d: np.cumsum(v, d, dtype=np.int32), x.values, 0))
+    check(
+        "x.cumsum(axis=0, reverse=True)", {"x": x}, backwards(lambda v, d: np.cumsum(v, d, dtype=np.int32), x.values, 0)
+    )
     check("x.cumprod(-1)", {"x": x}, np.cumprod(x.values, -1, dtype=np.int32))
 
 
@@ -107,12 +112,21 @@ def test_mixed_dtypes():
     for value, flag in zip(x.values, s.values, strict=True):
         last = value if flag or last is None else last
         expected.append(last)
-    check("out, _ = tl.associative_scan((x, s), 0, last_set)", {"x": x, "s": s}, np.array(expected, np.float32), names=NAMES)
+    check(
+        "out, _ = tl.associative_scan((x, s), 0, last_set)",
+        {"x": x, "s": s},
+        np.array(expected, np.float32),
+        names=NAMES,
+    )
 
 
 def test_three_at_once():
     x, y, z = small((3, 10)), random((3, 10), "float32"), random((3, 10), "int64")
-    expected = {"a": np.cumsum(x.values, 1, dtype=np.int32), "b": np.minimum.accumulate(y.values, 1), "c": np.bitwise_or.accumulate(z.values, 1)}
+    expected = {
+        "a": np.cumsum(x.values, 1, dtype=np.int32),
+        "b": np.minimum.accumulate(y.values, 1),
+        "c": np.bitwise_or.accumulate(z.values, 1),
+    }
     check("a, b, c = tl.associative_scan((x, y, z), 1, three)", {"x": x, "y": y, "z": z}, expected, names=NAMES)
 
 
@@ -140,4 +154,8 @@ def test_compaction():
         out = tl.load(y_ptr + tl.arange(0, 200))
     """
     kept = x.values[x.values > 0]
-    check(code, {"x": x, "y": np.zeros(200, np.int32)}, Array(np.append(kept, np.zeros(200 - len(kept), np.int32)), "int32"))
+    check(
+        code,
+        {"x": x, "y": np.zeros(200, np.int32)},
+        Array(np.append(kept, np.zeros(200 - len(kept), np.int32)), "int32"),
+    )

@@ -4,7 +4,19 @@ import numpy as np
 import pytest
 from harness import DTYPES, Array, check, random
 
-DTYPES_SORTED = ["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64", "float16", "bfloat16", "float32", "float64"]
+DTYPES_SORTED = [
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+]
 
 
 @pytest.mark.parametrize("dtype", DTYPES_SORTED)
@@ -14,7 +26,9 @@ def test_sort_dtypes(dtype):
     check("tl.sort(x, descending=True)", {"x": x}, Array(np.sort(x.values)[:, ::-1], dtype))
 
 
-@pytest.mark.parametrize("shape", [(1,), (2,), (8,), (3,), (17,), (96,), (128,), (1000,), (4, 1), (1, 16), (2, 3, 8), (2, 2, 2, 4), (3, 100)])
+@pytest.mark.parametrize(
+    "shape", [(1,), (2,), (8,), (3,), (17,), (96,), (128,), (1000,), (4, 1), (1, 16), (2, 3, 8), (2, 2, 2, 4), (3, 100)]
+)
 def test_sort_shapes(shape):
     x = random(shape, "int32", low=-20, high=20)
     check("tl.sort(x)", {"x": x}, np.sort(x.values))
@@ -81,7 +95,8 @@ def test_histogram_method():
 @pytest.mark.parametrize(
     "source, index, axis",
     [
-        ((8,), (8,), 0), ((8,), (20,), 0), ((100,), (3,), 0), ((5, 7), (5, 3), 1), ((5, 7), (9, 7), 0), ((4, 4), (4, 4), 1),
+        ((8,), (8,), 0), ((8,), (20,), 0), ((100,), (3,), 0), ((5, 7), (5, 3), 1), ((5, 7), (9, 7), 0),
+        ((4, 4), (4, 4), 1),
         ((2, 3, 5), (2, 3, 4), 2), ((2, 3, 5), (2, 8, 5), 1), ((1,), (64,), 0), ((33, 2), (1, 2), 0),
     ],
 )  # fmt: skip
@@ -89,7 +104,11 @@ def test_gather(source, index, axis):
     for dtype in ["float32", "int8"]:
         x, i = random(source, dtype), random(index, "int32", low=0, high=source[axis])
         check(f"tl.gather(x, i, {axis})", {"x": x, "i": i}, Array(np.take_along_axis(x.values, i.values, axis), dtype))
-    check(f"x.gather(i, axis={axis - len(source)})", {"x": x, "i": i}, Array(np.take_along_axis(x.values, i.values, axis), "int8"))
+    check(
+        f"x.gather(i, axis={axis - len(source)})",
+        {"x": x, "i": i},
+        Array(np.take_along_axis(x.values, i.values, axis), "int8"),
+    )
 
 
 @pytest.mark.parametrize("dtype", ["int1", "int64", "uint8", "float16", "bfloat16", "float64"])
