@@ -1,0 +1,166 @@
+"""Loops, branches and early returns around tiles, loads and stores; every kind of range."""
+
+import numpy as np
+import pytest
+from harness import Buffer, check, jit
+
+X = np.arange(1, 9, dtype=np.int32)
+
+
+def result(source, *arguments, dtype=np.int32, count=1, **options):
+    """What a kernel `kernel(out, ...)` leaves in `out`, which starts as -1; a number when there is one element."""
+    out = Buffer(np.full(count, -1, dtype))
+    jit(source)[(1,)](out.argument, *arguments, **options)
+    values = out.host().values
+    return values[0] if count == 1 else values.tolist()
+
+
+def test_tiles_are_carried_through_loops():
+    code = """
+        a = tl.zeros((8,), tl.int32)
+        b = x
+        for i in range(n):
+            a, b = a + b, b + i
+        out = a
+    """
+    a, b = np.zeros(8, np.int32), X
+    for i in range(5):
+        a, b = a + b, b + i
+    check(code, {"x": X, "n": 5}, a.astype(np.int32))
+    check(code, {"x": X, "n": 0}, np.zeros(8, np.int32))
+
+
+def test_tiles_in_branches():
+    code = """
+        if n > 3:
+            y = x * 2
+        else:
+            y = x - 1
+        out = y + 1
+    """
+    check(code, {"x": X, "n": 5}, X * 2 + 1)
+    check(code, {"x": X, "n": 1}, X)
+
+
+def test_ternary_of_tiles():
+    check("x if n > 3 else -x", {"x": X, "n": 5}, X)
+    check("x if n > 3 else -x", {"x": X, "n": 2}, -X)
+    check("tl.where(n > 3, x, -x)", {"x": X, "n": 2}, -X)
+
+
+def test_only_the_taken_branch_has_effects():
+    source = """
+        def kernel(out, n):
+            if n > 2:
+                tl.store(out, 1)
+            else:
+                tl.store(out + 1, 2)
+            if n == 4:
+                tl.store(out + 2, 3)
+    """
+    assert result(source, 1, count=3) == [-1, 2, -1]
+    assert result(source, 3, count=3) == [1, -1, -1]
+    assert result(source, 4, count=3) == [1, -1, 3]
+
+
+def test_early_return_of_the_kernel():
+    source = """
+        def kernel(out, n):
+            i = tl.program_id(0)
+            if i >= n:
+                return
+            tl.store(out + i, i)
+    """
+    out = Buffer(np.full(8, -1, np.int32))
+    jit(source)[(8,)](out.argument, 5)
+    assert out.host().values.tolist() == [0, 1, 2, 3, 4, -1, -1, -1]
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_loads_and_stores_in_loops(n):
+    code = """
+        for i in range(n):
+            tl.store(x_ptr + i, tl.load(x_ptr + i) * 10)
+        out = tl.load(x_ptr + tl.arange(0, 8))
+    """
+    check(code, {"x": X, "n": n}, np.where(np.arange(8) < n, X * 10, X))
+
+
+LOOPS = [
+    "range(4)", "tl.range(4)", "tl.range(0, 4)", "tl.range(0, 4, 1, num_stages=3)", "tl.range(4, loop_unroll_factor=2)",
+    "tl.range(0, 4, flatten=True)", "tl.range(4, warp_specialize=True)", "tl.range(4, disallow_acc_multi_buffer=True)",
+    "tl.static_range(4)", "tl.static_range(0, 4)", "range(n)", "tl.range(n, num_stages=2)", "range(C)",
+    "tl.static_range(C)",
+    "tl.range(0, n, loop_unroll_factor=3)", "tl.static_range(0, 8, 2)", "tl.static_range(3, -1, -1)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_every_kind_of_loop(loop):
+    import triton.language as tl
+
+    code = f"out = x\nfor i in {loop}:\n    out = out * 2 + i"
+    indices = [0, 2, 4, 6] if "8, 2" in loop else [3, 2, 1, 0] if "-1" in loop else [0, 1, 2, 3]
+    expected = X
+    for i in indices:
+        expected = expected * 2 + i
+    check(code, {"x": X, "n": 4}, expected.astype(np.int32), names={"C": tl.constexpr(4)})
+
+
+def test_static_range_gives_constants():
+    code = """
+        out = tl.zeros((16,), tl.int32)
+        for k in tl.static_range(5):
+            out += tl.sum(tl.arange(0, 2 ** k)) * tl.full((16,), k, tl.int32)
+    """
+    expected = sum(int(np.arange(2**k).sum()) * k for k in range(5))
+    check(code, {}, np.full(16, expected, np.int32))
+
+
+def test_64_bit_loops():
+    check("out = n * 0\nfor i in range(n, n + 3):\n    out += i", {"n": 2**33}, np.asarray(3 * 2**33 + 3))
+
+
+def test_loop_bounds_are_evaluated_once():
+    check("m = n\nout = 0\nfor i in range(m):\n    m += 5\n    out += 1", {"n": 4}, np.asarray(4, np.int32))
+
+
+def test_unsigned_and_mixed_bounds():
+    check("out = 0\nfor i in range(u, 4):\n    out += 1", {"u": np.array(1, np.uint8)}, np.asarray(3, np.int32))
+
+
+def test_many_iterations():
+    check(
+        "out = 0\nfor i in range(n):\n    out = (out * 31 + i) & 65535",
+        {"n": 100_000},
+        np.asarray(_hash(100_000), np.int32),
+    )
+
+
+def _hash(n):
+    value = 0
+    for i in range(n):
+        value = (value * 31 + i) & 65535
+    return value
+
+
+def test_variables_of_a_branch_that_is_never_left_open():
+    """A name assigned in both branches exists after them; one of them may return."""
+    source = """
+        def kernel(out, n):
+            if n > 2:
+                value = 7
+            else:
+                tl.store(out, 0)
+                return
+            tl.store(out, value)
+    """
+    assert result(source, 3) == 7 and result(source, 1) == 0
+
+
+def test_conditions_of_every_type():
+    for n, expected in [(0, 2), (5, 1), (-1, 1)]:
+        check("1 if n else 2", {"n": n}, np.asarray(expected, np.int32))
+    check("1 if n else 2", {"n": 0.0}, np.asarray(2, np.int32))
+    check("1 if tl.sum(x) > 3 else 2", {"x": X}, np.asarray(1, np.int32))
+    check("1 if x else 2", {"x": np.array([3], np.int32)}, np.asarray(1, np.int32))
