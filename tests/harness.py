@@ -205,6 +205,54 @@ class Buffer:
         return Array(content.view(dtype.numpy).reshape(self.shape), self.dtype)
 
 
+# ---- the documented rules -------------------------------------------------------------------------------------------
+
+KINDS = {"bool": 0, "int": 1, "uint": 1, "float": 2}
+
+
+def promoted(a, b):
+    """The dtype that two dtypes meet in, by the rules of the language's documentation.
+
+    1. The higher kind wins: bool < integers < floats.
+    2. Within a kind the wider dtype wins.
+    3. float16 and bfloat16, or different fp8 dtypes, meet in float16.
+    4. Signed and unsigned of one width meet in the unsigned one.
+    """
+    if a == b:
+        return a
+    left, right = DTYPES[a], DTYPES[b]
+    if KINDS[left.kind] != KINDS[right.kind]:
+        return max(left, right, key=lambda dtype: KINDS[dtype.kind]).name
+    if left.bits != right.bits:
+        return max(left, right, key=lambda dtype: dtype.bits).name
+    return "float16" if left.kind == "float" else "u" + a.removeprefix("u")
+
+
+def converted(x, dtype):
+    """The Array in another dtype, rounded once. A float that its integer type does not hold is the caller's mistake."""
+    source, target = DTYPES[x.dtype], DTYPES[dtype]
+    if target.kind == "bool":
+        return Array(x.values != 0, dtype)
+    if target.kind != "float":
+        if source.kind != "float":
+            return Array(x.values.astype(target.numpy), dtype)
+        return Array(np.trunc(x.values.astype(np.float64)).astype(np.int64).astype(target.numpy), dtype)
+    if source.kind != "float" and source.bits == 64:
+        if dtype in ("float32", "float64"):  # NumPy rounds once where it has the type
+            return Array(x.values.astype(target.numpy), dtype)
+        odd = np.array([_round_to_odd(int(value)) for value in x.values.ravel().tolist()], np.float64)
+        return round_to(odd.reshape(x.shape), dtype)
+    return round_to(x.values.astype(np.float64), dtype)
+
+
+def _round_to_odd(value):
+    """A float64 that a second rounding, to fewer bits, treats as the integer itself."""
+    nearest = float(value)
+    if int(nearest) == value or int(np.float64(nearest).view(np.int64)) % 2:
+        return nearest
+    return float(np.nextafter(nearest, np.inf if int(nearest) < value else -np.inf))
+
+
 # ---- kernels from text ----------------------------------------------------------------------------------------------
 
 _serial = itertools.count()

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from harness import DTYPES, FLOATS, FP8, INTS, NUMBERS, Array, check, random, round_to
+from harness import DTYPES, FLOATS, FP8, INTS, NUMBERS, Array, check, converted, random, round_to
 
 EVERY = ["int1", *NUMBERS, *FP8]
 
@@ -20,30 +20,6 @@ def values_of(dtype):
     info = np.iinfo(DTYPES[dtype].numpy)
     corners = [info.min, info.max, 0, 1, 2, 100, info.max // 2, info.max // 3]
     return Array(np.concatenate([np.array(corners, info.dtype), random((64,), dtype).values]), dtype)
-
-
-def converted(x, dtype):
-    """What the values are in another dtype. Every pair goes through exact arithmetic."""
-    source, target = DTYPES[x.dtype], DTYPES[dtype]
-    if target.kind == "bool":
-        return Array(x.values != 0, dtype)
-    if target.kind != "float":
-        if source.kind != "float":
-            return Array(x.values.astype(target.numpy), dtype)
-        return Array(np.trunc(x.values.astype(np.float64)).astype(np.int64).astype(target.numpy), dtype)
-    if source.kind != "float" and source.bits == 64:  # NumPy rounds these once for the types it has
-        if dtype in ("float32", "float64"):
-            return Array(x.values.astype(target.numpy), dtype)
-        return round_to(np.array([round_to_odd(int(v)) for v in x.values.tolist()]), dtype)
-    return round_to(x.values.astype(np.float64), dtype)
-
-
-def round_to_odd(value):
-    """A float64 that a second rounding, to fewer bits, treats as the integer itself."""
-    nearest = float(value)
-    if int(nearest) == value or int(np.float64(nearest).view(np.int64)) % 2:
-        return nearest
-    return float(np.nextafter(nearest, np.inf if int(nearest) < value else -np.inf))
 
 
 @pytest.mark.parametrize("source, target", [pair for pair in itertools.product(EVERY, EVERY)])

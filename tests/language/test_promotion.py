@@ -1,9 +1,5 @@
-"""The dtype of a result: the documented promotion rules, written down here once more and tried on every pair.
+"""The dtype of a result: the documented rules (`harness.promoted`), tried on every pair of dtypes.
 
-1. The higher kind wins: bool < integers < floats.
-2. Within a kind the wider dtype wins.
-3. float16 and bfloat16, or different fp8 dtypes, meet in float16.
-4. Signed and unsigned of one width meet in the unsigned one.
 A Python number or constexpr is weak: it takes the other's dtype unless it is of a higher kind.
 """
 
@@ -11,23 +7,9 @@ import itertools
 
 import numpy as np
 import pytest
-from harness import DTYPES, FP8, INTS, NUMBERS, Array, check, define, random, round_to
+from harness import DTYPES, FP8, INTS, NUMBERS, Array, check, converted, define, promoted, random, round_to
 
 EVERY = ["int1", *NUMBERS, *FP8]
-KINDS = {"bool": 0, "int": 1, "uint": 1, "float": 2}
-
-
-def promoted(a, b):
-    if a == b:
-        return a
-    left, right = DTYPES[a], DTYPES[b]
-    if KINDS[left.kind] != KINDS[right.kind]:
-        return max(left, right, key=lambda dtype: KINDS[dtype.kind]).name
-    if left.bits != right.bits:
-        return max(left, right, key=lambda dtype: dtype.bits).name
-    return "float16" if left.kind == "float" else "u" + a.removeprefix("u")
-
-
 def divided(a, b):
     """The dtype of a true division: integers are divided in float32, and so are the 16-bit floats."""
     both = promoted(a, b)
@@ -143,33 +125,10 @@ COMPUTED = ["int8", "int32", "int64", "uint8", "uint32", "uint64", "float16", "b
 def test_values_are_converted_before_they_are_added(a, b):
     x, y = random((64,), a, seed=1), random((64,), b, seed=2)
     both = promoted(a, b)
-    left, right = (convert(value, both) for value in (x, y))
+    left, right = (converted(value, both).values for value in (x, y))
     with np.errstate(all="ignore"):
         if DTYPES[both].kind == "float":
             expected = round_to(left.astype(np.float64) + right.astype(np.float64), both)
         else:
             expected = Array(left + right, both)
     check("x + y", {"x": x, "y": y}, expected)
-
-
-def convert(x, dtype):
-    """Values of `x` in a dtype; integers become floats with one rounding, through float64 only where it is exact."""
-    if DTYPES[x.dtype].kind != "float" and DTYPES[dtype].kind == "float" and DTYPES[x.dtype].bits == 64:
-        if dtype in ("float32", "float64"):
-            return x.values.astype(DTYPES[dtype].numpy)
-        exact = np.array([_odd(int(v)) for v in x.values.ravel()]).reshape(x.shape)
-        return round_to(exact, dtype).values
-    return (
-        round_to(x.values.astype(np.float64), dtype).values
-        if DTYPES[dtype].kind == "float"
-        else x.values.astype(DTYPES[dtype].numpy)
-    )
-
-
-def _odd(value):
-    """A float64 that rounds to a 16-bit float as the integer does: rounded to odd."""
-    nearest = float(value)
-    if int(nearest) == value:
-        return nearest
-    toward = np.nextafter(nearest, np.inf if int(nearest) < value else -np.inf)
-    return nearest if int(np.float64(nearest).view(np.int64)) % 2 else float(toward)

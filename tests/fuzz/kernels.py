@@ -1,0 +1,117 @@
+"""Runs random kernels and compares them with NumPy: `python tests/fuzz/kernels.py --count 2000 --seed 0`.
+
+A difference is printed with the smallest part of the kernel that shows it; `--seed N --count 1` runs it again.
+"""
+
+import argparse
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+
+from generate import generate  # noqa: E402
+from harness import DTYPES, Array, Buffer, define  # noqa: E402
+
+
+def execute(program):
+    """None when every output agrees with the reference, else what differs and the kernel's source."""
+    runs = [program.run(pid) for pid in range(program.grid)]
+    expected = {i: [values[i] for values in runs] for i in program.outputs}
+    source = program.source([expected[i][0] for i in program.outputs])
+    buffers = {i: blank(expected[i]) for i in program.outputs}
+    arguments = [Buffer(source.array).argument for source in program.inputs]
+    try:
+        define(source)["kernel"][(program.grid,)](*arguments, *[buffers[i].argument for i in program.outputs])
+        for i in program.outputs:
+            actual = buffers[i].host().values
+            for pid, reference in enumerate(expected[i]):
+                report = difference(actual[pid], reference)
+                if report:
+                    return f"{program.name(i)} of program {pid}: {report}\n{source}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}\n{source}"
+    return None
+
+
+def blank(references):
+    first = references[0]
+    return Buffer(Array(np.zeros((len(references), *first.shape), DTYPES[first.dtype].values), first.dtype))
+
+
+def difference(actual, reference):
+    """What is wrong, or None. Which zero it is does not count; where the bound is infinite, nothing does."""
+    expected = reference.values
+    with np.errstate(all="ignore"):
+        same = (actual == expected) | ((actual != actual) & (expected != expected))
+        if not reference.exact:
+            off = np.abs(actual.astype(np.float64) - reference.wide)
+            same |= (off <= 1.5 * reference.error) | ~np.isfinite(reference.error) | ~np.isfinite(reference.wide)
+    if np.all(same):
+        return None
+    place = tuple(int(k) for k in np.argwhere(np.atleast_1d(~same))[0]) if np.ndim(same) else ()
+    bound = 0 if reference.exact else reference.error[place]
+    count = int(np.size(same) - np.count_nonzero(same))
+    return f"{count} of {np.size(same)} differ, first at {place}: {actual[place]!r}, not {expected[place]!r} +- {bound:.3g}"
+
+
+def minimised(program):
+    """The program with fewer outputs and steps that still fails."""
+    smallest = program
+    for i in range(len(program.inputs) + len(program.steps)):
+        candidate = replace(program, outputs=[i])
+        candidate = without_unused(candidate)
+        if execute(candidate):
+            return candidate
+    return smallest
+
+
+def without_unused(program):
+    """The program with only what its outputs need."""
+    first = len(program.inputs)
+    needed, stack = set(), list(program.outputs)
+    while stack:
+        i = stack.pop()
+        if i not in needed:
+            needed.add(i)
+            if i >= first:
+                stack += program.steps[i - first].operands
+    kept = sorted(needed)
+    place = {old: new for new, old in enumerate(kept)}
+    steps = [program.steps[i - first] for i in kept if i >= first]
+    return replace(
+        program,
+        inputs=[program.inputs[i] for i in kept if i < first],
+        steps=[replace(step, operands=[place[i] for i in step.operands]) for step in steps],
+        outputs=[place[i] for i in program.outputs],
+    )
+
+
+def check(seed):
+    """None, or the report of a failure, minimised."""
+    program = generate(seed)
+    if not execute(program):
+        return None
+    return f"seed {seed}\n{execute(minimised(program)) or execute(program)}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    failures, start = 0, time.monotonic()
+    for seed in range(options.seed, options.seed + options.count):
+        report = check(seed)
+        if report:
+            failures += 1
+            print(report, end="\n\n", flush=True)
+    print(f"{options.count} kernels, {failures} failed, {time.monotonic() - start:.0f} s")
+    return failures > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
