@@ -55,7 +55,8 @@ def difference(actual, reference):
     place = tuple(int(k) for k in np.argwhere(np.atleast_1d(~same))[0]) if np.ndim(same) else ()
     bound = 0 if reference.exact else reference.error[place]
     count = int(np.size(same) - np.count_nonzero(same))
-    return f"{count} of {np.size(same)} differ, first at {place}: {actual[place]!r}, not {expected[place]!r} +- {bound:.3g}"
+    wanted = f"{expected[place]!r} +- {bound:.3g}"
+    return f"{count} of {np.size(same)} differ, first at {place}: {actual[place]!r}, not {wanted}"
 
 
 def minimised(program):

@@ -159,7 +159,7 @@ def sort(g):
         g.add(f"tl.sort({code}, descending={descending})", [i], moved(ordered))
 
 
-# ---- reductions and scans ----------------------------------------------------------------------------------------------
+# ---- reductions and scans -----------------------------------------------------------------------------------------
 
 
 def sum_dtype(dtype):

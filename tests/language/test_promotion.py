@@ -10,6 +10,8 @@ import pytest
 from harness import DTYPES, FP8, INTS, NUMBERS, Array, check, converted, define, promoted, random, round_to
 
 EVERY = ["int1", *NUMBERS, *FP8]
+
+
 def divided(a, b):
     """The dtype of a true division: integers are divided in float32, and so are the 16-bit floats."""
     both = promoted(a, b)
