@@ -4,7 +4,7 @@ import os
 import statistics
 import time
 
-_MODES = ("mean", "min", "max", "median", "all")
+_MODES = {"mean": statistics.fmean, "median": statistics.median, "min": min, "max": max, "all": list}
 
 
 def _quantile(sorted_times, fraction):
@@ -20,15 +20,7 @@ def _summarize(times, quantiles, return_mode):
         ordered = sorted(times)
         results = [_quantile(ordered, fraction) for fraction in quantiles]
         return results[0] if len(results) == 1 else results
-    if return_mode == "all":
-        return times
-    return (
-        getattr(statistics, return_mode)(times) if return_mode in ("mean", "median") else _extreme(times, return_mode)
-    )
-
-
-def _extreme(times, return_mode):
-    return min(times) if return_mode == "min" else max(times)
+    return _MODES[return_mode](times)
 
 
 def do_bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean"):

@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import suppress
 
 from ..errors import AutotunerError, CompilationError, OutOfResources
 from .jit import JITFunction
@@ -229,10 +230,8 @@ class Autotuner(_Launchable):
         from concurrent.futures import ThreadPoolExecutor
 
         def compile_one(config):
-            try:
+            with suppress(CompilationError, OutOfResources):
                 self.fn.warmup(*args, **kwargs, **self._checked(config, kwargs))
-            except (CompilationError, OutOfResources):
-                pass
 
         workers = min(len(configs), os.cpu_count() or 1)
         with ThreadPoolExecutor(workers) as pool:
@@ -301,9 +300,7 @@ class Autotuner(_Launchable):
 def _check_names(tuner, names, what):
     for name in names:
         if name not in tuner.arg_names and not any(param.kind == 4 for param in tuner.base_fn.params):
-            raise ValueError(
-                f"@triton.{tuner._decorator}: {what} {name!r}, but {tuner.__name__!r} has no such parameter"
-            )
+            raise ValueError(f"@triton.{tuner._decorator}: {what} {name!r} is no parameter of {tuner.__name__!r}")
 
 
 def _zero(array):
