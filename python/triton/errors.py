@@ -143,7 +143,8 @@ def _source_line(location):
 
 def _characters(location, column):
     """`column` counts bytes of UTF-8, as in Python's ast; people count characters."""
-    return len(_source_line(location).encode()[:column].decode(errors="ignore")) if column > 0 else 0
+    line = _source_line(location).encode()
+    return len(line[:column].decode(errors="ignore")) if len(line) >= column >= 0 else max(column, 0)
 
 
 def _header(location):

@@ -19,14 +19,18 @@ def describe(kernel, signature, options):
     """
     info = dict(_DEFAULTS, debug=os.environ.get("TRITON_DEBUG", "0") not in ("", "0"))
     info.update((name, _checked(kernel, name, value)) for name, value in options.items())
-    types, constants = {}, {}
-    for param, entry in zip(kernel.params, signature, strict=True):
-        types[param.name] = _type_of(entry)
-        if types[param.name] == "constexpr":
-            constants[param.name] = entry.value
-    info.update(signature=types, constants=constants, target=selected_target())
+    entries = dict(zip((param.name for param in kernel.params), signature, strict=True))
+    info["signature"] = {name: _types(entry) for name, entry in entries.items()}
+    info["divisibility"] = {name: _divisibility(entry) for name, entry in entries.items()}
+    info["constants"] = {name: entry.value for name, entry in entries.items() if _is_constant(entry)}
+    info["target"] = selected_target()
     info["name"] = _name(kernel, info)
+    info.update(_RESOURCES)
     return info
+
+
+# Of a program on the CPU: it has all registers of its core, and at least a cache line of it.
+_RESOURCES = {"shared": 64, "n_regs": 16, "n_spills": 0, "n_max_threads": 1}
 
 
 def _checked(kernel, name, value):
@@ -44,12 +48,21 @@ def _checked(kernel, name, value):
     return value
 
 
-def _type_of(entry):
-    if getattr(type(entry), "__triton_kind__", None) == "constexpr":
+def _is_constant(entry):
+    return getattr(type(entry), "__triton_kind__", None) == "constexpr"
+
+
+def _types(entry):
+    """The type of an entry: a string, "constexpr", or a tuple of types."""
+    if _is_constant(entry):
         return "constexpr"
-    if type(entry) is tuple:
-        return entry[0]
-    return tuple(map(_type_of, entry))
+    return entry[0] if type(entry) is tuple else tuple(map(_types, entry))
+
+
+def _divisibility(entry):
+    if _is_constant(entry):
+        return None
+    return entry[1] if type(entry) is tuple else tuple(map(_divisibility, entry))
 
 
 def _name(kernel, info):

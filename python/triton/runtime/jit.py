@@ -230,6 +230,8 @@ def jit(
     def decorate(fn):
         if getattr(type(fn), "__triton_kind__", None) == "jit":
             fn = fn.fn
+        if hasattr(fn, "base_fn"):
+            raise TypeError("@triton.jit goes below @triton.autotune and @triton.heuristics, right above the function")
         while hasattr(fn, "__wrapped__"):  # staticmethod, functools.wraps: the innermost has the source
             fn = fn.__wrapped__
         if not hasattr(fn, "__code__"):

@@ -1,0 +1,276 @@
+"""@triton.autotune and @triton.heuristics."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_one(x, n, BLOCK: tl.constexpr):
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = index < n
+    tl.store(x + index, tl.load(x + index, mask=mask) + 1, mask=mask)
+
+
+def configs(*blocks, **options):
+    return [triton.Config({"BLOCK": block}, **options) for block in blocks]
+
+
+def grid(meta):
+    return (triton.cdiv(meta["n"], meta["BLOCK"]),)
+
+
+def instant(launch, quantiles=None):
+    """Times nothing: the smallest block wins, for it comes first."""
+    launch()
+    return [1.0, 1.0, 1.0]
+
+
+def tuned(*args, key=("n",), do_bench=instant, **kwargs):
+    return triton.autotune(*args, key=list(key), do_bench=do_bench, **kwargs)(triton.jit(add_one.fn))
+
+
+def test_the_best_configuration_is_chosen_once_for_a_key():
+    launches = []
+
+    def bench(launch, quantiles):
+        launch()
+        launches.append(kernel.fn.variants())
+        return [3.0, 2.0, 1.0, 4.0][(len(launches) - 1) % 4], 0, 0
+
+    kernel = tuned(configs(16, 32, 64, 128), do_bench=bench, restore_value=["x"])
+    x = np.zeros(100, np.float32)
+    kernel[grid](x, 100)
+    assert (x == 1).all()
+    assert len(launches) == 4
+    assert kernel.best_config.kwargs == {"BLOCK": 64}
+    assert list(kernel.configs_timings.values()) == [3.0, 2.0, 1.0, 4.0]
+    kernel[grid](x, 100)
+    assert len(launches) == 4
+    kernel[grid](x, 99)
+    assert len(launches) == 8
+    kernel[grid](np.zeros(100, np.float64), 100)
+    assert len(launches) == 12
+    assert len(kernel.cache) == 3
+
+
+@pytest.mark.parametrize("make", [np.zeros, torch.zeros])
+def test_real_timing(make):
+    kernel = triton.autotune(configs(16, 64), key=["n"], restore_value=["x"], warmup=1, rep=2)(triton.jit(add_one.fn))
+    x = make(100)
+    compiled = kernel[grid](x, n=100)
+    assert (x == 1).all()
+    assert compiled.metadata.constants["BLOCK"] == kernel.best_config.kwargs["BLOCK"]
+    assert all(0 < time < 1000 for time in kernel.configs_timings.values())
+
+
+def test_reset_to_zero():
+    kernel = tuned(configs(16, 32), reset_to_zero=["x"])
+    for x in (np.zeros(64, np.float32), torch.zeros(64)):
+        x[:] = 5
+        kernel[grid](x, 64)
+        assert (x == 2).all()  # the last timed run, and the launch
+
+
+def test_one_configuration_needs_no_timing():
+    kernel = tuned(configs(16), do_bench=None)
+    x = np.zeros(64, np.float32)
+    kernel[grid](x, 64)
+    assert (x == 1).all()
+    assert kernel.best_config.kwargs == {"BLOCK": 16}
+    assert not kernel.cache
+
+
+def test_options_of_a_configuration():
+    kernel = tuned(configs(16, num_warps=2, num_stages=5))
+    metadata = kernel[grid](np.zeros(64, np.float32), 64).metadata
+    assert metadata.num_warps == 2
+    assert metadata.num_stages == 5
+
+
+def test_conflicts_with_the_launch():
+    kernel = tuned(configs(16, 32))
+    x = np.zeros(64, np.float32)
+    with pytest.raises(ValueError) as error:
+        kernel[grid](x, 64, BLOCK=16)
+    assert str(error.value) == "add_one(): 'BLOCK' given by the launch, but the autotuner chooses it"
+    with pytest.raises(ValueError, match="'num_warps' given by the launch"):
+        kernel[grid](x, 64, num_warps=2)
+
+
+def test_names_are_checked():
+    with pytest.raises(ValueError, match="@triton.autotune: key 'm' is no parameter of 'add_one'"):
+        tuned(configs(16), key=["m"])
+    with pytest.raises(ValueError, match="Config 'BLOK' is no parameter of 'add_one'"):
+        tuned([triton.Config({"BLOK": 1})])
+    with pytest.raises(ValueError, match="heuristics for 'BLOK' is no parameter"):
+        triton.heuristics({"BLOK": lambda args: 1})(add_one)
+    with pytest.raises(ValueError, match="prune_configs_by: unknown entry 'top'"):
+        tuned(configs(16), prune_configs_by={"top": 1})
+
+
+def test_the_order_of_decorators_is_checked():
+    with pytest.raises(TypeError, match="@triton.autotune goes above @triton.jit"):
+        triton.autotune(configs(16), key=[])(add_one.fn)
+    with pytest.raises(TypeError, match="@triton.heuristics goes above @triton.jit"):
+        triton.heuristics({})(add_one.fn)
+    with pytest.raises(TypeError, match="@triton.jit goes below"):
+        triton.jit(tuned(configs(16)))
+
+
+def test_hooks():
+    seen = []
+    kernel = tuned(
+        [triton.Config({"BLOCK": 16}, pre_hook=lambda args: seen.append(("config", args["BLOCK"], args["n"])))]
+        + configs(32),
+        pre_hook=lambda args: seen.append(("pre", args["BLOCK"])),
+        post_hook=lambda args, exception: seen.append(("post", args["BLOCK"], exception)),
+    )
+    kernel[grid](np.zeros(64, np.float32), 64)
+    assert seen == [
+        ("config", 16, 64),
+        ("pre", 16),
+        ("post", 16, None),
+        ("pre", 32),
+        ("post", 32, None),
+        ("config", 16, 64),
+    ]
+
+
+def test_pruning():
+    timed = []
+
+    def bench(launch, quantiles):
+        launch()
+        timed.append(1)
+        return (1.0, 1.0, 1.0)
+
+    def early(configs, named, **kwargs):
+        assert named["n"] == 64
+        return [config for config in configs if config.kwargs["BLOCK"] <= 64]
+
+    def model(n, BLOCK, **rest):
+        return abs(BLOCK - 32)
+
+    x = np.zeros(64, np.float32)
+    kernel = tuned(configs(16, 32, 64, 128), do_bench=bench, prune_configs_by={"early_config_prune": early})
+    kernel[grid](x, 64)
+    assert len(timed) == 3
+    kernel = tuned(configs(16, 32, 64, 128), do_bench=bench, prune_configs_by={"perf_model": model, "top_k": 2})
+    kernel[grid](x, 64)
+    assert len(timed) == 5
+    assert kernel.best_config.kwargs == {"BLOCK": 32}
+    kernel = tuned(configs(16, 32, 64, 128), do_bench=bench, prune_configs_by={"perf_model": model, "top_k": 0.25})
+    kernel[grid](x, 64)
+    assert kernel.best_config.kwargs == {"BLOCK": 32}
+    assert len(timed) == 5
+    kernel = tuned(configs(16, 32), prune_configs_by={"early_config_prune": lambda configs, named, **kwargs: []})
+    with pytest.raises(triton.AutotunerError, match="early_config_prune left no configuration"):
+        kernel[grid](x, 64)
+
+
+@triton.jit
+def only_small(x, n, BLOCK: tl.constexpr):
+    tl.static_assert(BLOCK <= 16, "too large")
+    tl.store(x, BLOCK)
+
+
+def test_configurations_that_do_not_compile_are_left_out():
+    x = np.zeros(1, np.float32)
+    kernel = triton.autotune(configs(64, 16, 32), key=["n"], do_bench=instant)(only_small)
+    kernel[(1,)](x, 5)
+    assert x[0] == 16
+    kernel = triton.autotune(configs(64, 32), key=["n"], do_bench=instant)(only_small)
+    with pytest.raises(triton.AutotunerError) as error:
+        kernel[(1,)](x, 5)
+    assert str(error.value).startswith(
+        "none of the 2 configurations of kernel 'only_small' works; the first failed with: "
+    )
+    assert isinstance(error.value.__cause__, triton.CompilationError)
+
+
+def test_errors_of_the_arguments_are_not_hidden():
+    kernel = tuned(configs(16, 32))
+    with pytest.raises(TypeError, match=r"add_one\(\) argument 'x': arrays of dtype complex"):
+        kernel[grid](np.zeros(64, complex), 64)
+
+
+def test_printing(monkeypatch, capsys):
+    monkeypatch.setenv("TRITON_PRINT_AUTOTUNING", "1")
+    tuned(configs(16, 32))[grid](np.zeros(64, np.float32), 64)
+    out = capsys.readouterr().out
+    assert out.startswith("Autotuned add_one for (64, 'float32') in ")
+    assert "BLOCK: 16, num_warps: 4, num_ctas: 1, num_stages: 3, maxnreg: None (1 ms, best of 2)" in out
+
+
+def test_warmup_compiles_every_configuration():
+    x = np.zeros(64, np.float32)
+    compiled = tuned(configs(16, 32)).warmup(x, 64, grid=(1,))
+    assert [each.metadata.constants["BLOCK"] for each in compiled] == [16, 32]
+    assert not x.any()
+
+
+def test_config():
+    config = triton.Config({"BLOCK": 16}, num_warps=8)
+    assert config == triton.Config({"BLOCK": 16}, num_warps=8)
+    assert hash(config) == hash(triton.Config({"BLOCK": 16}, num_warps=8))
+    assert config != triton.Config({"BLOCK": 16})
+    assert config != triton.Config({"BLOCK": 32}, num_warps=8)
+    assert str(config) == "BLOCK: 16, num_warps: 8, num_ctas: 1, num_stages: 3, maxnreg: None"
+    assert config.all_kwargs() == {"BLOCK": 16, "num_warps": 8, "num_ctas": 1, "num_stages": 3}
+
+
+# ---- heuristics
+
+
+@triton.jit
+def write_choice(x, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    tl.store(x, BLOCK)
+    tl.store(x + 1, EVEN)
+
+
+def test_heuristics():
+    kernel = triton.heuristics(
+        {"BLOCK": lambda args: triton.next_power_of_2(args["n"]), "EVEN": lambda args: args["BLOCK"] == args["n"]}
+    )(write_choice)
+    x = np.zeros(2, np.int32)
+    kernel[(1,)](x, 100)
+    assert x.tolist() == [128, 0]
+    kernel[(1,)](x, n=64)
+    assert x.tolist() == [64, 1]
+    assert kernel.warmup(x, 64, grid=(1,)).metadata.constants == {"BLOCK": 64, "EVEN": True}
+
+
+@pytest.mark.parametrize("tune_above", [True, False])
+def test_heuristics_and_autotuning_stack(tune_above):
+    tune = triton.autotune(configs(16, 32), key=["n"], do_bench=instant)
+    choose = triton.heuristics({"EVEN": lambda args: args["n"] % args.get("BLOCK", 16) == 0})
+    kernel = tune(choose(write_choice)) if tune_above else choose(tune(write_choice))
+    x = np.zeros(2, np.int32)
+    kernel[(1,)](x, 48)
+    assert x.tolist() == [16, 1]
+    assert kernel.base_fn is write_choice
+    assert kernel.arg_names == ["x", "n", "BLOCK", "EVEN"]
+    assert kernel.__name__ == "write_choice"
+
+
+def test_tuning_in_several_threads():
+    kernel = tuned(configs(16, 32, 64), restore_value=["x"])
+    results = []
+
+    def work():
+        x = np.zeros(64, np.float32)
+        kernel[grid](x, 64)
+        results.append((x == 1).all())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [True] * 4

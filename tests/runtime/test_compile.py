@@ -1,0 +1,310 @@
+"""Compiled kernels: what they say about themselves, how they are found again, and what they keep alive."""
+
+import gc
+import multiprocessing
+import os
+import resource
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import triton
+import triton.language as tl
+from triton.compiler import ASTSource
+
+
+@triton.jit
+def scale(x, factor, n, BLOCK: tl.constexpr):
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = index < n
+    tl.store(x + index, tl.load(x + index, mask=mask) * factor, mask=mask)
+
+
+def fresh(kernel=scale):
+    """The same kernel with nothing compiled."""
+    return triton.jit(kernel.fn)
+
+
+def test_what_a_compiled_kernel_says():
+    x = np.ones(64, np.float32)
+    compiled = fresh().warmup(x, 2.0, 64, BLOCK=32, num_warps=2, grid=(2,))
+    assert set(compiled.asm) == {"ttir", "llir", "asm"}
+    assert "store" in compiled.asm["ttir"]
+    assert "define" in compiled.asm["llir"]
+    assert compiled.asm["asm"].strip()
+    assert compiled.asm.get("ptx") is None
+    with pytest.raises(KeyError, match="no stage 'ptx' on target 'cpu'; there are: ttir, llir, asm"):
+        compiled.asm["ptx"]
+    metadata = compiled.metadata
+    assert (metadata.name, metadata.target, metadata.num_warps) == ("scale", "cpu", 2)
+    assert metadata.signature == {"x": "*fp32", "factor": "fp32", "n": "i32", "BLOCK": "constexpr"}
+    assert metadata.constants == {"BLOCK": 32}
+    assert compiled.name == "scale"
+    assert compiled.n_spills == 0
+    assert compiled._init_handles() is None
+    assert "scale" in repr(compiled)
+    assert sum(compiled.timings.values()) > 0
+    assert {"ast", "frontend", "passes"} <= compiled.timings.keys()
+    assert metadata.timings == compiled.timings
+
+
+def test_a_launch_returns_what_ran():
+    x = np.ones(64, np.float32)
+    kernel = fresh()
+    compiled = kernel[(2,)](x, 2.0, 64, BLOCK=32)
+    assert (x == 2).all()
+    assert kernel.variants() == [compiled]
+    assert compiled.fn is kernel
+
+
+@pytest.mark.parametrize("with_constants", [True, False])
+def test_compiled_kernels_launch(with_constants):
+    x = np.ones(64, np.float32)
+    compiled = fresh().warmup(x, 2.0, 64, BLOCK=32, grid=(2,))
+    assert compiled[(2,)](x, 3.0, 64, *([32] if with_constants else [])) is compiled
+    assert (x == 3).all()
+    compiled[(2, 1, 1)](x=x, factor=2.0, n=64)
+    assert (x == 6).all()
+    # An array that this variant was not made for.
+    other = np.ones(65, np.float32)[1:]
+    compiled[(2,)](other, 2.0, 64)
+    assert (other == 2).all()
+
+
+def test_compile_from_types():
+    kernel = fresh()
+    source = ASTSource(kernel, {"x": "*fp32", "factor": "fp32", "n": "i32"}, {"BLOCK": 16})
+    compiled = triton.compile(source, options={"num_warps": 8})
+    assert compiled.metadata.num_warps == 8
+    x = np.ones(16, np.float32)
+    compiled[(1,)](x, 5.0, 16)
+    assert (x == 5).all()
+    source = ASTSource(
+        kernel, {"x": "*fp32", "factor": "fp32", "n": "i32"}, {(3,): 16}, {(0,): [["tt.divisibility", 16]]}
+    )
+    assert triton.compile(source).metadata.divisibility["x"] == 16
+    with pytest.raises(ValueError, match="neither a type nor a value for parameter 'BLOCK'"):
+        triton.compile(ASTSource(kernel, {"x": "*fp32", "factor": "fp32", "n": "i32"}))
+    with pytest.raises(ValueError, match="has no parameter 'y'"):
+        ASTSource(kernel, {"y": "*fp32"})
+    with pytest.raises(triton.TargetError, match="'cuda' is not available"):
+        triton.compile(source, target="cuda")
+    with pytest.raises(TypeError, match="unknown options: num_warp"):
+        triton.compile(source, options={"num_warp": 8})
+
+
+def test_names_of_variants():
+    kernel = triton.jit(scale.fn, repr=lambda special: f"scale_{special.constants['BLOCK']}")
+    compiled = kernel.warmup(np.ones(4), 2.0, 4, BLOCK=32, grid=(1,))
+    assert compiled.name == compiled.metadata.name == "scale_32"
+
+
+# ---- names that the kernel uses
+
+FACTOR = tl.constexpr(2)
+
+
+@triton.jit
+def helper(x):
+    return x * FACTOR
+
+
+@triton.jit
+def uses_names(x):
+    tl.store(x, helper(tl.load(x)))
+
+
+def test_a_global_that_changes_compiles_anew():
+    global FACTOR, helper
+    kernel = fresh(uses_names)
+    x = np.ones(1, np.float32)
+    first = kernel[(1,)](x)
+    assert x[0] == 2
+    saved = FACTOR, helper
+    try:
+        FACTOR = tl.constexpr(5)
+        second = kernel[(1,)](x)
+        assert x[0] == 10
+        assert second is not first
+        FACTOR = tl.constexpr(2)
+        assert kernel[(1,)](x) is first
+        assert x[0] == 20
+
+        @triton.jit
+        def helper(x):
+            return x + 100
+
+        kernel[(1,)](x)
+        assert x[0] == 120
+        assert len(kernel.variants()) == 3
+    finally:
+        FACTOR, helper = saved
+    assert kernel[(1,)](x) is first
+
+
+def make_adder(amount: tl.constexpr):
+    @triton.jit
+    def add(x):
+        tl.store(x, tl.load(x) + amount)
+
+    return add
+
+
+def test_closures():
+    x = np.zeros(1, np.float32)
+    for amount in (1, 2, 3):
+        make_adder(tl.constexpr(amount))[(1,)](x)
+    assert x[0] == 6
+
+
+# ---- threads and processes
+
+
+def in_threads(count, work):
+    errors = []
+
+    def guarded(number):
+        try:
+            work(number)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def test_threads_compile_different_variants_at_once():
+    kernel = fresh()
+
+    def work(number):
+        x = np.ones(512, np.float32)
+        kernel[(1,)](x, float(number), 512, BLOCK=512 + number)
+        assert (x == number).all()
+
+    in_threads(16, work)
+    assert len(kernel.variants()) == 16
+
+
+def test_threads_compile_one_variant_at_once():
+    kernel = fresh()
+
+    def work(number):
+        for _ in range(10):
+            x = np.ones(64, np.float32)
+            kernel[(2,)](x, 3.0, 64, BLOCK=32)
+            assert (x == 3).all()
+
+    in_threads(8, work)
+    assert len({id(compiled) for compiled in kernel.variants()}) >= 1
+
+
+def launch_in_child(queue):
+    x = np.ones(1000, np.float32)
+    scale[(10,)](x, 4.0, 1000, BLOCK=100)
+    fresh()[(10,)](x, 2.0, 1000, BLOCK=100)
+    queue.put(float(x.sum()))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_fork_after_launches():
+    """Children launch kernels of the parent, and compile their own, though the parent's threads are not theirs."""
+    x = np.ones(1000, np.float32)
+    scale[(10,)](x, 2.0, 1000, BLOCK=100)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    children = [context.Process(target=launch_in_child, args=(queue,)) for _ in range(3)]
+    for child in children:
+        child.start()
+    assert [queue.get(timeout=60) for _ in children] == [8000.0] * 3
+    for child in children:
+        child.join(60)
+        assert child.exitcode == 0
+    scale[(10,)](x, 2.0, 1000, BLOCK=100)
+    assert (x == 4).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_os_fork():
+    child = os.fork()
+    if child == 0:
+        try:
+            x = np.ones(64, np.float32)
+            fresh()[(2,)](x, 2.0, 64, BLOCK=32)
+            os._exit(0 if (x == 2).all() else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+# ---- lifetimes
+
+
+def test_kernels_are_collected():
+    kernel = fresh()
+    compiled = kernel[(1,)](np.ones(4, np.float32), 2.0, 4, BLOCK=4)
+    hook = kernel.add_pre_run_hook(lambda *args, **kwargs: kernel)
+    alive = weakref.ref(kernel)
+    del compiled, hook
+    kernel = None
+    gc.collect()
+    assert alive() is None
+
+
+def resident():
+    """Bytes of memory in use now."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+@triton.jit
+def fails(x, n: tl.constexpr):
+    tl.store(x, n + no_such_name)  # noqa: F821
+
+
+def test_failed_compilations_leak_nothing():
+    x = np.ones(4, np.float32)
+
+    def fail(number):
+        with pytest.raises(triton.CompilationError):
+            fails[(1,)](x, number)
+
+    for number in range(200):
+        fail(number)
+    before = resident()
+    for number in range(1000):
+        fail(number)
+    assert resident() - before < 4 << 20
+    assert not fails.variants()
+
+
+def test_launches_leak_nothing():
+    x = np.ones(4, np.float32)
+    for _ in range(1000):
+        scale[lambda meta: (1,)](x, 1.0, n=4, BLOCK=4)
+    before = resident()
+    for _ in range(20000):
+        scale[lambda meta: (1,)](x, 1.0, n=4, BLOCK=4)
+    assert resident() - before < 1 << 20
+
+
+@pytest.mark.slow
+def test_dropped_kernels_free_their_code():
+    x = np.ones(4, np.float32)
+
+    def compile_some():
+        for _ in range(20):
+            fresh()[(1,)](x, 1.0, 4, BLOCK=4)
+        gc.collect()
+
+    compile_some()
+    before = resident()
+    for _ in range(10):
+        compile_some()
+    assert resident() - before < 16 << 20

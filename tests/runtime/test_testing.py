@@ -1,0 +1,158 @@
+"""triton.testing: timing, reports, and comparing results."""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+
+import triton
+from triton.testing import Benchmark, assert_close, do_bench, perf_report
+
+
+def test_do_bench():
+    calls = []
+
+    def work():
+        calls.append(1)
+        time.sleep(0.002)
+
+    milliseconds = do_bench(work, warmup=5, rep=20)
+    assert 2 <= milliseconds < 20
+    assert len(calls) >= 10
+
+
+def test_quantiles_and_modes():
+    times = do_bench(lambda: time.sleep(0.001), warmup=1, rep=10, return_mode="all")
+    assert len(times) > 3
+    fast, median, slow = do_bench(lambda: time.sleep(0.001), warmup=1, rep=10, quantiles=[0, 0.5, 1])
+    assert 1 <= fast <= median <= slow
+    assert isinstance(do_bench(lambda: None, warmup=1, rep=1, quantiles=[0.5]), float)
+    for mode in ("mean", "min", "max", "median"):
+        assert do_bench(lambda: None, warmup=1, rep=1, return_mode=mode) >= 0
+    with pytest.raises(ValueError, match="return_mode='fast' is none of"):
+        do_bench(lambda: None, return_mode="fast")
+
+
+def test_gradients_are_dropped():
+    x = torch.ones(3, requires_grad=True)
+
+    def work():
+        assert x.grad is None
+        x.sum().backward()
+
+    do_bench(work, warmup=1, rep=1, grad_to_none=[x])
+
+
+def report(**options):
+    return Benchmark(
+        x_names=["n"],
+        x_vals=[2, 4, 8],
+        line_arg="provider",
+        line_vals=["a", "b"],
+        line_names=["Mine", "Theirs"],
+        ylabel="GB/s",
+        plot_name="speed",
+        args={"factor": 10},
+        **options,
+    )
+
+
+def measured(n, provider, factor, extra=0):
+    value = n * factor + (provider == "b") + extra
+    return (value, value - 1, value + 1) if provider == "a" else float(value)
+
+
+def test_tables(capsys):
+    assert perf_report(report())(measured).run(print_data=True, extra=0.5) is None
+    assert capsys.readouterr().out == (
+        "speed:\n"
+        "n  Mine (GB/s)  Theirs (GB/s)\n"
+        "2         20.5           21.5\n"
+        "4         40.5           41.5\n"
+        "8         80.5           81.5\n"
+    )
+
+
+def test_files(tmp_path):
+    folder = tmp_path / "out" / "plots"
+    styles = [("blue", "-"), ("green", "--")]
+    perf_report([report(x_log=True, styles=styles)])(measured).run(save_path=str(folder))
+    csv = (folder / "speed.csv").read_text().splitlines()
+    assert csv == ["n,Mine (GB/s),Theirs (GB/s)", "2,20,21.0", "4,40,41.0", "8,80,81.0"]
+    assert (folder / "speed.png").read_bytes().startswith(b"\x89PNG")
+    assert "speed.png" in (folder / "results.html").read_text()
+
+
+def test_x_values_of_several_arguments(capsys):
+    benchmark = Benchmark(["m", "n"], [(1, 2), 3], "line", [0], ["only"], "pairs", {})
+    perf_report(benchmark)(lambda m, n, line: m * 10 + n).run(print_data=True)
+    assert capsys.readouterr().out == "pairs:\nm  n  only\n1  2    12\n3  3    33\n"
+    bad = Benchmark(["m", "n"], [(1, 2, 3)], "line", [0], ["only"], "pairs", {})
+    with pytest.raises(ValueError, match="is not a value for each of"):
+        perf_report(bad)(measured).run()
+    with pytest.raises(ValueError, match="1 line_vals, but 2 line_names"):
+        Benchmark(["m"], [1], "line", [0], ["a", "b"], "p", {})
+
+
+def test_frames():
+    pandas = pytest.importorskip("pandas")
+    frame = perf_report(report())(measured).run(return_df=True)
+    assert isinstance(frame, pandas.DataFrame)
+
+
+@pytest.mark.parametrize("make", [np.array, torch.tensor])
+def test_assert_close(make):
+    assert_close(make([1.0, 2.0]), make([1.005, 2.0]))
+    assert_close(make([float("nan")]), make([float("nan")]))
+    assert_close(make(3), 3)
+    assert_close(make([100.0, 200.0]), make([101.0, 201.0]), rtol=0.02, atol=0)
+    with pytest.raises(AssertionError, match="the message"):
+        assert_close(make([1.0, 2.0]), make([1.5, 2.0]), err_msg="the message")
+    with pytest.raises(AssertionError):
+        assert_close(make([1.0, 2.0]), make([1.005, 2.0]), atol=1e-4)
+    with pytest.raises(AssertionError, match="is not close to"):
+        assert_close(make(3), make(4))
+
+
+def test_assert_close_of_narrow_types():
+    for dtype in (torch.bfloat16, torch.float8_e5m2, torch.float16):
+        x = torch.tensor([1.0, 2.0]).to(dtype)
+        assert_close(x, x)
+    assert_close(torch.ones(3, requires_grad=True), np.ones(3), atol=lambda dtype: 1e-6, rtol=lambda dtype: 0)
+
+
+def test_driver():
+    driver = triton.runtime.driver.active
+    target = driver.get_current_target()
+    assert (target.backend, target.warp_size) == ("cpu", 1)
+    assert driver.get_active_torch_device() == torch.device("cpu")
+    assert driver.get_current_device() == 0
+    properties = driver.utils.get_device_properties(0)
+    assert properties["multiprocessor_count"] >= 1
+    assert properties["max_shared_mem"] >= 1 << 15
+    interface = driver.get_device_interface()
+    start, end = interface.Event(enable_timing=True), interface.Event(enable_timing=True)
+    start.record()
+    end.record()
+    interface.synchronize()
+    assert start.elapsed_time(end) >= 0
+    assert driver.get_benchmarker() is do_bench
+    driver.clear_cache(driver.get_empty_cache_for_benchmark())
+
+
+def test_thread_count(monkeypatch):
+    monkeypatch.setenv("TRITON_CPU_THREADS", "3")
+    assert triton.runtime.driver.active.utils.get_device_properties(0)["multiprocessor_count"] == 3
+
+
+def test_small_functions():
+    assert [triton.cdiv(n, 4) for n in (1, 4, 5)] == [1, 1, 2]
+    assert [triton.next_power_of_2(n) for n in (1, 2, 3, 1000, 2**40 + 1)] == [1, 2, 4, 1024, 2**41]
+
+
+def test_set_allocator():
+    triton.set_allocator(lambda size, alignment, stream: None)
+    triton.set_allocator(None)
+    with pytest.raises(TypeError, match="an allocator must be callable"):
+        triton.set_allocator(3)
