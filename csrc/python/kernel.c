@@ -140,9 +140,12 @@ static bool start(Launch *launch, Compiled *compiled)
     Kernel *kernel = launch->kernel;
     const Specialization *s = &launch->specialization;
     int32_t extents[3];
-    PyObject *grid = launch->grid ? launch->grid : launch->call.options[OPTION_grid];
-    if (!grid || grid == Py_None) {
-        PyErr_Format(PyExc_TypeError, "%U.run() needs the keyword argument 'grid'", kernel->name);
+    PyObject *keyword = launch->call.options[OPTION_grid], *grid = launch->grid ? launch->grid : keyword;
+    if (!grid || grid == Py_None || (launch->grid && keyword)) {
+        const char *format = launch->grid && keyword
+                                 ? "%U[grid]() got another grid as the keyword argument 'grid'"
+                                 : "%U.run() needs the keyword argument 'grid'";
+        PyErr_Format(PyExc_TypeError, format, kernel->name);
         return false;
     }
     return tt_read_grid(kernel, grid, &launch->call, extents) && check_slots(compiled, s) &&

@@ -1,8 +1,10 @@
 """Where the source of a kernel is found, and what a kernel looks like from outside."""
 
+import copy
 import functools
 import inspect
 import linecache
+import pickle
 import pydoc
 import subprocess
 import sys
@@ -47,6 +49,12 @@ def test_a_kernel_looks_like_its_function():
     assert "documented(x, y" in text
     assert "Adds nothing." in text
     assert documented.src.startswith("def documented(x, y: tl.int32, BLOCK: tl.constexpr = 8):\n")
+
+
+def test_kernels_are_pickled_by_name():
+    assert pickle.loads(pickle.dumps(documented)) is documented
+    assert copy.deepcopy(documented) is documented
+    assert pickle.loads(pickle.dumps(Holder.plain)) is Holder.plain
 
 
 def test_positions_are_those_of_the_file():

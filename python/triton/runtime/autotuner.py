@@ -82,6 +82,9 @@ class _Launchable:
     def __call__(self, *args, **kwargs):
         return self.base_fn(*args, **kwargs)
 
+    def __reduce__(self):
+        return self.__qualname__
+
     def __repr__(self):
         return f"{type(self).__name__}({self.fn!r})"
 

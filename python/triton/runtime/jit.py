@@ -191,6 +191,9 @@ class JITFunction(Kernel):
         """Itself: a kernel in a class gets no `self`. (Having this method, it is a routine to help().)"""
         return self
 
+    def __reduce__(self):
+        return self.__qualname__  # pickled by name, like a function
+
     def __repr__(self):
         return f"JITFunction({self.__module__}:{self.__qualname__})"
 
@@ -218,6 +221,10 @@ def jit(
     first element, numbers by value, and parameters annotated ``tl.constexpr`` are compile-time values.
     Inside, the function sees the language of `triton.language`, Python's own operators and control flow, and
     other ``@triton.jit`` functions.
+
+    A kernel is compiled when it is first launched with arguments of these types, and compiled anew when a global
+    or a function it uses has another value than it was compiled with. ``TRITON_TARGET`` and ``TRITON_DEBUG`` are
+    read when a kernel is compiled.
 
     do_not_specialize                parameters (names or numbers) whose value 1 or divisibility does not make
                                      a new variant
