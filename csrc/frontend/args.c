@@ -1,0 +1,81 @@
+/* Reading the arguments of the builtin being called: what is needed, or an error that names the parameter. */
+#include "frontend/walker.h"
+
+const char *tt_parameter_name(const Walker *w, int index)
+{
+    const BuiltinCall *call = w->call;
+    return call && index < call->parameter_count ? call->parameters[index] : "argument";
+}
+
+void tt_arg_error(Walker *w, const Term *args, int index, const char *expected)
+{
+    const char *remedy = NULL;
+    if (tt_is_value(args[index]) && !strncmp(expected, "a compile-time", strlen("a compile-time")))
+        remedy = "make it a tl.constexpr parameter of the kernel, or compute it from such";
+    tt_fail_with_remedy(w, remedy, "`%s` of %s must be %s, not %s", tt_parameter_name(w, index),
+                        w->call ? w->call->name : "this function", expected, tt_describe(w, args[index]));
+}
+
+int64_t tt_arg_int(Walker *w, const Term *args, int index)
+{
+    int64_t value;
+    if (!tt_term_int(w, args[index], &value))
+        tt_arg_error(w, args, index, "a compile-time int");
+    return value;
+}
+
+int64_t tt_arg_int_or(Walker *w, const Term *args, int index, int64_t if_none)
+{
+    return tt_is_none(args[index]) ? if_none : tt_arg_int(w, args, index);
+}
+
+bool tt_arg_bool(Walker *w, const Term *args, int index)
+{
+    bool value;
+    if (!tt_term_bool(w, args[index], &value))
+        tt_arg_error(w, args, index, "a compile-time bool");
+    return value;
+}
+
+const char *tt_arg_string(Walker *w, const Term *args, int index)
+{
+    const char *text = tt_is_none(args[index]) ? NULL : tt_term_string(w, args[index]);
+    if (!text && !tt_is_none(args[index]))
+        tt_arg_error(w, args, index, "a compile-time string");
+    return text;
+}
+
+const Dtype *tt_arg_dtype(Walker *w, const Term *args, int index)
+{
+    if (tt_is_none(args[index]))
+        return NULL;
+    const Dtype *dtype = tt_term_dtype(w, args[index]);
+    if (!dtype)
+        tt_arg_error(w, args, index, "a dtype such as tl.float32");
+    return dtype;
+}
+
+int tt_arg_ints(Walker *w, const Term *args, int index, int64_t *out)
+{
+    const Term *items = &args[index];
+    int count = 1;
+    if (args[index].kind != TERM_VALUE && !tt_is_number(args[index]) &&
+        !tt_term_items(w, args[index], &items, &count))
+        tt_arg_error(w, args, index, "a compile-time int or a tuple of such");
+    if (count > TT_MAX_RANK)
+        tt_fail(w, "`%s` of %s has %d items; at most %d dimensions are possible", tt_parameter_name(w, index),
+                w->call->name, count, TT_MAX_RANK);
+    for (int i = 0; i < count; i++)
+        if (!tt_term_int(w, items[i], &out[i]))
+            tt_fail_with_remedy(w, "make it a tl.constexpr parameter of the kernel, or compute it from such",
+                                "item %d of `%s` of %s must be a compile-time int, not %s", i,
+                                tt_parameter_name(w, index), w->call->name, tt_describe(w, items[i]));
+    return count;
+}
+
+Term tt_arg_value(Walker *w, const Term *args, int index)
+{
+    if (!tt_is_value(args[index]) && !tt_is_number(args[index]))
+        tt_arg_error(w, args, index, "a tile or a number");
+    return tt_term_value(w, args[index]);
+}

@@ -1,0 +1,410 @@
+/* Calls: what is called, its arguments, and builtins. Functions of @triton.jit are in jit.c, Python's own in host.c. */
+#include "frontend/walker.h"
+
+#define BUILTIN(name, function) BuiltinFunction function;
+#include "frontend/builtins.def"
+#undef BUILTIN
+
+static const struct {
+    const char *name;
+    BuiltinFunction *function;
+} builtins[] = {
+#define BUILTIN(name, function) {#name, function},
+#include "frontend/builtins.def"
+#undef BUILTIN
+    {NULL, NULL},
+};
+
+/* ---- arguments ------------------------------------------------------------------------------------------------------- */
+
+static void add_keyword(Walker *w, Arguments *args, int *capacity, PyObject *name, Term value)
+{
+    if (args->named_count == *capacity) {
+        int same = *capacity;
+        args->names = tt_vector_grow(w->arena, args->names, args->named_count, &same, sizeof(PyObject *));
+        args->named = tt_vector_grow(w->arena, args->named, args->named_count, capacity, sizeof(Term));
+    }
+    args->names[args->named_count] = name;
+    args->named[args->named_count++] = value;
+}
+
+/* **mapping: a compile-time dict with string keys. */
+static void add_mapping(Walker *w, Arguments *args, int *capacity, Term mapping)
+{
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    if (mapping.kind != TERM_PYTHON || !PyDict_Check(mapping.object))
+        tt_fail(w, "`**` takes a compile-time dict, not %s", tt_describe(w, mapping));
+    PyObject *dict = tt_keep(w, PyDict_Copy(mapping.object));
+    while (PyDict_Next(dict, &position, &key, &value)) {
+        if (!PyUnicode_Check(key))
+            tt_fail(w, "the keys of `**` are strings, not %s", tt_describe(w, tt_python_term(w, key)));
+        add_keyword(w, args, capacity, key, tt_python_term(w, value));
+    }
+}
+
+void tt_collect_arguments(Walker *w, PyObject *call, Arguments *args)
+{
+    tt_walk_elements(w, tt_field(w, call, FIELD_args), args);
+    PyObject *keywords = tt_field(w, call, FIELD_keywords);
+    int capacity = 0;
+    for (int i = 0; i < tt_list_size(w, keywords); i++) {
+        PyObject *keyword = tt_list_item(w, keywords, i), *name = tt_field(w, keyword, FIELD_arg);
+        Term value = tt_walk_expr(w, tt_field(w, keyword, FIELD_value));
+        if (name != Py_None) {
+            add_keyword(w, args, &capacity, name, value);
+            continue;
+        }
+        tt_at(w, keyword);
+        add_mapping(w, args, &capacity, value);
+    }
+}
+
+static int parameter_index(const Signature *signature, PyObject *name)
+{
+    for (int i = 0; i < signature->count; i++) {
+        const Parameter *parameter = &signature->parameters[i];
+        if (parameter->kind != PARAMETER_ANY && parameter->kind != PARAMETER_KEYWORD)
+            continue;
+        if (parameter->name == name || PyUnicode_Compare(parameter->name, name) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static _Noreturn void unknown_keyword(Walker *w, const Signature *signature, PyObject *name)
+{
+    const char **names = TT_NEW_ARRAY(w->arena, const char *, signature->count);
+    Text all = {.arena = w->arena};
+    for (int i = 0; i < signature->count; i++) {
+        names[i] = tt_utf8(w, signature->parameters[i].name);
+        tt_text_add(&all, "%s%s", i ? ", " : "", names[i]);
+    }
+    const char *closest = tt_closest_of(w, tt_utf8(w, name), names, signature->count);
+    const char *remedy = closest      ? tt_arena_format(w->arena, "did you mean `%s`?", closest)
+                         : all.length ? tt_arena_format(w->arena, "its parameters are %s", all.data)
+                                      : "it takes no arguments";
+    tt_fail_with_remedy(w, remedy, "`%s` has no parameter `%s`", signature->name, tt_utf8(w, name));
+}
+
+static _Noreturn void too_many(Walker *w, const Signature *signature, int given)
+{
+    int most = 0;
+    for (int i = 0; i < signature->count; i++)
+        most += signature->parameters[i].kind <= PARAMETER_ANY;
+    tt_fail(w, "`%s` takes %d positional argument%s, but %d %s given", signature->name, most,
+            most == 1 ? "" : "s", given, given == 1 ? "is" : "are");
+}
+
+static void bind_positional(Walker *w, const Signature *signature, const Arguments *args, Term *out)
+{
+    int from = 0;
+    for (int i = 0; i < signature->count; i++) {
+        ParameterKind kind = signature->parameters[i].kind;
+        if (kind == PARAMETER_VARIADIC) {
+            int rest = TT_MAX(args->count - from, 0);
+            out[i] = tt_tuple_term(w, args->items + (rest ? from : 0), rest);
+            from += rest;
+        } else if (kind <= PARAMETER_ANY && from < args->count) {
+            out[i] = args->items[from++];
+        }
+    }
+    if (from < args->count)
+        too_many(w, signature, args->count);
+}
+
+/* Keywords that no parameter takes go into the dict of **kwargs. */
+static void bind_keywords(Walker *w, const Signature *signature, const Arguments *args, Term *out,
+                          PyObject *rest)
+{
+    for (int i = 0; i < args->named_count; i++) {
+        PyObject *name = args->names[i];
+        int index = parameter_index(signature, name);
+        if (index < 0 && rest) {
+            PyObject *value = tt_term_python(w, args->named[i]);
+            if (!value)
+                tt_fail(
+                    w,
+                    "`%s` goes into a `**` parameter of `%s`, which takes compile-time values only, not %s",
+                    tt_utf8(w, name), signature->name, tt_describe(w, args->named[i]));
+            if (PyDict_SetItem(rest, name, value))
+                tt_python_error(w);
+            continue;
+        }
+        if (index < 0)
+            unknown_keyword(w, signature, name);
+        if (out[index].kind != TERM_UNDEFINED)
+            tt_fail_with_remedy(w, "remove one of them", "`%s` gets two values for its parameter `%s`",
+                                signature->name, tt_utf8(w, name));
+        out[index] = args->named[i];
+    }
+}
+
+void tt_bind_arguments(Walker *w, const Signature *signature, const Arguments *args, Term *out)
+{
+    int count = signature->count;
+    bool has_meta = count && signature->parameters[count - 1].kind == PARAMETER_META;
+    PyObject *rest = has_meta ? tt_keep(w, PyDict_New()) : NULL;
+    memset(out, 0, sizeof(Term) * (size_t)count);
+    bind_positional(w, signature, args, out);
+    bind_keywords(w, signature, args, out, rest);
+    if (has_meta)
+        out[count - 1] = tt_python_term(w, rest);
+    Text missing = {.arena = w->arena};
+    int missing_count = 0;
+    for (int i = 0; i < count; i++) {
+        const Parameter *parameter = &signature->parameters[i];
+        if (out[i].kind != TERM_UNDEFINED)
+            continue;
+        if (parameter->fallback)
+            out[i] = tt_python_term(w, parameter->fallback);
+        else
+            tt_text_add(&missing, "%s`%s`", missing_count++ ? ", " : "", tt_utf8(w, parameter->name));
+    }
+    if (missing_count)
+        tt_fail(w, "`%s` lacks its argument%s %s", signature->name, missing_count == 1 ? "" : "s",
+                missing.data);
+}
+
+/* ---- what is called -------------------------------------------------------------------------------------------------- */
+
+void tt_read_stub(Walker *w, PyObject *function, Signature *signature)
+{
+    enum { HAS_VARIADIC = 4, HAS_META = 8 }; /* bits of co_flags */
+    PyObject *inner = tt_attribute_or_null(w, function, FIELD___wrapped__);
+    if (inner)
+        function = inner;
+    PyObject *code = tt_attribute(w, function, FIELD___code__),
+             *names = tt_attribute(w, code, FIELD_co_varnames);
+    PyObject *defaults = tt_attribute(w, function, FIELD___defaults__);
+    PyObject *keyword_defaults = tt_attribute(w, function, FIELD___kwdefaults__);
+    int positional = (int)tt_int_attribute(w, code, FIELD_co_argcount);
+    int keyword_only = (int)tt_int_attribute(w, code, FIELD_co_kwonlyargcount);
+    int64_t flags = tt_int_attribute(w, code, FIELD_co_flags);
+    int variadic = (flags & HAS_VARIADIC) != 0, meta = (flags & HAS_META) != 0;
+    int first_default = positional - (PyTuple_Check(defaults) ? (int)PyTuple_Size(defaults) : 0);
+    signature->count = positional + keyword_only + variadic + meta;
+    signature->parameters = TT_NEW_ARRAY(w->arena, Parameter, signature->count);
+    /* co_varnames has *args behind the keyword-only names; in the signature it stands before them. */
+    for (int i = 0; i < signature->count; i++) {
+        Parameter *parameter = &signature->parameters[i];
+        int from = i;
+        parameter->kind = i < positional ? PARAMETER_ANY : PARAMETER_KEYWORD;
+        if (variadic && i >= positional && i <= positional + keyword_only)
+            from = i == positional ? positional + keyword_only : i - 1;
+        if (variadic && i == positional)
+            parameter->kind = PARAMETER_VARIADIC;
+        if (meta && i == signature->count - 1)
+            parameter->kind = PARAMETER_META;
+        parameter->name = PyTuple_GetItem(names, from);
+        if (i >= first_default && i < positional)
+            parameter->fallback = PyTuple_GetItem(defaults, i - first_default);
+        else if (parameter->kind == PARAMETER_KEYWORD && PyDict_Check(keyword_defaults))
+            parameter->fallback = PyDict_GetItem(keyword_defaults, parameter->name);
+    }
+}
+
+static void make_builtin(Walker *w, Callee *callee, const char *name)
+{
+    callee->signature.name = name;
+    tt_read_stub(w, callee->object, &callee->signature);
+    if (!strcmp(name, "range") || !strcmp(name, "static_range")) {
+        callee->kind = name[0] == 'r' ? CALLEE_RANGE : CALLEE_STATIC_RANGE;
+        return;
+    }
+    callee->kind = CALLEE_BUILTIN;
+    for (int i = 0; builtins[i].name; i++)
+        if (!strcmp(builtins[i].name, name))
+            callee->function = builtins[i].function;
+    if (!callee->function)
+        tt_raise(&(Diagnostic){.kind = TT_UNSUPPORTED,
+                               .loc = tt_here(w),
+                               .message = tt_arena_format(w->arena, "tl.%s is not supported", name)});
+    const char **names = TT_NEW_ARRAY(w->arena, const char *, callee->signature.count);
+    for (int i = 0; i < callee->signature.count; i++)
+        names[i] = tt_utf8(w, callee->signature.parameters[i].name);
+    BuiltinCall *call = TT_NEW(w->arena, BuiltinCall);
+    *call = (BuiltinCall){name, names, callee->signature.count};
+    callee->call = call;
+}
+
+static bool is_constexpr_class(Walker *w, PyObject *type)
+{
+    PyObject *kind = tt_attribute_or_null(w, type, FIELD___triton_kind__);
+    return kind && PyUnicode_Check(kind) && !PyUnicode_CompareWithASCIIString(kind, "constexpr");
+}
+
+static void make_named_tuple(Walker *w, Callee *callee, PyObject *fields)
+{
+    PyObject *defaults = tt_attribute_or_null(w, callee->object, FIELD__field_defaults);
+    callee->kind = CALLEE_NAMED_TUPLE;
+    callee->signature.name = tt_utf8(w, tt_attribute(w, callee->object, FIELD___name__));
+    callee->signature.count = (int)PyTuple_Size(fields);
+    callee->signature.parameters = TT_NEW_ARRAY(w->arena, Parameter, callee->signature.count);
+    for (int i = 0; i < callee->signature.count; i++) {
+        Parameter *parameter = &callee->signature.parameters[i];
+        parameter->name = PyTuple_GetItem(fields, i);
+        parameter->kind = PARAMETER_ANY;
+        if (defaults && PyDict_Check(defaults))
+            parameter->fallback = PyDict_GetItem(defaults, parameter->name);
+    }
+}
+
+static void classify(Walker *w, Callee *callee)
+{
+    PyObject *object = callee->object;
+    callee->kind = CALLEE_HOST;
+    if (tt_object_kind(w, object) == OBJECT_JIT) {
+        callee->kind = CALLEE_JIT;
+        return;
+    }
+    PyObject *name = tt_attribute_or_null(w, object, FIELD___triton_builtin__);
+    if (name && PyUnicode_Check(name)) {
+        make_builtin(w, callee, tt_utf8(w, name));
+        return;
+    }
+    if (object == (PyObject *)&PyRange_Type) {
+        callee->kind = CALLEE_RANGE;
+        callee->signature.name = "range";
+        return;
+    }
+    if (PyType_Check(object)) {
+        PyObject *fields = tt_attribute_or_null(w, object, FIELD__fields);
+        bool is_tuple = PyType_IsSubtype((PyTypeObject *)object, &PyTuple_Type);
+        if (is_constexpr_class(w, object))
+            callee->kind = CALLEE_CONSTEXPR;
+        else if (is_tuple && fields && PyTuple_Check(fields))
+            make_named_tuple(w, callee, fields);
+    }
+    callee->special = callee->kind == CALLEE_HOST ? tt_find_host_special(w, object) : NULL;
+    if (callee->special)
+        callee->kind = CALLEE_HOST_SPECIAL;
+}
+
+Callee *tt_callee(Walker *w, PyObject *object)
+{
+    Callee *callee = tt_map_find_ptr(&w->state->callees, object);
+    if (callee)
+        return callee;
+    callee = TT_NEW(w->arena, Callee);
+    callee->object = tt_keep(w, Py_NewRef(object));
+    classify(w, callee);
+    *tt_map_slot_ptr(&w->state->callees, object) = callee;
+    return callee;
+}
+
+/* ---- calling --------------------------------------------------------------------------------------------------------- */
+
+static Term call_builtin(Walker *w, const Callee *callee, const Arguments *args)
+{
+    const BuiltinCall *outer = w->call;
+    const Loc *loc = tt_here(w);
+    Term *bound = TT_NEW_ARRAY(w->arena, Term, callee->signature.count + 1);
+    tt_bind_arguments(w, &callee->signature, args, bound);
+    w->call = callee->call;
+    Term result = callee->function(w, bound, callee->signature.count);
+    w->call = outer;
+    w->builder.loc = loc;
+    return result;
+}
+
+static Term make_constexpr(Walker *w, const Arguments *args)
+{
+    PyObject *object = args->count == 1 && !args->named_count ? tt_term_python(w, args->items[0]) : NULL;
+    if (args->count != 1 || args->named_count)
+        tt_fail(w, "tl.constexpr takes one argument");
+    if (!object)
+        tt_fail_with_remedy(w, "remove tl.constexpr: run-time values need no mark",
+                            "tl.constexpr takes a compile-time value, not %s",
+                            tt_describe(w, args->items[0]));
+    return tt_python_term(w, object);
+}
+
+static Term call_object(Walker *w, PyObject *object, Arguments *args)
+{
+    Callee *callee = tt_callee(w, object);
+    switch (callee->kind) {
+    case CALLEE_JIT:
+        return tt_call_jit(w, object, args);
+    case CALLEE_BUILTIN:
+        return call_builtin(w, callee, args);
+    case CALLEE_CONSTEXPR:
+        return make_constexpr(w, args);
+    case CALLEE_NAMED_TUPLE: {
+        Term *bound = TT_NEW_ARRAY(w->arena, Term, callee->signature.count);
+        tt_bind_arguments(w, &callee->signature, args, bound);
+        return (Term){.kind = TERM_TUPLE, .count = callee->signature.count, .object = object, .items = bound};
+    }
+    case CALLEE_HOST_SPECIAL:
+        return callee->special(w, object, args);
+    case CALLEE_RANGE:
+    case CALLEE_STATIC_RANGE:
+        if (callee->signature.count)
+            tt_fail_with_remedy(w, "write `for i in tl.range(...)`", "tl.%s belongs into a `for` statement",
+                                callee->signature.name);
+        return tt_call_host(w, object, args);
+    case CALLEE_HOST:
+        break;
+    }
+    if (tt_dtype_from_object(w, object))
+        tt_fail_with_remedy(w, "cast with x.to(dtype) or tl.cast(x, dtype)", "a dtype cannot be called");
+    if (!PyCallable_Check(object))
+        tt_fail(w, "%s cannot be called", tt_describe(w, tt_python_term(w, object)));
+    return tt_call_host(w, object, args);
+}
+
+Term tt_call_with(Walker *w, Term function, Arguments *args)
+{
+    tt_check_depth(w);
+    if (function.kind == TERM_PYTHON)
+        return call_object(w, function.object, args);
+    if (function.kind != TERM_METHOD)
+        tt_fail(w, "%s cannot be called", tt_describe(w, function));
+    Arguments with_self = *args;
+    with_self.count = args->count + 1;
+    with_self.items = TT_NEW_ARRAY(w->arena, Term, with_self.count);
+    with_self.items[0] = function.items[0];
+    for (int i = 0; i < args->count; i++)
+        with_self.items[i + 1] = args->items[i];
+    return call_object(w, function.object, &with_self);
+}
+
+Term tt_call(Walker *w, Term function, const Term *args, int count)
+{
+    Arguments arguments = {.items = (Term *)args, .count = count};
+    return tt_call_with(w, function, &arguments);
+}
+
+int tt_call_in_region(Walker *w, Region *region, Term function, const Term *args, int count, Term *results,
+                      int max_results)
+{
+    Builder outer = w->builder;
+    w->builder = tt_builder_at_end(region);
+    w->builder.loc = outer.loc;
+    Term result = tt_decay(w, tt_call(w, function, args, count));
+    w->builder = outer;
+    const Term *items = result.kind == TERM_TUPLE ? result.items : &result;
+    int result_count = result.kind == TERM_TUPLE ? result.count : 1;
+    for (int i = 0; i < result_count && i < max_results; i++)
+        results[i] = items[i];
+    return result_count;
+}
+
+PyObject *tt_language_object(Walker *w, const char *name)
+{
+    if (!w->state->language)
+        w->state->language = tt_keep(w, PyImport_ImportModule("triton.language"));
+    return tt_keep(w, PyObject_GetAttrString(w->state->language, name));
+}
+
+Term tt_walk_call(Walker *w, PyObject *node)
+{
+    Term function = tt_walk_expr(w, tt_field(w, node, FIELD_func));
+    Arguments args = {0};
+    tt_collect_arguments(w, node, &args);
+    tt_at(w, node);
+    const Loc *loc = tt_here(w);
+    Term result = tt_call_with(w, function, &args);
+    w->builder.loc = loc;
+    return result;
+}

@@ -1,0 +1,138 @@
+/* How terms are called in messages, and the errors that the walker and the language raise at the current place. */
+#include "frontend/walker.h"
+
+/* repr() of an object, cut off when long. */
+static const char *short_repr(Walker *w, PyObject *object)
+{
+    enum { LONGEST = 80 };
+    PyObject *repr = PyObject_Repr(object);
+    if (!repr) {
+        PyErr_Clear();
+        return "?";
+    }
+    const char *text = tt_utf8(w, repr);
+    size_t length = strlen(text);
+    if (length > LONGEST) {
+        length = LONGEST - 3;
+        while (length && ((unsigned char)text[length] & 0xc0) == 0x80)
+            length--; /* not inside a character */
+        text = tt_arena_format(w->arena, "%.*s...", (int)length, text);
+    } else {
+        text = tt_arena_strdup(w->arena, text);
+    }
+    Py_DECREF(repr);
+    return text;
+}
+
+static const char *name_of(Walker *w, PyObject *object)
+{
+    PyObject *name = tt_attribute_or_null(w, object, FIELD___name__);
+    return name && PyUnicode_Check(name) ? tt_utf8(w, name) : short_repr(w, object);
+}
+
+static const char *describe_object(Walker *w, PyObject *object)
+{
+    ObjectKind kind = tt_object_kind(w, object);
+    const Dtype *dtype = tt_dtype_from_object(w, object);
+    if (object == Py_None)
+        return "None";
+    if (PyLong_Check(object) || PyFloat_Check(object))
+        return tt_arena_format(w->arena, "the constexpr %s", short_repr(w, object));
+    if (PyUnicode_Check(object))
+        return tt_arena_format(w->arena, "the string %s", short_repr(w, object));
+    if (dtype)
+        return tt_arena_format(w->arena, "the dtype %s", dtype->name);
+    if (kind == OBJECT_JIT || PyCallable_Check(object))
+        return tt_arena_format(w->arena, "the %s %s", PyType_Check(object) ? "class" : "function",
+                               name_of(w, object));
+    if (PyModule_Check(object))
+        return tt_arena_format(w->arena, "the module %s", name_of(w, object));
+    const char *type = name_of(w, (PyObject *)Py_TYPE(object));
+    return tt_arena_format(w->arena, "%s %s", strchr("aeiouAEIOU", type[0]) ? "an" : "a", type);
+}
+
+static const char *describe_value(Walker *w, Term t)
+{
+    const int64_t *shape;
+    int rank = tt_term_shape(t, &shape);
+    if (!rank)
+        return t.dtype->name;
+    Text text = {.arena = w->arena};
+    tt_text_add(&text, "%s[", t.dtype->name);
+    for (int i = 0; i < rank; i++)
+        tt_text_add(&text, "%s%lld", i ? ", " : "", (long long)shape[i]);
+    tt_text_add(&text, "]");
+    return text.data;
+}
+
+const char *tt_describe(Walker *w, Term t)
+{
+    switch (t.kind) {
+    case TERM_UNDEFINED:
+        return "nothing";
+    case TERM_VALUE:
+        return describe_value(w, t);
+    case TERM_PYTHON:
+        return describe_object(w, t.object);
+    case TERM_TUPLE:
+        return t.object ? tt_arena_format(w->arena, "a %s", name_of(w, t.object))
+                        : tt_arena_format(w->arena, "a tuple of %d", t.count);
+    case TERM_SLICE:
+        return "a slice";
+    case TERM_BLOCK_POINTER:
+        return "a block pointer";
+    case TERM_METHOD:
+        return tt_arena_format(w->arena, "the method %s", name_of(w, t.object));
+    }
+    return "?";
+}
+
+/* ---- errors --------------------------------------------------------------------------------------------------------- */
+
+static _Noreturn void fail_v(Walker *w, const char *remedy, const char *format, va_list args)
+{
+    Text text = {.arena = w->arena};
+    tt_text_add_v(&text, format, args);
+    va_end(args);
+    tt_raise(&(Diagnostic){.kind = TT_USER_ERROR, .loc = tt_here(w), .message = text.data, .remedy = remedy});
+}
+
+void tt_fail(Walker *w, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fail_v(w, NULL, format, args);
+}
+
+void tt_fail_with_remedy(Walker *w, const char *remedy, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fail_v(w, remedy, format, args);
+}
+
+/* The exception stays set: whoever makes the Python error of the diagnostic chains it as the cause. */
+void tt_python_error(Walker *w)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (!type)
+        tt_bug("a Python call failed without an exception");
+    /* KeyboardInterrupt and its like are nobody's error; before there is a place, an exception speaks for itself. */
+    if (!PyErr_GivenExceptionMatches(type, PyExc_Exception) || !tt_here(w)) {
+        PyErr_Restore(type, value, traceback);
+        tt_raise(&(Diagnostic){.kind = TT_PYTHON_ERROR, .loc = tt_here(w), .message = "a Python exception"});
+    }
+    PyObject *text = value ? PyObject_Str(value) : NULL;
+    if (!text)
+        PyErr_Clear();
+    const char *kind = name_of(w, type);
+    const char *said = text ? tt_arena_strdup(w->arena, tt_utf8(w, text)) : "";
+    Py_XDECREF(text);
+    kind = tt_arena_strdup(w->arena, kind);
+    if (PyErr_Occurred())
+        PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+    tt_fail(w, "evaluating this at compile time raised %s%s%s", kind, said[0] ? ": " : "", said);
+}

@@ -1,0 +1,177 @@
+/* The entry: reads the signature, makes the kernel's parameters, walks the function, and lets go of every Python object
+ * it held. */
+#include "frontend/walker.h"
+
+/* ---- parameters ------------------------------------------------------------------------------------------------------- */
+
+typedef struct Parameters {
+    TT_VECTOR(const Type *) types;
+    TT_VECTOR(int64_t) divisibilities;
+    TT_VECTOR(const char *) names;
+} Parameters;
+
+static const Dtype *scalar_named(const char *name)
+{
+    static const struct {
+        const char *name;
+        const Dtype *dtype;
+    } names[] = {
+        {"i1", &tt_int1},           {"i8", &tt_int8},    {"i16", &tt_int16},   {"i32", &tt_int32},
+        {"i64", &tt_int64},         {"u1", &tt_int1},    {"u8", &tt_uint8},    {"u16", &tt_uint16},
+        {"u32", &tt_uint32},        {"u64", &tt_uint64}, {"fp32", &tt_fp32},   {"fp64", &tt_fp64},
+        {"fp16", &tt_fp16},         {"bf16", &tt_bf16},  {"fp8e5", &tt_fp8e5}, {"fp8e4nv", &tt_fp8e4nv},
+        {"fp8e4b15", &tt_fp8e4b15},
+    };
+    for (size_t i = 0; i < TT_COUNT(names); i++)
+        if (!strcmp(name, names[i].name))
+            return names[i].dtype;
+    return NULL;
+}
+
+/* "*fp32", "*ki8" (memory that is only read), "i64", ... */
+static const Dtype *signature_dtype(Walker *w, const char *text)
+{
+    if (text[0] != '*')
+        return scalar_named(text);
+    bool is_const = text[1] == 'k';
+    const Dtype *pointee = signature_dtype(w, text + 1 + is_const);
+    return pointee ? tt_pointer_dtype(w, pointee, 1, is_const) : NULL;
+}
+
+static Term add_parameter(Walker *w, Parameters *parameters, PyObject *entry, const char *name)
+{
+    const char *text;
+    long long divisibility;
+    if (!PyArg_ParseTuple(entry, "sL", &text, &divisibility))
+        tt_python_error(w);
+    const Dtype *dtype = signature_dtype(w, text);
+    if (!dtype)
+        tt_fail(w, "the signature has an unknown type %s for the parameter `%s`", text, name);
+    tt_push(w->arena, parameters->types, tt_dtype_ir(w, dtype));
+    tt_push(w->arena, parameters->divisibilities, divisibility);
+    tt_push(w->arena, parameters->names, name);
+    return tt_value_term(NULL, dtype); /* the value comes with the function */
+}
+
+static Term read_entry(Walker *w, Parameters *parameters, PyObject *entry, const char *name)
+{
+    tt_check_depth(w);
+    if (tt_object_kind(w, entry) == OBJECT_CONSTEXPR)
+        return tt_python_term(w, entry);
+    if (PyTuple_Check(entry))
+        return add_parameter(w, parameters, entry, name);
+    if (!PyList_Check(entry))
+        tt_fail(w, "the signature of the parameter `%s` is %s", name,
+                tt_describe(w, tt_python_term(w, entry)));
+    int count = tt_list_size(w, entry);
+    Term tuple = {.kind = TERM_TUPLE, .count = count, .items = TT_NEW_ARRAY(w->arena, Term, count)};
+    for (int i = 0; i < count; i++)
+        tuple.items[i] =
+            read_entry(w, parameters, tt_list_item(w, entry, i), tt_arena_format(w->arena, "%s_%d", name, i));
+    return tuple;
+}
+
+static Term *read_signature(Walker *w, const FunctionInfo *info, PyObject *entries, Parameters *parameters)
+{
+    const Signature *signature = &info->signature;
+    Term *args = TT_NEW_ARRAY(w->arena, Term, signature->count);
+    if (!PyTuple_Check(entries) || PyTuple_Size(entries) != signature->count)
+        tt_fail(w, "the signature does not have one entry for each parameter of `%s`", signature->name);
+    for (int i = 0; i < signature->count; i++)
+        args[i] =
+            read_entry(w, parameters, PyTuple_GetItem(entries, i), tt_utf8(w, signature->parameters[i].name));
+    return args;
+}
+
+static Function *make_kernel(Walker *w, const FunctionInfo *info, const Parameters *parameters)
+{
+    const char *name = tt_function_name(w, info->signature.name);
+    Function *kernel =
+        tt_new_function(w->module, name, parameters->types.data, parameters->types.count, NULL, 0);
+    kernel->is_kernel = true;
+    kernel->loc = info->loc;
+    for (int i = 0; i < parameters->types.count; i++) {
+        kernel->body->args[i]->name = tt_intern(w->module, parameters->names.data[i]);
+        int64_t divisibility = parameters->divisibilities.data[i];
+        if (divisibility > 1)
+            kernel->param_attrs[i] = tt_attr_ints(w->module, ATTR_divisibility, &divisibility, 1, NULL);
+    }
+    return kernel;
+}
+
+/* ---- the run ------------------------------------------------------------------------------------------------------------ */
+
+static void build(Walker *w, const FrontendRequest *request)
+{
+    if (tt_object_kind(w, request->function) != OBJECT_JIT)
+        tt_fail(w, "only functions of @triton.jit can be compiled");
+    FunctionInfo *info = tt_function_info(w, request->function);
+    Parameters parameters = {0};
+    int next = 0;
+    w->builder.loc = info->loc;
+    Term *args = read_signature(w, info, request->signature, &parameters);
+    Function *kernel = make_kernel(w, info, &parameters);
+    for (int i = 0; i < info->signature.count; i++)
+        args[i] = tt_rebuild(w, args[i], kernel->body->args, &next);
+    w->builder = tt_builder_at_end(kernel->body);
+    Term result = tt_walk_function(w, info, args, NULL);
+    w->builder.loc = info->loc;
+    if (!tt_is_none(result))
+        tt_fail_with_remedy(w, "write results to memory with tl.store",
+                            "the kernel `%s` returns %s, but nobody gets it", info->signature.name,
+                            tt_describe(w, result));
+    tt_build_return(w, kernel, tt_none(w));
+}
+
+static void start(Walker *w, const FrontendRequest *request)
+{
+    static const char *const names[] = {
+#define FIELD(name) #name,
+#include "frontend/fields.def"
+    };
+    WalkerState *state = w->state;
+    Map *const maps[] = {&state->node_kinds, &state->object_kinds,    &state->callees,
+                         &state->functions,  &state->specialisations, &state->assigned,
+                         &state->dtypes,     &state->dtype_objects,   &state->pointers,
+                         &state->reported};
+    for (size_t i = 0; i < TT_COUNT(maps); i++)
+        maps[i]->arena = w->arena;
+    for (int i = 0; i < FIELD_NAMES; i++)
+        state->fields[i] = tt_keep(w, PyUnicode_InternFromString(names[i]));
+    state->builtins = PyEval_GetBuiltins();
+    tt_keep(w, Py_XNewRef(state->builtins));
+    state->used_names = request->used_names == Py_None ? NULL : request->used_names;
+}
+
+/* A pending exception is kept: it is the cause of the diagnostic on its way. */
+static void release(WalkerState *state)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    for (int i = state->kept.count - 1; i >= 0; i--)
+        Py_DECREF(state->kept.data[i]);
+    PyErr_Restore(type, value, traceback);
+}
+
+Module *tt_frontend_build(Arena *arena, const FrontendRequest *request)
+{
+    WalkerState *state = TT_NEW(arena, WalkerState);
+    Walker *w = TT_NEW(arena, Walker);
+    Trap trap;
+    state->stack_base = __builtin_frame_address(0);
+    *w =
+        (Walker){.arena = arena, .module = tt_new_module(arena), .options = request->options, .state = state};
+    w->builder.module = w->module;
+    if (!tt_try(&trap, arena)) {
+        release(state);
+        tt_raise(&trap.diag);
+    }
+    start(w, request);
+    build(w, request);
+    tt_end_try(&trap);
+    release(state);
+    const char *broken = tt_verify(w->module, arena);
+    if (broken)
+        tt_bug("the frontend built wrong tile IR for %s\n%s", w->module->functions->name, broken);
+    return w->module;
+}

@@ -1,0 +1,351 @@
+/* Names: local variables, the closure, globals, Python's builtins; in that order, as Python does. */
+#include "frontend/walker.h"
+
+/* ---- the scope ------------------------------------------------------------------------------------------------------ */
+
+void tt_init_scope(Walker *w, Scope *scope)
+{
+    *scope = (Scope){.slots.arena = w->arena};
+    for (int i = 0; i < FIRST_NAME_SLOT; i++)
+        tt_push(w->arena, scope->names, NULL);
+    for (int i = 0; i < FIRST_NAME_SLOT; i++)
+        tt_push(w->arena, scope->now, (Binding){0});
+    for (int i = SLOT_RETURNED; i <= SLOT_CONTINUED; i++)
+        scope->now.data[i].term = tt_bool_term(w, false);
+}
+
+int tt_find_slot(Walker *w, PyObject *name)
+{
+    return (int)(intptr_t)tt_map_find_ptr(&w->state->frame->scope.slots, name) - 1;
+}
+
+int tt_slot(Walker *w, PyObject *name)
+{
+    Scope *scope = &w->state->frame->scope;
+    void **slot = tt_map_slot_ptr(&scope->slots, name);
+    if (!*slot) {
+        tt_push(w->arena, scope->names, name);
+        *slot = (void *)(intptr_t)scope->names.count;
+    }
+    return (int)(intptr_t)*slot - 1;
+}
+
+Binding *tt_binding(Walker *w, int slot)
+{
+    Bindings *now = &w->state->frame->scope.now;
+    while (now->count <= slot)
+        tt_push(w->arena, *now, (Binding){0});
+    return &now->data[slot];
+}
+
+void tt_bind(Walker *w, int slot, Term term)
+{
+    *tt_binding(w, slot) = (Binding){.term = term, .loc = tt_here(w)};
+}
+
+Bindings tt_copy_bindings(Walker *w)
+{
+    const Bindings *now = &w->state->frame->scope.now;
+    Bindings copy = {.count = now->count, .capacity = now->count};
+    copy.data = tt_arena_copy(w->arena, now->data, sizeof(Binding) * (size_t)now->count);
+    return copy;
+}
+
+void tt_store_name(Walker *w, PyObject *name, Term term)
+{
+    if (term.kind == TERM_VALUE && !term.value->name)
+        term.value->name = tt_intern(w->module, tt_utf8(w, name));
+    tt_bind(w, tt_slot(w, name), term);
+}
+
+/* ---- suggestions ---------------------------------------------------------------------------------------------------- */
+
+/* Edits (insert, remove, change, swap neighbours) from one name to the other, or limit + 1. */
+static int edit_distance(const char *a, const char *b, int limit)
+{
+    enum { LONGEST = 64 };
+    int m = (int)strlen(a), n = (int)strlen(b);
+    if (m > LONGEST || n > LONGEST || m - n > limit || n - m > limit)
+        return limit + 1;
+    int rows[3][LONGEST + 1];
+    for (int j = 0; j <= n; j++)
+        rows[0][j] = j;
+    for (int i = 1; i <= m; i++) {
+        int *row = rows[i % 3], *above = rows[(i + 2) % 3], *above2 = rows[(i + 1) % 3];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            int change = above[j - 1] + (a[i - 1] != b[j - 1]);
+            row[j] = TT_MIN(change, TT_MIN(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = TT_MIN(row[j], above2[j - 2] + 1);
+        }
+    }
+    return rows[m % 3][n];
+}
+
+static void consider(const char *name, const char *candidate, int *best_distance, const char **best)
+{
+    int distance = edit_distance(name, candidate, *best_distance - 1);
+    if (distance < *best_distance) {
+        *best_distance = distance;
+        *best = candidate;
+    }
+}
+
+static int first_limit(const char *name)
+{
+    return (int)strlen(name) / 3 + 2; /* exclusive: one edit for names of one or two letters */
+}
+
+const char *tt_closest_of(Walker *w, const char *name, const char *const *candidates, int count)
+{
+    (void)w;
+    const char *best = NULL;
+    int limit = first_limit(name);
+    for (int i = 0; i < count; i++)
+        consider(name, candidates[i], &limit, &best);
+    return best;
+}
+
+const char *tt_closest(Walker *w, const char *name, PyObject *candidates)
+{
+    const char *best = NULL;
+    int limit = first_limit(name);
+    PyObject *list = candidates ? PySequence_List(candidates) : NULL;
+    for (Py_ssize_t i = 0; list && i < PyList_Size(list); i++) {
+        PyObject *candidate = PyList_GetItem(list, i);
+        if (PyUnicode_Check(candidate))
+            consider(name, tt_utf8(w, candidate), &limit, &best);
+    }
+    best = best ? tt_arena_strdup(w->arena, best) : NULL;
+    Py_XDECREF(list);
+    PyErr_Clear();
+    return best;
+}
+
+static _Noreturn void undefined_name(Walker *w, PyObject *name)
+{
+    const Frame *frame = w->state->frame;
+    const char *text = tt_utf8(w, name), *best = NULL;
+    int limit = first_limit(text);
+    for (int i = FIRST_NAME_SLOT; i < frame->scope.names.count; i++)
+        consider(text, tt_utf8(w, frame->scope.names.data[i]), &limit, &best);
+    const char *global = tt_closest(w, text, frame->info->globals);
+    if (global)
+        consider(text, global, &limit, &best);
+    const char *builtin = tt_closest(w, text, w->state->builtins);
+    if (builtin)
+        consider(text, builtin, &limit, &best);
+    const char *remedy = best ? tt_arena_format(w->arena, "did you mean `%s`?", best)
+                              : "assign it, import it, or make it a parameter of the kernel";
+    tt_fail_with_remedy(w, remedy, "name `%s` is not defined", text);
+}
+
+/* ---- names without one value ---------------------------------------------------------------------------------------- */
+
+static void add_note(Diagnostic *diag, const Loc *loc, const char *message)
+{
+    if (loc)
+        diag->notes[diag->note_count++] = (DiagNote){loc, message};
+}
+
+void tt_raise_undefined(Walker *w, const char *name, const Undefined *why)
+{
+    Diagnostic diag = {.kind = TT_USER_ERROR, .loc = tt_here(w)};
+    const char *a = tt_describe(w, why->a), *b = tt_describe(w, why->b);
+    int line = why->loc ? why->loc->line : 0;
+    switch (why->kind) {
+    case UNDEFINED_ONE_BRANCH:
+        diag.message = tt_arena_format(w->arena,
+                                       "`%s` may be undefined here: it is assigned on one side only of the "
+                                       "`if` in line %d",
+                                       name, line);
+        diag.remedy = "assign it before the `if`, or on both sides";
+        add_note(&diag, why->a_loc, "assigned here");
+        break;
+    case UNDEFINED_LOOP_ONLY:
+        diag.message = tt_arena_format(w->arena,
+                                       "`%s` may be undefined here: it is assigned only in the loop in line "
+                                       "%d, which may not run at all",
+                                       name, line);
+        diag.remedy = "assign it before the loop as well";
+        add_note(&diag, why->a_loc, "assigned here");
+        break;
+    case UNDEFINED_MISMATCH:
+        diag.message = tt_arena_format(w->arena,
+                                       "`%s` has no single type here: it is %s or %s, depending on the `if` "
+                                       "in line %d",
+                                       name, a, b, line);
+        diag.remedy =
+            "make both sides of the `if` give it one type, with .to(...) for instance, or use two names";
+        add_note(&diag, why->a_loc, tt_arena_format(w->arena, "%s here", a));
+        add_note(&diag, why->b_loc, tt_arena_format(w->arena, "%s here", b));
+        break;
+    case UNDEFINED_LOOP_MISMATCH:
+        diag.message = tt_arena_format(w->arena,
+                                       "`%s` has no single type here: it is %s before the loop in line %d, "
+                                       "and %s after an iteration",
+                                       name, a, line, b);
+        diag.remedy = "give it one type, with .to(...) for instance, or use two names";
+        add_note(&diag, why->a_loc, tt_arena_format(w->arena, "%s here", a));
+        add_note(&diag, why->b_loc, tt_arena_format(w->arena, "%s here", b));
+        break;
+    case UNDEFINED_DELETED:
+        diag.message = tt_arena_format(w->arena, "`%s` was deleted", name);
+        diag.remedy = "remove the `del`, or assign the name again";
+        add_note(&diag, why->loc, "deleted here");
+        break;
+    }
+    tt_raise(&diag);
+}
+
+/* ---- closure and globals -------------------------------------------------------------------------------------------- */
+
+void tt_report_name(Walker *w, PyObject *space, PyObject *name, PyObject *value)
+{
+    PyObject *list = w->state->used_names;
+    const PyObject *key[] = {space, name};
+    if (!list)
+        return;
+    void **slot = tt_map_slot(&w->state->reported, key, sizeof key);
+    if (*slot)
+        return;
+    *slot = (void *)1;
+    PyObject *entry = tt_keep(w, PyTuple_Pack(3, space, name, value));
+    if (PyList_Append(list, entry))
+        tt_python_error(w);
+}
+
+static bool says_constexpr(Walker *w, PyObject *annotation)
+{
+    if (PyUnicode_Check(annotation))
+        return strstr(tt_utf8(w, annotation), "constexpr") != NULL;
+    PyObject *kind = tt_attribute_or_null(w, annotation, FIELD___triton_kind__);
+    return kind && PyUnicode_Check(kind) && !PyUnicode_CompareWithASCIIString(kind, "constexpr");
+}
+
+/* Is a global declared as `name: tl.constexpr = ...`? */
+static bool is_annotated_constexpr(Walker *w, PyObject *globals, PyObject *name)
+{
+    PyObject *annotations = PyDict_GetItem(globals, w->state->fields[FIELD___annotations__]);
+    if (!annotations) { /* Python 3.14 evaluates them when the module is asked */
+        PyObject *module_name = PyDict_GetItem(globals, w->state->fields[FIELD___name__]);
+        PyObject *module = module_name ? PyImport_GetModule(module_name) : NULL;
+        annotations = module ? PyObject_GetAttr(module, w->state->fields[FIELD___annotations__]) : NULL;
+        Py_XDECREF(module);
+        if (annotations)
+            tt_keep(w, annotations);
+        PyErr_Clear();
+    }
+    PyObject *annotation =
+        annotations && PyDict_Check(annotations) ? PyDict_GetItem(annotations, name) : NULL;
+    return annotation && says_constexpr(w, annotation);
+}
+
+/* Objects that do not change, or whose change the cache of compiled kernels sees. */
+static bool is_constant_object(Walker *w, PyObject *object)
+{
+    if (object == Py_None || object == Py_Ellipsis || PyUnicode_Check(object))
+        return true;
+    if (PyTuple_Check(object)) {
+        for (Py_ssize_t i = 0; i < PyTuple_Size(object); i++) {
+            PyObject *item = PyTuple_GetItem(object, i);
+            if (PyTuple_Check(item) || !is_constant_object(w, item))
+                return false;
+        }
+        return true;
+    }
+    if (tt_object_kind(w, object) != OBJECT_OTHER || PyModule_Check(object) || PyCallable_Check(object))
+        return true;
+    const char *metatype =
+        tt_utf8(w, tt_attribute(w, (PyObject *)Py_TYPE((PyObject *)Py_TYPE(object)), FIELD___name__));
+    return !strcmp(metatype, "EnumType") || !strcmp(metatype, "EnumMeta");
+}
+
+static void check_outer_name(Walker *w, PyObject *name, PyObject *value, PyObject *globals, const char *what)
+{
+    if (is_constant_object(w, value) || (globals && is_annotated_constexpr(w, globals, name)))
+        return;
+    const char *text = tt_utf8(w, name);
+    bool is_data = PyLong_Check(value) || PyFloat_Check(value) || PyTuple_Check(value) ||
+                   PyList_Check(value) || PyDict_Check(value);
+    const char *remedy =
+        !is_data  ? "pass it to the kernel as an argument"
+        : globals ? tt_arena_format(w->arena,
+                                    "declare it as `%s: tl.constexpr = ...`, or make it a tl.constexpr "
+                                    "parameter of the kernel",
+                                    text)
+                  : tt_arena_format(w->arena,
+                                    "write `%s = tl.constexpr(...)`, or make it a tl.constexpr parameter of "
+                                    "the kernel",
+                                    text);
+    const char *type = tt_utf8(w, tt_attribute(w, (PyObject *)Py_TYPE(value), FIELD___name__));
+    tt_fail_with_remedy(w, remedy, "the %s `%s` is a plain %s, which a kernel cannot use", what, text, type);
+}
+
+static PyObject *closure_value(Walker *w, PyObject *name)
+{
+    const FunctionInfo *info = w->state->frame->info;
+    Py_ssize_t count = info->closure_names ? PyTuple_Size(info->closure_names) : 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (PyTuple_GetItem(info->closure_names, i) != name)
+            continue;
+        PyObject *cell = PyTuple_GetItem(info->closure_cells, i);
+        PyObject *value = PyObject_GetAttr(cell, w->state->fields[FIELD_cell_contents]);
+        if (!value) {
+            PyErr_Clear();
+            tt_fail_with_remedy(w, "assign it before the kernel is launched",
+                                "the variable `%s` of the enclosing function has no value", tt_utf8(w, name));
+        }
+        tt_keep(w, value);
+        check_outer_name(w, name, value, NULL, "outer variable");
+        tt_report_name(w, cell, Py_None, value);
+        return value;
+    }
+    return NULL;
+}
+
+/* Modules of triton itself are not bound anew by any program. */
+static bool is_own_module(Walker *w, PyObject *object)
+{
+    PyObject *name = PyModule_Check(object) ? tt_attribute_or_null(w, object, FIELD___name__) : NULL;
+    return name && PyUnicode_Check(name) && !strncmp(tt_utf8(w, name), "triton", strlen("triton"));
+}
+
+static PyObject *global_value(Walker *w, PyObject *name)
+{
+    PyObject *globals = w->state->frame->info->globals;
+    PyObject *value = PyDict_GetItemWithError(globals, name);
+    if (!value) {
+        if (PyErr_Occurred())
+            tt_python_error(w);
+        return PyDict_GetItem(w->state->builtins, name);
+    }
+    check_outer_name(w, name, value, globals, "global");
+    if (!is_own_module(w, value))
+        tt_report_name(w, globals, name, value);
+    return value;
+}
+
+Term tt_load_name(Walker *w, PyObject *node, PyObject *name)
+{
+    int slot = tt_find_slot(w, name);
+    const Binding *binding = slot >= 0 ? tt_binding(w, slot) : NULL;
+    if (binding && binding->term.kind != TERM_UNDEFINED) {
+        for (LoopEntry *entry = binding->entry; entry; entry = entry->outer)
+            entry->read = true;
+        return binding->term;
+    }
+    tt_at(w, node);
+    if (binding && binding->term.undefined)
+        tt_raise_undefined(w, tt_utf8(w, name), binding->term.undefined);
+    if (tt_map_find_ptr(&w->state->frame->info->locals, name))
+        tt_fail_with_remedy(w, "assign it first, or use another name if the global of this name is meant",
+                            "`%s` is used before it is assigned", tt_utf8(w, name));
+    PyObject *value = closure_value(w, name);
+    if (!value)
+        value = global_value(w, name);
+    if (!value)
+        undefined_name(w, name);
+    return tt_python_term(w, value);
+}

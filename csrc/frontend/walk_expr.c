@@ -1,0 +1,316 @@
+/* Expressions. What is known at compile time is computed by Python; what is not becomes operations through the
+ * language's semantic functions. */
+#include "frontend/walker.h"
+
+static Operator operator_of(Walker *w, PyObject *node)
+{
+    switch (tt_node_kind(w, node)) {
+    case NODE_Add:
+        return OPERATOR_ADD;
+    case NODE_Sub:
+        return OPERATOR_SUB;
+    case NODE_Mult:
+        return OPERATOR_MUL;
+    case NODE_MatMult:
+        return OPERATOR_MATMUL;
+    case NODE_Div:
+        return OPERATOR_DIV;
+    case NODE_FloorDiv:
+        return OPERATOR_FLOORDIV;
+    case NODE_Mod:
+        return OPERATOR_MOD;
+    case NODE_Pow:
+        return OPERATOR_POW;
+    case NODE_LShift:
+        return OPERATOR_LSHIFT;
+    case NODE_RShift:
+        return OPERATOR_RSHIFT;
+    case NODE_BitAnd:
+        return OPERATOR_AND;
+    case NODE_BitOr:
+        return OPERATOR_OR;
+    case NODE_BitXor:
+        return OPERATOR_XOR;
+    case NODE_Invert:
+        return OPERATOR_INVERT;
+    case NODE_Not:
+        return OPERATOR_NOT;
+    case NODE_UAdd:
+        return OPERATOR_POS;
+    case NODE_USub:
+        return OPERATOR_NEG;
+    default:
+        tt_bug("unknown operator node");
+    }
+}
+
+Term tt_walk_operation(Walker *w, PyObject *node, Term left, PyObject *right)
+{
+    Operator op = operator_of(w, tt_field(w, node, FIELD_op));
+    Term value = tt_walk_expr(w, right);
+    tt_at(w, node);
+    return tt_binary(w, op, left, value);
+}
+
+static Term walk_unary(Walker *w, PyObject *node)
+{
+    Operator op = operator_of(w, tt_field(w, node, FIELD_op));
+    Term operand = tt_walk_expr(w, tt_field(w, node, FIELD_operand));
+    tt_at(w, node);
+    return tt_unary(w, op, operand);
+}
+
+static Term walk_named(Walker *w, PyObject *node)
+{
+    Term value = tt_walk_expr(w, tt_field(w, node, FIELD_value));
+    tt_at(w, node);
+    value = tt_decay(w, value);
+    tt_assign(w, tt_field(w, node, FIELD_target), value);
+    return value;
+}
+
+/* ---- attributes ----------------------------------------------------------------------------------------------------- */
+
+/* Position of a field of a named tuple, or -1. */
+static int field_index(Walker *w, PyObject *type, PyObject *name)
+{
+    PyObject *fields = tt_attribute(w, type, FIELD__fields);
+    for (Py_ssize_t i = 0; PyTuple_Check(fields) && i < PyTuple_Size(fields); i++)
+        if (PyObject_RichCompareBool(PyTuple_GetItem(fields, i), name, Py_EQ) == 1)
+            return (int)i;
+    return -1;
+}
+
+static Term tuple_attribute(Walker *w, Term t, PyObject *name)
+{
+    int index = t.object ? field_index(w, t.object, name) : -1;
+    if (index >= 0 && index < t.count)
+        return t.items[index];
+    PyObject *function = t.object ? PyObject_GetAttr(t.object, name) : NULL;
+    if (function &&
+        tt_object_kind(w, function) == OBJECT_JIT) { /* a method: gets the tuple as its first argument */
+        Term method = {.kind = TERM_METHOD, .count = 1, .object = tt_keep(w, function)};
+        method.items = tt_arena_copy(w->arena, &t, sizeof t);
+        return method;
+    }
+    Py_XDECREF(function);
+    PyErr_Clear();
+    PyObject *tuple = tt_term_python(w, t);
+    PyObject *value = tuple ? PyObject_GetAttr(tuple, name) : NULL;
+    if (!value) {
+        PyErr_Clear();
+        tt_fail(w, "%s has no attribute `%s`", tt_describe(w, t), tt_utf8(w, name));
+    }
+    return tt_new_python_term(w, value);
+}
+
+static _Noreturn void no_attribute(Walker *w, Term t, PyObject *name)
+{
+    PyObject *names = PyObject_Dir(t.object);
+    const char *closest = names ? tt_closest(w, tt_utf8(w, name), names) : NULL;
+    const char *remedy = closest ? tt_arena_format(w->arena, "did you mean `%s`?", closest) : NULL;
+    Py_XDECREF(names);
+    PyErr_Clear();
+    tt_fail_with_remedy(w, remedy, "%s has no attribute `%s`", tt_describe(w, t), tt_utf8(w, name));
+}
+
+/* A number may be used like the value it would become (`BLOCK.to(tl.int64)`), any constant like a tl.constexpr. */
+static Term missing_attribute(Walker *w, Term t, PyObject *name)
+{
+    if (!PyUnicode_CompareWithASCIIString(name, "value"))
+        return t;
+    if (tt_is_number(t) && PyObject_HasAttr(tt_language_object(w, "tensor"), name))
+        return tt_semantic_attribute(w, tt_term_value(w, t), name);
+    no_attribute(w, t, name);
+}
+
+static void report_module_attribute(Walker *w, PyObject *module, PyObject *name, PyObject *value)
+{
+    PyObject *module_name = tt_attribute_or_null(w, module, FIELD___name__);
+    if (module_name && PyUnicode_Check(module_name) &&
+        !strncmp(tt_utf8(w, module_name), "triton", strlen("triton")))
+        return;
+    tt_report_name(w, tt_attribute(w, module, FIELD___dict__), name, value);
+}
+
+static Term python_attribute(Walker *w, Term t, PyObject *name)
+{
+    PyObject *value = PyObject_GetAttr(t.object, name);
+    if (!value) {
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError))
+            tt_python_error(w);
+        PyErr_Clear();
+        return missing_attribute(w, t, name);
+    }
+    tt_keep(w, value);
+    if (PyModule_Check(t.object))
+        report_module_attribute(w, t.object, name, value);
+    return tt_python_term(w, value);
+}
+
+Term tt_walk_attribute_of(Walker *w, Term t, PyObject *name)
+{
+    switch (t.kind) {
+    case TERM_VALUE:
+    case TERM_BLOCK_POINTER:
+        return tt_semantic_attribute(w, t, name);
+    case TERM_TUPLE:
+        return tuple_attribute(w, t, name);
+    case TERM_PYTHON:
+        return python_attribute(w, t, name);
+    default:
+        tt_fail(w, "%s has no attribute `%s`", tt_describe(w, t), tt_utf8(w, name));
+    }
+}
+
+static Term walk_attribute(Walker *w, PyObject *node)
+{
+    Term t = tt_walk_expr(w, tt_field(w, node, FIELD_value));
+    tt_at(w, node);
+    return tt_walk_attribute_of(w, t, tt_field(w, node, FIELD_attr));
+}
+
+/* ---- subscripts ----------------------------------------------------------------------------------------------------- */
+
+static Term walk_slice(Walker *w, PyObject *node)
+{
+    static const FieldName parts[] = {FIELD_lower, FIELD_upper, FIELD_step};
+    Term items[3];
+    for (int i = 0; i < 3; i++)
+        items[i] =
+            tt_is_field_set(w, node, parts[i]) ? tt_walk_expr(w, tt_field(w, node, parts[i])) : tt_none(w);
+    Term slice = tt_tuple_term(w, items, 3);
+    slice.kind = TERM_SLICE;
+    return slice;
+}
+
+/* The Python object that an index stands for; NULL when a part of it is a run-time value. */
+static PyObject *python_index(Walker *w, Term t)
+{
+    if (t.kind != TERM_SLICE)
+        return tt_term_python(w, t);
+    PyObject *parts[3];
+    for (int i = 0; i < 3; i++)
+        if (!(parts[i] = tt_term_python(w, t.items[i])))
+            return NULL;
+    return tt_keep(w, PySlice_New(parts[0], parts[1], parts[2]));
+}
+
+static _Noreturn void run_time_index(Walker *w, Term t, Term index)
+{
+    tt_fail_with_remedy(w, "use a constant, or loop over the items with tl.static_range",
+                        "%s is indexed at compile time, but the index is %s", tt_describe(w, t),
+                        tt_describe(w, index));
+}
+
+static Term tuple_item(Walker *w, Term t, Term index)
+{
+    PyObject *key = python_index(w, index);
+    if (!key)
+        run_time_index(w, t, index);
+    Py_ssize_t start, stop, step;
+    if (PySlice_Check(key)) {
+        if (PySlice_Unpack(key, &start, &stop, &step))
+            tt_python_error(w);
+        Py_ssize_t count = PySlice_AdjustIndices(t.count, &start, &stop, step);
+        Term *items = TT_NEW_ARRAY(w->arena, Term, count);
+        for (Py_ssize_t i = 0; i < count; i++)
+            items[i] = t.items[start + i * step];
+        return tt_tuple_term(w, items, (int)count);
+    }
+    if (!PyLong_Check(key))
+        tt_fail(w, "%s is indexed by ints and slices, not by %s", tt_describe(w, t), tt_describe(w, index));
+    int overflow;
+    long long position = PyLong_AsLongLongAndOverflow(key, &overflow);
+    if (overflow || position < -t.count || position >= t.count)
+        tt_fail(w, "index %s is out of range: the tuple has %d items",
+                tt_describe(w, index) + strlen("the constexpr "), t.count);
+    return t.items[position < 0 ? position + t.count : position];
+}
+
+static Term python_item(Walker *w, Term t, const Arguments *indices, bool is_tuple)
+{
+    if (tt_object_kind(w, t.object) == OBJECT_JIT)
+        tt_fail_with_remedy(w, "call it like a function: name(arguments)",
+                            "a kernel cannot launch %s on a grid", tt_describe(w, t));
+    PyObject *key = tt_keep(w, PyTuple_New(indices->count));
+    for (int i = 0; i < indices->count; i++) {
+        PyObject *index = python_index(w, indices->items[i]);
+        if (!index)
+            run_time_index(w, t, indices->items[i]);
+        PyTuple_SetItem(key, i, Py_NewRef(index));
+    }
+    return tt_new_python_term(w, PyObject_GetItem(t.object, is_tuple ? key : PyTuple_GetItem(key, 0)));
+}
+
+static Term walk_subscript(Walker *w, PyObject *node)
+{
+    Term t = tt_walk_expr(w, tt_field(w, node, FIELD_value));
+    PyObject *slice = tt_field(w, node, FIELD_slice);
+    bool is_tuple = tt_node_kind(w, slice) == NODE_Tuple;
+    Arguments indices = {0};
+    if (is_tuple) {
+        tt_walk_elements(w, tt_field(w, slice, FIELD_elts), &indices);
+    } else {
+        indices.items = TT_NEW(w->arena, Term);
+        indices.items[0] = tt_walk_expr(w, slice);
+        indices.count = 1;
+    }
+    tt_at(w, node);
+    if (t.kind == TERM_VALUE)
+        return tt_semantic_subscript(w, t, indices.items, indices.count);
+    if (t.kind == TERM_TUPLE && !is_tuple)
+        return tuple_item(w, t, indices.items[0]);
+    if (t.kind == TERM_PYTHON)
+        return python_item(w, t, &indices, is_tuple);
+    tt_fail(w, "%s cannot be indexed%s", tt_describe(w, t), t.kind == TERM_TUPLE ? " by a tuple" : "");
+}
+
+/* ---- all ------------------------------------------------------------------------------------------------------------ */
+
+Term tt_walk_expr(Walker *w, PyObject *node)
+{
+    tt_check_depth(w);
+    switch (tt_node_kind(w, node)) {
+    case NODE_Constant:
+        return tt_python_term(w, tt_field(w, node, FIELD_value));
+    case NODE_Name:
+        return tt_load_name(w, node, tt_field(w, node, FIELD_id));
+    case NODE_Attribute:
+        return walk_attribute(w, node);
+    case NODE_BinOp:
+        return tt_walk_operation(w, node, tt_walk_expr(w, tt_field(w, node, FIELD_left)),
+                                 tt_field(w, node, FIELD_right));
+    case NODE_UnaryOp:
+        return walk_unary(w, node);
+    case NODE_Call:
+        return tt_walk_call(w, node);
+    case NODE_Compare:
+        return tt_walk_compare(w, node);
+    case NODE_Subscript:
+        return walk_subscript(w, node);
+    case NODE_Slice:
+        return walk_slice(w, node);
+    case NODE_Tuple:
+    case NODE_List:
+        return tt_walk_display(w, node);
+    case NODE_BoolOp:
+        return tt_walk_bool_op(w, node);
+    case NODE_IfExp:
+        return tt_walk_if_expr(w, node);
+    case NODE_NamedExpr:
+        return walk_named(w, node);
+    case NODE_JoinedStr:
+        return tt_walk_format(w, node);
+    case NODE_Dict:
+        return tt_walk_dict(w, node);
+    case NODE_ListComp:
+    case NODE_GeneratorExp:
+        return tt_walk_comprehension(w, node);
+    case NODE_Starred:
+        tt_at(w, node);
+        tt_fail(w, "a starred expression has no meaning here");
+    default:
+        tt_refuse_node(w, node);
+    }
+}

@@ -1,0 +1,233 @@
+/* Statements, and assignment to names. */
+#include "frontend/walker.h"
+
+/* ---- assignment ----------------------------------------------------------------------------------------------------- */
+
+static _Noreturn void wrong_count(Walker *w, Term term, int count, int wanted, bool at_least)
+{
+    const char *remedy = NULL;
+    if (term.kind == TERM_VALUE)
+        remedy = "take a tile apart with tl.split, or index it";
+    if (term.kind == TERM_TUPLE || term.kind == TERM_PYTHON)
+        tt_fail(w, "%s %d names are to be assigned, but there are %d values",
+                at_least ? "at least" : "exactly", wanted, count);
+    tt_fail_with_remedy(w, remedy, "%s cannot be unpacked into %d names", tt_describe(w, term), wanted);
+}
+
+static void unpack(Walker *w, PyObject *targets, Term term)
+{
+    int wanted = tt_list_size(w, targets), starred = -1, count;
+    const Term *items;
+    for (int i = 0; i < wanted; i++)
+        if (tt_node_kind(w, tt_list_item(w, targets, i)) == NODE_Starred)
+            starred = i;
+    if (term.kind != TERM_TUPLE && term.kind != TERM_PYTHON)
+        wrong_count(w, term, 1, wanted, false);
+    tt_iterate(w, term, &items, &count);
+    int fixed = starred < 0 ? wanted : wanted - 1;
+    if (starred < 0 ? count != wanted : count < fixed)
+        wrong_count(w, term, count, fixed, starred >= 0);
+    for (int i = 0, from = 0; i < wanted; i++) {
+        PyObject *target = tt_list_item(w, targets, i);
+        if (i == starred) {
+            tt_assign(w, tt_field(w, target, FIELD_value), tt_tuple_term(w, items + from, count - fixed));
+            from += count - fixed;
+        } else {
+            tt_assign(w, target, items[from++]);
+        }
+    }
+}
+
+void tt_assign(Walker *w, PyObject *target, Term term)
+{
+    switch (tt_node_kind(w, target)) {
+    case NODE_Name:
+        tt_store_name(w, tt_field(w, target, FIELD_id), term);
+        return;
+    case NODE_Tuple:
+    case NODE_List:
+        unpack(w, tt_field(w, target, FIELD_elts), term);
+        return;
+    case NODE_Subscript:
+        tt_at(w, target);
+        tt_fail_with_remedy(
+            w, "choose elements with tl.where(condition, new, old), or write to memory with tl.store",
+            "elements cannot be assigned: tiles and tuples are values");
+    case NODE_Attribute:
+        tt_at(w, target);
+        tt_fail_with_remedy(w, "assign to a name", "attributes cannot be assigned in a kernel");
+    default:
+        tt_refuse_node(w, target);
+    }
+}
+
+static void walk_assign(Walker *w, PyObject *node)
+{
+    Term value = tt_walk_expr(w, tt_field(w, node, FIELD_value));
+    tt_at(w, node);
+    value = tt_decay(w, value);
+    PyObject *targets = tt_field(w, node, FIELD_targets);
+    for (int i = 0; i < tt_list_size(w, targets); i++)
+        tt_assign(w, tt_list_item(w, targets, i), value);
+}
+
+static void walk_aug_assign(Walker *w, PyObject *node)
+{
+    PyObject *target = tt_field(w, node, FIELD_target);
+    if (tt_node_kind(w, target) != NODE_Name) {
+        tt_assign(w, target, tt_none(w)); /* raises */
+        return;
+    }
+    Term old = tt_load_name(w, target, tt_field(w, target, FIELD_id));
+    Term result = tt_walk_operation(w, node, old, tt_field(w, node, FIELD_value));
+    tt_assign(w, target, tt_decay(w, result));
+}
+
+/* Python does not evaluate the annotation of a local variable, so only its spelling counts. */
+static bool is_constexpr_annotation(Walker *w, PyObject *node)
+{
+    PyObject *text;
+    switch (tt_node_kind(w, node)) {
+    case NODE_Name:
+        text = tt_field(w, node, FIELD_id);
+        break;
+    case NODE_Attribute:
+        text = tt_field(w, node, FIELD_attr);
+        break;
+    case NODE_Constant:
+        text = tt_field(w, node, FIELD_value);
+        return PyUnicode_Check(text) && strstr(tt_utf8(w, text), "constexpr");
+    default:
+        return false;
+    }
+    return !PyUnicode_CompareWithASCIIString(text, "constexpr");
+}
+
+static void walk_ann_assign(Walker *w, PyObject *node)
+{
+    if (!tt_is_field_set(w, node, FIELD_value))
+        return; /* `x: type` alone does nothing */
+    Term value = tt_walk_expr(w, tt_field(w, node, FIELD_value));
+    tt_at(w, node);
+    if (is_constexpr_annotation(w, tt_field(w, node, FIELD_annotation))) {
+        PyObject *object = tt_term_python(w, value);
+        if (!object && tt_has_values(value))
+            tt_fail_with_remedy(
+                w, "remove the annotation, or compute the value from constants and tl.constexpr parameters",
+                "a name annotated tl.constexpr needs a compile-time value, not %s", tt_describe(w, value));
+        if (object && value.kind == TERM_VALUE)
+            value = tt_python_term(w, object);
+    } else {
+        value = tt_decay(w, value);
+    }
+    tt_assign(w, tt_field(w, node, FIELD_target), value);
+}
+
+static void walk_delete(Walker *w, PyObject *node)
+{
+    PyObject *targets = tt_field(w, node, FIELD_targets);
+    tt_at(w, node);
+    for (int i = 0; i < tt_list_size(w, targets); i++) {
+        PyObject *target = tt_list_item(w, targets, i);
+        if (tt_node_kind(w, target) != NODE_Name)
+            tt_fail(w, "only names can be deleted in a kernel");
+        PyObject *name = tt_field(w, target, FIELD_id);
+        tt_load_name(w, target, name); /* raises where Python would */
+        Undefined *why = TT_NEW(w->arena, Undefined);
+        *why = (Undefined){.kind = UNDEFINED_DELETED, .loc = tt_here(w)};
+        tt_bind(w, tt_slot(w, name), (Term){.kind = TERM_UNDEFINED, .undefined = why});
+    }
+}
+
+/* ---- others --------------------------------------------------------------------------------------------------------- */
+
+static Flow walk_return(Walker *w, PyObject *node)
+{
+    Term value = tt_none(w);
+    if (tt_is_field_set(w, node, FIELD_value))
+        value = tt_walk_expr(w, tt_field(w, node, FIELD_value));
+    tt_at(w, node);
+    tt_bind(w, SLOT_RESULT, tt_decay(w, value));
+    tt_bind(w, SLOT_RETURNED, tt_bool_term(w, true));
+    return RETURNS;
+}
+
+static Flow leave_iteration(Walker *w, PyObject *node, int slot, Flow flow)
+{
+    tt_at(w, node);
+    if (!w->state->frame->loop_depth)
+        tt_fail(w, "`break` and `continue` belong into a loop");
+    tt_bind(w, slot, tt_bool_term(w, true));
+    return flow;
+}
+
+static void walk_assert(Walker *w, PyObject *node)
+{
+    Term condition = tt_walk_expr(w, tt_field(w, node, FIELD_test));
+    int truth = tt_known_truth(w, condition);
+    if (truth == 1)
+        return;
+    Term message = tt_string_term(w, "");
+    if (tt_is_field_set(w, node, FIELD_msg))
+        message = tt_walk_expr(w, tt_field(w, node, FIELD_msg));
+    tt_at(w, node);
+    if (truth < 0) {
+        Term function = tt_python_term(w, tt_language_object(w, "device_assert"));
+        tt_call(w, function, (Term[]){condition, message}, 2);
+        return;
+    }
+    PyObject *object = tt_term_python(w, message);
+    PyObject *text = object ? tt_keep(w, PyObject_Str(object)) : NULL;
+    const char *said = text ? tt_utf8(w, text) : "";
+    tt_fail(w, "this assertion does not hold%s%s", said[0] ? ": " : "", said);
+}
+
+static void walk_expression_statement(Walker *w, PyObject *node)
+{
+    PyObject *value = tt_field(w, node, FIELD_value);
+    if (tt_node_kind(w, value) != NODE_Constant) /* a docstring */
+        tt_walk_expr(w, value);
+}
+
+Flow tt_walk_statement(Walker *w, Sequence *sequence, int index, Flow tail)
+{
+    PyObject *node = tt_list_item(w, sequence->statements, index);
+    Flow own_tail = index + 1 == sequence->count ? tail : 0;
+    tt_check_depth(w);
+    switch (tt_node_kind(w, node)) {
+    case NODE_Assign:
+        walk_assign(w, node);
+        return FALLS;
+    case NODE_AugAssign:
+        walk_aug_assign(w, node);
+        return FALLS;
+    case NODE_AnnAssign:
+        walk_ann_assign(w, node);
+        return FALLS;
+    case NODE_Expr:
+        walk_expression_statement(w, node);
+        return FALLS;
+    case NODE_If:
+        return tt_walk_if(w, node, sequence, index, tail);
+    case NODE_For:
+        return tt_walk_for(w, node, own_tail);
+    case NODE_While:
+        return tt_walk_while(w, node);
+    case NODE_Return:
+        return walk_return(w, node);
+    case NODE_Break:
+        return leave_iteration(w, node, SLOT_BROKE, BREAKS);
+    case NODE_Continue:
+        return leave_iteration(w, node, SLOT_CONTINUED, CONTINUES);
+    case NODE_Assert:
+        walk_assert(w, node);
+        return FALLS;
+    case NODE_Delete:
+        walk_delete(w, node);
+        return FALLS;
+    case NODE_Pass:
+        return FALLS;
+    default:
+        tt_refuse_node(w, node);
+    }
+}
