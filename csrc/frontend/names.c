@@ -38,7 +38,7 @@ Binding *tt_binding(Walker *w, int slot)
     return &now->data[slot];
 }
 
-void tt_bind(Walker *w, int slot, Term term)
+void tt_bind_slot(Walker *w, int slot, Term term)
 {
     *tt_binding(w, slot) = (Binding){.term = term, .loc = tt_here(w)};
 }
@@ -55,7 +55,7 @@ void tt_store_name(Walker *w, PyObject *name, Term term)
 {
     if (term.kind == TERM_VALUE && !term.value->name)
         term.value->name = tt_intern(w->module, tt_utf8(w, name));
-    tt_bind(w, tt_slot(w, name), term);
+    tt_bind_slot(w, tt_slot(w, name), term);
 }
 
 /* ---- suggestions ---------------------------------------------------------------------------------------------------- */

@@ -22,9 +22,9 @@ const Dtype *tt_dtype_named(const char *name); /* "int32", "fp16", ...; NULL whe
 const Dtype *tt_pointer_dtype(Walker *w, const Dtype *pointee, int space, bool is_const);
 const Dtype *tt_dtype_from_object(Walker *w,
                                   PyObject *object); /* tl.dtype or tl.pointer_type; NULL for anything else */
-PyObject *tt_dtype_to_object(Walker *w, const Dtype *dtype); /* borrowed */
-const char *tt_dtype_spelling(Walker *w, const Dtype *dtype);   /* as users write it: "tl.float32" */
-const Type *tt_dtype_ir(Walker *w, const Dtype *dtype);      /* scalar IR type */
+PyObject *tt_dtype_to_object(Walker *w, const Dtype *dtype);  /* borrowed */
+const char *tt_dtype_spelling(Walker *w, const Dtype *dtype); /* as users write it: "tl.float32" */
+const Type *tt_dtype_ir(Walker *w, const Dtype *dtype);       /* scalar IR type */
 const Type *tt_dtype_shaped(Walker *w, const Dtype *dtype, const int64_t *shape,
                             int rank); /* rank 0: the scalar */
 

@@ -135,7 +135,7 @@ static void walk_delete(Walker *w, PyObject *node)
         tt_load_name(w, target, name); /* raises where Python would */
         Undefined *why = TT_NEW(w->arena, Undefined);
         *why = (Undefined){.kind = UNDEFINED_DELETED, .loc = tt_here(w)};
-        tt_bind(w, tt_slot(w, name), (Term){.kind = TERM_UNDEFINED, .undefined = why});
+        tt_bind_slot(w, tt_slot(w, name), (Term){.kind = TERM_UNDEFINED, .undefined = why});
     }
 }
 
@@ -147,8 +147,8 @@ static Flow walk_return(Walker *w, PyObject *node)
     if (tt_is_field_set(w, node, FIELD_value))
         value = tt_walk_expr(w, tt_field(w, node, FIELD_value));
     tt_at(w, node);
-    tt_bind(w, SLOT_RESULT, tt_decay(w, value));
-    tt_bind(w, SLOT_RETURNED, tt_bool_term(w, true));
+    tt_bind_slot(w, SLOT_RESULT, tt_decay(w, value));
+    tt_bind_slot(w, SLOT_RETURNED, tt_bool_term(w, true));
     return RETURNS;
 }
 
@@ -157,7 +157,7 @@ static Flow leave_iteration(Walker *w, PyObject *node, int slot, Flow flow)
     tt_at(w, node);
     if (!w->state->frame->loop_depth)
         tt_fail(w, "`break` and `continue` belong into a loop");
-    tt_bind(w, slot, tt_bool_term(w, true));
+    tt_bind_slot(w, slot, tt_bool_term(w, true));
     return flow;
 }
 

@@ -166,7 +166,7 @@ void tt_store_name(Walker *w, PyObject *name, Term term);
 int tt_slot(Walker *w, PyObject *name);      /* of a name, made when new */
 int tt_find_slot(Walker *w, PyObject *name); /* -1 when the function has not assigned it yet */
 Binding *tt_binding(Walker *w, int slot);
-void tt_bind(Walker *w, int slot, Term term);
+void tt_bind_slot(Walker *w, int slot, Term term);
 void tt_init_scope(Walker *w, Scope *scope);
 Bindings tt_copy_bindings(Walker *w);
 /* The error that says why a name has no value here. */

@@ -16,21 +16,22 @@ static const Type *with_kind(const Type *type, TypeKind kind, const Op *op)
 static void expect_operand(Verifier *v, const Op *op, int operand, const Type *type)
 {
     if (type_of(op, operand) != type)
-        tt_fail(v, op, "operand %d is %s, expected %s", operand, tt_type_text(v, type_of(op, operand)),
-                tt_type_text(v, type));
+        tt_verify_fail(v, op, "operand %d is %s, expected %s", operand, tt_type_text(v, type_of(op, operand)),
+                       tt_type_text(v, type));
 }
 
 static void expect_result(Verifier *v, const Op *op, int result, const Type *type)
 {
     if (op->results[result]->type != type)
-        tt_fail(v, op, "result %d is %s, expected %s", result, tt_type_text(v, op->results[result]->type),
-                tt_type_text(v, type));
+        tt_verify_fail(v, op, "result %d is %s, expected %s", result,
+                       tt_type_text(v, op->results[result]->type), tt_type_text(v, type));
 }
 
 static bool expect_tile(Verifier *v, const Op *op, int operand)
 {
     if (!tt_is_tile(type_of(op, operand)))
-        tt_fail(v, op, "operand %d is %s, expected a tile", operand, tt_type_text(v, type_of(op, operand)));
+        tt_verify_fail(v, op, "operand %d is %s, expected a tile", operand,
+                       tt_type_text(v, type_of(op, operand)));
     return tt_is_tile(type_of(op, operand));
 }
 
@@ -39,7 +40,7 @@ static const Attr *expect_attr(Verifier *v, const Op *op, AttrKey key)
 {
     const Attr *attr = tt_find_attr(op, key);
     if (!attr)
-        tt_fail(v, op, "attribute '%s' is missing", tt_attr_names[key]);
+        tt_verify_fail(v, op, "attribute '%s' is missing", tt_attr_names[key]);
     return attr;
 }
 
@@ -48,7 +49,7 @@ static int expect_axis(Verifier *v, const Op *op, int count)
 {
     const Attr *attr = expect_attr(v, op, ATTR_axis);
     if (attr && (attr->i < 0 || attr->i >= count))
-        tt_fail(v, op, "axis %lld is not one of %d", (long long)attr->i, count);
+        tt_verify_fail(v, op, "axis %lld is not one of %d", (long long)attr->i, count);
     return attr && attr->i >= 0 && attr->i < count ? (int)attr->i : -1;
 }
 
@@ -60,7 +61,7 @@ static void expect_word(Verifier *v, const Op *op, AttrKey key, const char *cons
     for (int i = 0; words[i]; i++)
         if (!strcmp(attr->s, words[i]))
             return;
-    tt_fail(v, op, "unknown %s '%s'", tt_attr_names[key], attr->s);
+    tt_verify_fail(v, op, "unknown %s '%s'", tt_attr_names[key], attr->s);
 }
 
 /* `type` has this shape and element. */
@@ -97,16 +98,16 @@ static void check_constant(Verifier *v, const Op *op)
     const Type *type = result_type(op);
     int bits = tt_bit_width(type);
     if (!tt_is_int(type) && !tt_is_float(type)) {
-        tt_fail(v, op, "a constant is an integer or a float, not %s", tt_type_text(v, type));
+        tt_verify_fail(v, op, "a constant is an integer or a float, not %s", tt_type_text(v, type));
     } else if (value && tt_is_float(type)) {
         double rounded = tt_round_to(type, value->f);
         if (value->f == value->f && rounded != value->f)
-            tt_fail(v, op, "the value is not one of %s", tt_type_name(tt_element(type)->kind));
+            tt_verify_fail(v, op, "the value is not one of %s", tt_type_name(tt_element(type)->kind));
     } else if (value && bits < 64) {
         int64_t lowest = bits == 1 ? 0 : -(1ll << (bits - 1)),
                 highest = bits == 1 ? 1 : (1ll << (bits - 1)) - 1;
         if (value->i < lowest || value->i > highest)
-            tt_fail(v, op, "the value does not fit in %d bits", bits);
+            tt_verify_fail(v, op, "the value does not fit in %d bits", bits);
     }
 }
 
@@ -116,7 +117,7 @@ static void check_range(Verifier *v, const Op *op)
     if (!start || !end)
         return;
     if (start->i >= end->i || start->i < INT32_MIN || end->i > INT32_MAX)
-        tt_fail(v, op, "the bounds are not start < end in 32 bits");
+        tt_verify_fail(v, op, "the bounds are not start < end in 32 bits");
     else
         expect_shape(v, op, 0, with_kind(tt_element(result_type(op)), TT_I32, op),
                      &(int64_t){end->i - start->i}, 1);
@@ -136,10 +137,10 @@ static void check_elements(Verifier *v, const Op *op, const Type *type)
 {
     bool pointers = op->opcode == OP_eq || op->opcode == OP_ne;
     if (tt_has(op, ON_INTS) && !tt_is_int(type) && !(pointers && tt_is_ptr(type)))
-        tt_fail(v, op, "works on integers, not %s", tt_type_text(v, type));
+        tt_verify_fail(v, op, "works on integers, not %s", tt_type_text(v, type));
     if (tt_has(op, ON_FLOATS) && (!tt_is_float(type) || tt_is_fp8(type)))
-        tt_fail(v, op, "works on floats%s, not %s", tt_is_fp8(type) ? " of at least 16 bits" : "",
-                tt_type_text(v, type));
+        tt_verify_fail(v, op, "works on floats%s, not %s", tt_is_fp8(type) ? " of at least 16 bits" : "",
+                       tt_type_text(v, type));
 }
 
 static void check_same(Verifier *v, const Op *op)
@@ -170,8 +171,8 @@ static void check_extern_call(Verifier *v, const Op *op)
     expect_attr(v, op, ATTR_symbol);
     for (int i = 0; i < op->operand_count; i++)
         if (!tt_same_shape(type_of(op, i), result_type(op)))
-            tt_fail(v, op, "operand %d is %s, and the result %s: the shapes differ", i,
-                    tt_type_text(v, type_of(op, i)), tt_type_text(v, result_type(op)));
+            tt_verify_fail(v, op, "operand %d is %s, and the result %s: the shapes differ", i,
+                           tt_type_text(v, type_of(op, i)), tt_type_text(v, result_type(op)));
 }
 
 static void check_hint_list(Verifier *v, const Op *op, AttrKey key)
@@ -179,11 +180,11 @@ static void check_hint_list(Verifier *v, const Op *op, AttrKey key)
     const Attr *attr = tt_find_attr(op, key);
     int rank = TT_MAX(rank_of(result_type(op)), 1);
     if (attr && attr->count != rank)
-        tt_fail(v, op, "'%s' has %d numbers, expected %d", tt_attr_names[key], attr->count, rank);
+        tt_verify_fail(v, op, "'%s' has %d numbers, expected %d", tt_attr_names[key], attr->count, rank);
     for (int i = 0; attr && i < attr->count; i++)
         if (attr->ints[i] < 1)
-            tt_fail(v, op, "'%s' holds %lld, expected positive numbers", tt_attr_names[key],
-                    (long long)attr->ints[i]);
+            tt_verify_fail(v, op, "'%s' holds %lld, expected positive numbers", tt_attr_names[key],
+                           (long long)attr->ints[i]);
 }
 
 static void check_hint(Verifier *v, const Op *op)
@@ -226,17 +227,17 @@ static void check_cast(Verifier *v, const Op *op, Class from, Class to, int wide
     const Type *operand = type_of(op, 0), *result = result_type(op);
     int difference = tt_bit_width(result) - tt_bit_width(operand);
     if (!is_class(operand, from) || !is_class(result, to))
-        tt_fail(v, op, "casts %s to %s, not %s to %s", class_names[from], class_names[to],
-                tt_type_text(v, operand), tt_type_text(v, result));
+        tt_verify_fail(v, op, "casts %s to %s, not %s to %s", class_names[from], class_names[to],
+                       tt_type_text(v, operand), tt_type_text(v, result));
     else if (wider != 2 && wider != (difference > 0) - (difference < 0))
-        tt_fail(v, op, "from %s to %s is not a cast to %s type", tt_type_text(v, operand),
-                tt_type_text(v, result),
-                wider > 0   ? "a wider"
-                : wider < 0 ? "a narrower"
-                            : "an equally wide");
+        tt_verify_fail(v, op, "from %s to %s is not a cast to %s type", tt_type_text(v, operand),
+                       tt_type_text(v, result),
+                       wider > 0   ? "a wider"
+                       : wider < 0 ? "a narrower"
+                                   : "an equally wide");
     if (!tt_same_shape(operand, result))
-        tt_fail(v, op, "operand is %s, and the result %s: the shapes differ", tt_type_text(v, operand),
-                tt_type_text(v, result));
+        tt_verify_fail(v, op, "operand is %s, and the result %s: the shapes differ", tt_type_text(v, operand),
+                       tt_type_text(v, result));
 }
 
 static void check_trunc(Verifier *v, const Op *op) { check_cast(v, op, INTEGER, INTEGER, -1); }
@@ -252,7 +253,7 @@ static void check_float_cast(Verifier *v, const Op *op)
     check_cast(v, op, FLOAT_OR_FP8, FLOAT_OR_FP8, 2);
     expect_word(v, op, ATTR_rounding, (const char *const[]){"rtne", "rtz", NULL});
     if (type_of(op, 0) == result_type(op))
-        tt_fail(v, op, "casts to the type it already has");
+        tt_verify_fail(v, op, "casts to the type it already has");
 }
 
 static void check_bitcast(Verifier *v, const Op *op)
@@ -273,8 +274,8 @@ static void check_splat(Verifier *v, const Op *op)
 {
     if (tt_is_tile(type_of(op, 0)) || !tt_is_tile(result_type(op)) ||
         result_type(op)->element != type_of(op, 0))
-        tt_fail(v, op, "makes a tile of a scalar, not %s of %s", tt_type_text(v, result_type(op)),
-                tt_type_text(v, type_of(op, 0)));
+        tt_verify_fail(v, op, "makes a tile of a scalar, not %s of %s", tt_type_text(v, result_type(op)),
+                       tt_type_text(v, type_of(op, 0)));
 }
 
 static void check_expand_dims(Verifier *v, const Op *op)
@@ -286,7 +287,7 @@ static void check_expand_dims(Verifier *v, const Op *op)
     if (axis < 0)
         return;
     if (from->rank == TT_MAX_RANK) {
-        tt_fail(v, op, "a tile has at most %d dimensions", TT_MAX_RANK);
+        tt_verify_fail(v, op, "a tile has at most %d dimensions", TT_MAX_RANK);
         return;
     }
     int64_t shape[TT_MAX_RANK];
@@ -302,14 +303,14 @@ static void check_broadcast(Verifier *v, const Op *op)
     for (int i = 0; right && i < from->rank; i++)
         right = from->shape[i] == to->shape[i] || from->shape[i] == 1;
     if (!right)
-        tt_fail(v, op, "%s does not broadcast to %s", tt_type_text(v, from), tt_type_text(v, to));
+        tt_verify_fail(v, op, "%s does not broadcast to %s", tt_type_text(v, from), tt_type_text(v, to));
 }
 
 static void check_reshape(Verifier *v, const Op *op)
 {
     const Type *from = type_of(op, 0), *to = result_type(op);
     if (!tt_is_tile(from) || !tt_is_tile(to) || from->element != to->element || from->count != to->count)
-        tt_fail(v, op, "%s does not reshape to %s", tt_type_text(v, from), tt_type_text(v, to));
+        tt_verify_fail(v, op, "%s does not reshape to %s", tt_type_text(v, from), tt_type_text(v, to));
 }
 
 static void check_permute(Verifier *v, const Op *op)
@@ -322,7 +323,7 @@ static void check_permute(Verifier *v, const Op *op)
     for (int i = 0; i < order->count; i++)
         seen |= order->ints[i] >= 0 && order->ints[i] < from->rank ? 1u << order->ints[i] : 0;
     if (order->count != from->rank || seen != (1u << from->rank) - 1) {
-        tt_fail(v, op, "'order' is no permutation of the %d dimensions", from->rank);
+        tt_verify_fail(v, op, "'order' is no permutation of the %d dimensions", from->rank);
         return;
     }
     int64_t shape[TT_MAX_RANK];
@@ -337,7 +338,7 @@ static void check_join(Verifier *v, const Op *op)
     int rank = rank_of(from);
     expect_operand(v, op, 1, from);
     if (rank == TT_MAX_RANK) {
-        tt_fail(v, op, "a tile has at most %d dimensions", TT_MAX_RANK);
+        tt_verify_fail(v, op, "a tile has at most %d dimensions", TT_MAX_RANK);
         return;
     }
     int64_t shape[TT_MAX_RANK];
@@ -353,7 +354,7 @@ static void check_split(Verifier *v, const Op *op)
         return;
     const Type *from = type_of(op, 0);
     if (from->shape[from->rank - 1] != 2)
-        tt_fail(v, op, "the last extent of %s is not 2", tt_type_text(v, from));
+        tt_verify_fail(v, op, "the last extent of %s is not 2", tt_type_text(v, from));
     for (int i = 0; i < 2; i++)
         expect_shape(v, op, i, from->element, from->shape, from->rank - 1);
 }
@@ -372,8 +373,8 @@ static void check_cat(Verifier *v, const Op *op)
     if (right)
         shape[axis] = second->shape[axis];
     if (!right || !is_shaped(second, first->element, shape, first->rank)) {
-        tt_fail(v, op, "%s does not stand behind %s along axis %d", tt_type_text(v, second),
-                tt_type_text(v, first), axis);
+        tt_verify_fail(v, op, "%s does not stand behind %s along axis %d", tt_type_text(v, second),
+                       tt_type_text(v, first), axis);
         return;
     }
     shape[axis] = first->shape[axis] + second->shape[axis];
@@ -388,7 +389,7 @@ static void check_slice(Verifier *v, const Op *op)
         return;
     if (!tt_is_tile(to) || to->rank != from->rank || to->element != from->element ||
         offsets->count != from->rank || strides->count != from->rank) {
-        tt_fail(v, op, "offsets, strides, operand and result do not have one rank and element");
+        tt_verify_fail(v, op, "offsets, strides, operand and result do not have one rank and element");
         return;
     }
     for (int i = 0; i < from->rank; i++) {
@@ -396,7 +397,8 @@ static void check_slice(Verifier *v, const Op *op)
         bool overflows = __builtin_mul_overflow(to->shape[i] - 1, stride, &last) ||
                          __builtin_add_overflow(last, first, &last);
         if (overflows || stride == 0 || TT_MIN(first, last) < 0 || TT_MAX(first, last) >= from->shape[i])
-            tt_fail(v, op, "the slice leaves dimension %d, of extent %lld", i, (long long)from->shape[i]);
+            tt_verify_fail(v, op, "the slice leaves dimension %d, of extent %lld", i,
+                           (long long)from->shape[i]);
     }
 }
 
@@ -406,7 +408,7 @@ static void check_extract(Verifier *v, const Op *op)
         return;
     const Type *from = type_of(op, 0), *index = type_of(op, 1);
     if (index->kind != TT_I32 && index->kind != TT_I64)
-        tt_fail(v, op, "the index is %s, expected i32 or i64", tt_type_text(v, index));
+        tt_verify_fail(v, op, "the index is %s, expected i32 or i64", tt_type_text(v, index));
     int axis = expect_axis(v, op, from->rank);
     int64_t shape[TT_MAX_RANK];
     if (axis >= 0)
@@ -420,11 +422,11 @@ static void check_gather(Verifier *v, const Op *op)
     const Type *from = type_of(op, 0), *index = type_of(op, 1);
     int axis = expect_axis(v, op, from->rank);
     if (!tt_is_int(index))
-        tt_fail(v, op, "the indices are %s, expected integers", tt_type_text(v, index));
+        tt_verify_fail(v, op, "the indices are %s, expected integers", tt_type_text(v, index));
     for (int i = 0; i < from->rank; i++)
         if (index->rank != from->rank || (i != axis && index->shape[i] != from->shape[i])) {
-            tt_fail(v, op, "%s and its indices %s differ beyond axis %d", tt_type_text(v, from),
-                    tt_type_text(v, index), axis);
+            tt_verify_fail(v, op, "%s and its indices %s differ beyond axis %d", tt_type_text(v, from),
+                           tt_type_text(v, index), axis);
             return;
         }
     expect_shape(v, op, 0, from->element, index->shape, index->rank);
@@ -436,8 +438,8 @@ static void check_addptr(Verifier *v, const Op *op)
 {
     if (!tt_is_ptr(type_of(op, 0)) || !tt_is_int(type_of(op, 1)) ||
         !tt_same_shape(type_of(op, 0), type_of(op, 1)))
-        tt_fail(v, op, "adds integers to pointers of the same shape, not %s to %s",
-                tt_type_text(v, type_of(op, 1)), tt_type_text(v, type_of(op, 0)));
+        tt_verify_fail(v, op, "adds integers to pointers of the same shape, not %s to %s",
+                       tt_type_text(v, type_of(op, 1)), tt_type_text(v, type_of(op, 0)));
     expect_result(v, op, 0, type_of(op, 0));
 }
 
@@ -446,7 +448,7 @@ static const Type *pointee_type(Verifier *v, const Op *op)
 {
     const Type *pointer = type_of(op, 0);
     if (!tt_is_ptr(pointer)) {
-        tt_fail(v, op, "operand 0 is %s, expected pointers", tt_type_text(v, pointer));
+        tt_verify_fail(v, op, "operand 0 is %s, expected pointers", tt_type_text(v, pointer));
         return NULL;
     }
     return tt_with_element(op->parent->function->module, pointer, tt_element(pointer)->element);
@@ -497,7 +499,8 @@ static void check_atomic_rmw(Verifier *v, const Op *op)
     expect_result(v, op, 0, type);
     check_order(v, op);
     if (!tt_is_int(type) && (!tt_is_float(type) || tt_is_fp8(type)))
-        tt_fail(v, op, "works on integers and floats of at least 16 bits, not %s", tt_type_text(v, type));
+        tt_verify_fail(v, op, "works on integers and floats of at least 16 bits, not %s",
+                       tt_type_text(v, type));
     else if (expect_attr(v, op, ATTR_kind))
         expect_word(v, op, ATTR_kind, tt_is_int(type) ? on_ints : on_floats);
 }
@@ -520,8 +523,8 @@ static void check_no_effects(Verifier *v, const Op *holder, const Region *region
     TT_FOR_OPS(op, region)
     {
         if (tt_has(op, READS | WRITES | HAS_EFFECT))
-            tt_fail(v, holder, "the combine region does more than compute: '%s'",
-                    tt_op_infos[op->opcode].name);
+            tt_verify_fail(v, holder, "the combine region does more than compute: '%s'",
+                           tt_op_infos[op->opcode].name);
         for (int i = 0; i < op->region_count; i++)
             check_no_effects(v, holder, op->regions[i]);
     }
@@ -537,26 +540,27 @@ static int check_combine(Verifier *v, const Op *op)
         if (!expect_tile(v, op, i))
             return -1;
         else if (!tt_same_shape(type_of(op, i), first))
-            tt_fail(v, op, "operands 0 and %d differ in shape", i);
+            tt_verify_fail(v, op, "operands 0 and %d differ in shape", i);
     int axis = expect_axis(v, op, first->rank);
     check_no_effects(v, op, region);
     if (op->result_count != count || region->arg_count != 2 * count) {
-        tt_fail(v, op, "%d operands want %d results and %d region arguments", count, count, 2 * count);
+        tt_verify_fail(v, op, "%d operands want %d results and %d region arguments", count, count, 2 * count);
         return -1;
     }
     for (int i = 0; i < 2 * count; i++)
         if (region->args[i]->type != type_of(op, i % count)->element)
-            tt_fail(v, op, "region argument %d is %s, expected %s", i, tt_type_text(v, region->args[i]->type),
-                    tt_type_text(v, type_of(op, i % count)->element));
+            tt_verify_fail(v, op, "region argument %d is %s, expected %s", i,
+                           tt_type_text(v, region->args[i]->type),
+                           tt_type_text(v, type_of(op, i % count)->element));
     const Op *yield = region->last;
     if (!yield || yield->opcode != OP_yield)
         return axis;
     if (yield->operand_count != count)
-        tt_fail(v, op, "the region yields %d values, expected %d", yield->operand_count, count);
+        tt_verify_fail(v, op, "the region yields %d values, expected %d", yield->operand_count, count);
     for (int i = 0; i < count && yield->operand_count == count; i++)
         if (type_of(yield, i) != type_of(op, i)->element)
-            tt_fail(v, op, "value %d of the yield is %s, expected %s", i, tt_type_text(v, type_of(yield, i)),
-                    tt_type_text(v, type_of(op, i)->element));
+            tt_verify_fail(v, op, "value %d of the yield is %s, expected %s", i,
+                           tt_type_text(v, type_of(yield, i)), tt_type_text(v, type_of(op, i)->element));
     return axis;
 }
 
@@ -582,20 +586,20 @@ static void check_dot(Verifier *v, const Op *op)
     expect_result(v, op, 0, c);
     int rank = rank_of(a);
     if ((rank != 2 && rank != 3) || rank_of(b) != rank || rank_of(c) != rank) {
-        tt_fail(v, op, "takes tiles of rank 2, or of rank 3 with a batch dimension");
+        tt_verify_fail(v, op, "takes tiles of rank 2, or of rank 3 with a batch dimension");
         return;
     }
     bool batches = rank == 2 || (a->shape[0] == b->shape[0] && a->shape[0] == c->shape[0]);
     const int64_t *m_k = a->shape + rank - 2, *k_n = b->shape + rank - 2, *m_n = c->shape + rank - 2;
     if (!batches || m_k[1] != k_n[0] || m_k[0] != m_n[0] || k_n[1] != m_n[1])
-        tt_fail(v, op, "the extents of %s x %s + %s do not fit", tt_type_text(v, a), tt_type_text(v, b),
-                tt_type_text(v, c));
+        tt_verify_fail(v, op, "the extents of %s x %s + %s do not fit", tt_type_text(v, a),
+                       tt_type_text(v, b), tt_type_text(v, c));
     bool ints = tt_is_int(a) && tt_is_int(b) && tt_is_int(c),
          floats = tt_is_float(a) && tt_is_float(b) && tt_is_float(c);
     bool alike = a->element == b->element || (tt_is_fp8(a) && tt_is_fp8(b));
     if ((!ints && !floats) || !alike || tt_is_fp8(c) || tt_bit_width(c) < tt_bit_width(a))
-        tt_fail(v, op, "does not multiply %s by %s into %s", tt_type_text(v, a->element),
-                tt_type_text(v, b->element), tt_type_text(v, c->element));
+        tt_verify_fail(v, op, "does not multiply %s by %s into %s", tt_type_text(v, a->element),
+                       tt_type_text(v, b->element), tt_type_text(v, c->element));
 }
 
 static void check_histogram(Verifier *v, const Op *op)
@@ -603,10 +607,11 @@ static void check_histogram(Verifier *v, const Op *op)
     if (!expect_tile(v, op, 0))
         return;
     if (!tt_is_int(type_of(op, 0)))
-        tt_fail(v, op, "counts integers, not %s", tt_type_text(v, type_of(op, 0)));
+        tt_verify_fail(v, op, "counts integers, not %s", tt_type_text(v, type_of(op, 0)));
     expect_mask(v, op, 1);
     if (rank_of(result_type(op)) != 1 || result_type(op)->element->kind != TT_I32)
-        tt_fail(v, op, "result 0 is %s, expected a tile of i32 and rank 1", tt_type_text(v, result_type(op)));
+        tt_verify_fail(v, op, "result 0 is %s, expected a tile of i32 and rank 1",
+                       tt_type_text(v, result_type(op)));
 }
 
 /* ---- effects without memory -------------------------------------------------------------------------------------------- */
@@ -629,16 +634,16 @@ static void check_carried(Verifier *v, const Op *op, const Region *region, int f
 {
     int count = op->operand_count - first;
     if (op->result_count != count || region->arg_count != count + first_arg) {
-        tt_fail(v, op, "%d carried values, but %d results and %d region arguments", count, op->result_count,
-                region->arg_count);
+        tt_verify_fail(v, op, "%d carried values, but %d results and %d region arguments", count,
+                       op->result_count, region->arg_count);
         return;
     }
     for (int i = 0; i < count; i++) {
         expect_operand(v, op, first + i, op->results[i]->type);
         if (region->args[first_arg + i]->type != op->results[i]->type)
-            tt_fail(v, op, "region argument %d is %s, expected %s", first_arg + i,
-                    tt_type_text(v, region->args[first_arg + i]->type),
-                    tt_type_text(v, op->results[i]->type));
+            tt_verify_fail(v, op, "region argument %d is %s, expected %s", first_arg + i,
+                           tt_type_text(v, region->args[first_arg + i]->type),
+                           tt_type_text(v, op->results[i]->type));
     }
 }
 
@@ -647,14 +652,14 @@ static void check_for(Verifier *v, const Op *op)
     const Type *index = type_of(op, 0);
     const Region *body = op->regions[0];
     if (tt_is_tile(index) || !tt_is_int(index) || tt_is_bool(index))
-        tt_fail(v, op, "the bounds are %s, expected scalar integers", tt_type_text(v, index));
+        tt_verify_fail(v, op, "the bounds are %s, expected scalar integers", tt_type_text(v, index));
     expect_operand(v, op, 1, index);
     expect_operand(v, op, 2, index);
     int64_t step;
     if (tt_constant_int(tt_operand(op, 2), &step) && step <= 0)
-        tt_fail(v, op, "the step is not positive");
+        tt_verify_fail(v, op, "the step is not positive");
     if (!body->arg_count || body->args[0]->type != index)
-        tt_fail(v, op, "the first region argument is not the index, %s", tt_type_text(v, index));
+        tt_verify_fail(v, op, "the first region argument is not the index, %s", tt_type_text(v, index));
     check_carried(v, op, body, 3, 1);
 }
 
@@ -668,14 +673,14 @@ static void check_if(Verifier *v, const Op *op)
 {
     expect_operand(v, op, 0, with_kind(tt_element(type_of(op, 0)), TT_I1, op));
     if (op->regions[0]->arg_count || op->regions[1]->arg_count)
-        tt_fail(v, op, "the regions take no arguments");
+        tt_verify_fail(v, op, "the regions take no arguments");
 }
 
 static void expect_values(Verifier *v, const Op *op, const Type *const *types, Value *const *values,
                           int count)
 {
     if (op->operand_count != count) {
-        tt_fail(v, op, "gives %d values, expected %d", op->operand_count, count);
+        tt_verify_fail(v, op, "gives %d values, expected %d", op->operand_count, count);
         return;
     }
     for (int i = 0; i < count; i++)
@@ -706,14 +711,15 @@ static void check_call(Verifier *v, const Op *op)
     if (!callee)
         return;
     if (!function) {
-        tt_fail(v, op, "there is no function @%s", callee->s);
+        tt_verify_fail(v, op, "there is no function @%s", callee->s);
         return;
     }
     if (function->is_kernel)
-        tt_fail(v, op, "@%s is a kernel", callee->s);
+        tt_verify_fail(v, op, "@%s is a kernel", callee->s);
     expect_values(v, op, NULL, function->body->args, function->body->arg_count);
     if (op->result_count != function->result_count)
-        tt_fail(v, op, "@%s returns %d values, not %d", callee->s, function->result_count, op->result_count);
+        tt_verify_fail(v, op, "@%s returns %d values, not %d", callee->s, function->result_count,
+                       op->result_count);
     for (int i = 0; i < op->result_count && op->result_count == function->result_count; i++)
         expect_result(v, op, i, function->result_types[i]);
 }

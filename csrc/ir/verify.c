@@ -3,7 +3,7 @@
  * the rules of single operations. */
 #include "ir/verify.h"
 
-void tt_fail(Verifier *v, const void *subject, const char *format, ...)
+void tt_verify_fail(Verifier *v, const void *subject, const char *format, ...)
 {
     void **slot = tt_map_slot_ptr(&v->messages, subject);
     Text text = {.arena = v->arena};
@@ -55,7 +55,7 @@ static void check_uses(Verifier *v, const void *subject, const Value *value)
     {
         const Op *user = use->user;
         if (use->value != value || use < user->operands || use >= user->operands + user->operand_count)
-            tt_fail(v, subject, "a use in the list of a value is no operand that holds the value");
+            tt_verify_fail(v, subject, "a use in the list of a value is no operand that holds the value");
     }
 }
 
@@ -64,12 +64,13 @@ static void check_operands(Verifier *v, const Op *op)
     for (int i = 0; i < op->operand_count; i++) {
         const Use *use = &op->operands[i];
         if (!use->value)
-            tt_fail(v, op, "operand %d is missing", i);
+            tt_verify_fail(v, op, "operand %d is missing", i);
         else if (!use_is_linked(op, use))
-            tt_fail(v, op, "operand %d is not in the use list of its value", i);
+            tt_verify_fail(v, op, "operand %d is not in the use list of its value", i);
         else if (!is_visible(v, use->value, op))
-            tt_fail(v, op,
-                    "operand %d is not defined before this operation in the same or an enclosing region", i);
+            tt_verify_fail(
+                v, op, "operand %d is not defined before this operation in the same or an enclosing region",
+                i);
     }
 }
 
@@ -78,7 +79,7 @@ static void check_results(Verifier *v, const Op *op)
     for (int i = 0; i < op->result_count; i++) {
         const Value *result = op->results[i];
         if (result->op != op || result->index != i || result->region)
-            tt_fail(v, op, "result %d does not know that it is one", i);
+            tt_verify_fail(v, op, "result %d does not know that it is one", i);
         check_uses(v, op, result);
     }
 }
@@ -90,11 +91,11 @@ static bool check_count(Verifier *v, const Op *op, const char *what, int count, 
     if (count >= lowest && (highest < 0 || count <= highest))
         return true;
     if (lowest == highest)
-        tt_fail(v, op, "takes %d %s, not %d", lowest, what, count);
+        tt_verify_fail(v, op, "takes %d %s, not %d", lowest, what, count);
     else if (highest < 0)
-        tt_fail(v, op, "takes at least %d %s, not %d", lowest, what, count);
+        tt_verify_fail(v, op, "takes at least %d %s, not %d", lowest, what, count);
     else
-        tt_fail(v, op, "takes %d to %d %s, not %d", lowest, highest, what, count);
+        tt_verify_fail(v, op, "takes %d to %d %s, not %d", lowest, highest, what, count);
     return false;
 }
 
@@ -114,10 +115,10 @@ static void check_attrs(Verifier *v, const Op *op)
 {
     for (const Attr *attr = op->attrs; attr; attr = attr->next) {
         if (!(tt_op_infos[op->opcode].attrs >> attr->key & 1))
-            tt_fail(v, op, "takes no attribute '%s'", tt_attr_names[attr->key]);
+            tt_verify_fail(v, op, "takes no attribute '%s'", tt_attr_names[attr->key]);
         for (const Attr *other = op->attrs; other != attr; other = other->next)
             if (other->key == attr->key)
-                tt_fail(v, op, "attribute '%s' stands here twice", tt_attr_names[attr->key]);
+                tt_verify_fail(v, op, "attribute '%s' stands here twice", tt_attr_names[attr->key]);
     }
 }
 
@@ -138,7 +139,7 @@ static void check_region(Verifier *v, const Region *region, const void *subject)
     for (int i = 0; i < region->arg_count; i++) {
         const Value *arg = region->args[i];
         if (arg->region != region || arg->index != i || arg->op)
-            tt_fail(v, subject, "region argument %d does not know that it is one", i);
+            tt_verify_fail(v, subject, "region argument %d does not know that it is one", i);
         check_uses(v, subject, arg);
         define(v, arg);
     }
@@ -146,18 +147,19 @@ static void check_region(Verifier *v, const Region *region, const void *subject)
     TT_FOR_OPS(op, region)
     {
         if (op->parent != region || (op->next ? op->next->previous != op : region->last != op))
-            tt_fail(v, subject, "the list of operations is broken at '%s'", tt_op_infos[op->opcode].name);
+            tt_verify_fail(v, subject, "the list of operations is broken at '%s'",
+                           tt_op_infos[op->opcode].name);
         if (tt_has(op, TERMINATOR) && (op->next || op->opcode != last))
-            tt_fail(v, op,
-                    op->next ? "ends a region, but other operations follow"
-                             : "does not end this kind of region");
+            tt_verify_fail(v, op,
+                           op->next ? "ends a region, but other operations follow"
+                                    : "does not end this kind of region");
         check_op(v, op);
     }
     /* The region without a terminator is that of an `if` that has nothing to do when the condition is false. */
     bool may_be_empty = region->op && region->op->opcode == OP_if && region == region->op->regions[1] &&
                         !region->op->result_count;
     if (region->last ? !tt_has(region->last, TERMINATOR) : !may_be_empty)
-        tt_fail(v, subject, "a region does not end with '%s'", tt_op_infos[last].name);
+        tt_verify_fail(v, subject, "a region does not end with '%s'", tt_op_infos[last].name);
 }
 
 static void check_op(Verifier *v, const Op *op)
@@ -177,12 +179,12 @@ static void check_op(Verifier *v, const Op *op)
 static void check_function(Verifier *v, const Function *function)
 {
     if (function->marks_taken)
-        tt_fail(v, function, "a pass has not returned the marks");
+        tt_verify_fail(v, function, "a pass has not returned the marks");
     for (int i = 0; i < function->body->arg_count; i++)
         if (tt_is_tile(function->body->args[i]->type) && function->is_kernel)
-            tt_fail(v, function, "parameter %d of a kernel is a tile", i);
+            tt_verify_fail(v, function, "parameter %d of a kernel is a tile", i);
     if (function->is_kernel && function->result_count)
-        tt_fail(v, function, "a kernel returns nothing");
+        tt_verify_fail(v, function, "a kernel returns nothing");
     check_region(v, function->body, function);
 }
 

@@ -10,7 +10,7 @@ typedef struct Verifier {
 } Verifier;
 
 /* Records a failure of `subject` (an Op or a Function). */
-void tt_fail(Verifier *v, const void *subject, const char *format, ...) TT_PRINTF(3, 4);
+void tt_verify_fail(Verifier *v, const void *subject, const char *format, ...) TT_PRINTF(3, 4);
 /* "tile<4xf32>", for messages. */
 const char *tt_type_text(Verifier *v, const Type *type);
 /* The op's own rule. Counts of operands, results and regions are right when this is called. */

@@ -49,14 +49,15 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-extern PyMethodDef tt_layout_methods[], tt_testing_methods[];
+extern PyMethodDef tt_layout_methods[], tt_testing_methods[], tt_testing_frontend_methods[];
 
 static int add_tables(PyObject *module)
 {
-    return PyModule_AddFunctions(module, tt_layout_methods) < 0 ||
-                   PyModule_AddFunctions(module, tt_testing_methods) < 0
-               ? -1
-               : 0;
+    PyMethodDef *const tables[] = {tt_layout_methods, tt_testing_methods, tt_testing_frontend_methods};
+    for (size_t i = 0; i < TT_COUNT(tables); i++)
+        if (PyModule_AddFunctions(module, tables[i]) < 0)
+            return -1;
+    return 0;
 }
 
 /* Multi-phase initialisation: each interpreter gets its own module object. */

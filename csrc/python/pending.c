@@ -3,12 +3,6 @@
 
 #define PENDING __attribute__((weak))
 
-PENDING Module *tt_frontend_build(Arena *arena, const FrontendRequest *request)
-{
-    (void)arena, (void)request;
-    tt_unsupported(NULL, "the frontend is not part of this build");
-}
-
 PENDING void tt_run_pipeline(Module *module) { (void)module; }
 
 PENDING CpuKernel *tt_cpu_compile(Module *module, const CpuOptions *options, Arena *arena)
