@@ -85,7 +85,8 @@ static bool fill_defaults(const Kernel *kernel, Call *call)
     return true;
 }
 
-bool tt_bind(const Kernel *kernel, PyObject *const *args, Py_ssize_t count, PyObject *keywords, Call *call)
+bool tt_bind_call(const Kernel *kernel, PyObject *const *args, Py_ssize_t count, PyObject *keywords,
+                  Call *call)
 {
     PyObject **values = call->values;
     memset(values, 0, sizeof *values * (size_t)kernel->param_count);

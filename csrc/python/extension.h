@@ -269,7 +269,8 @@ typedef struct Call {
     PyObject *variadic, *meta;          /* strong, or NULL */
 } Call;
 /* `call->values` has room for every parameter. False with an error set; release in any case. */
-bool tt_bind(const Kernel *kernel, PyObject *const *args, Py_ssize_t count, PyObject *keywords, Call *call);
+bool tt_bind_call(const Kernel *kernel, PyObject *const *args, Py_ssize_t count, PyObject *keywords,
+                  Call *call);
 void tt_call_release(Call *call);
 
 /* ---- grid.c -------------------------------------------------------------------------------------------------------- */

@@ -159,7 +159,7 @@ static Compiled *launch_bound(Launch *launch, bool warmup)
     Kernel *kernel = launch->kernel;
     Call *call = &launch->call;
     Specialization *s = &launch->specialization;
-    if (!tt_bind(kernel, launch->args, launch->count, launch->keywords, call))
+    if (!tt_bind_call(kernel, launch->args, launch->count, launch->keywords, call))
         return NULL;
     if (call->options[OPTION_warmup])
         warmup = PyObject_IsTrue(call->options[OPTION_warmup]) == 1;
