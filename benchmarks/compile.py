@@ -27,7 +27,7 @@ def child(case):
     kernel[grid](*arguments, **options)
     total = (time.perf_counter() - start) * 1e3
     compiled = kernel.warmup(*arguments, **options, grid=grid)
-    print(json.dumps([total, compiled.metadata.timings]))
+    print(json.dumps([total, compiled.timings]))
 
 
 def fresh(*command):
