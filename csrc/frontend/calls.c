@@ -208,10 +208,6 @@ static void make_builtin(Walker *w, Callee *callee, const char *name)
 {
     callee->signature.name = name;
     tt_read_stub(w, callee->object, &callee->signature);
-    if (!strcmp(name, "range") || !strcmp(name, "static_range")) {
-        callee->kind = name[0] == 'r' ? CALLEE_RANGE : CALLEE_STATIC_RANGE;
-        return;
-    }
     callee->kind = CALLEE_BUILTIN;
     for (int i = 0; builtins[i].name; i++)
         if (!strcmp(builtins[i].name, name))
@@ -228,10 +224,20 @@ static void make_builtin(Walker *w, Callee *callee, const char *name)
     callee->call = call;
 }
 
-static bool is_constexpr_class(Walker *w, PyObject *type)
+static bool is_class_of_kind(Walker *w, PyObject *type, const char *wanted)
 {
     PyObject *kind = tt_attribute_or_null(w, type, FIELD___triton_kind__);
-    return kind && PyUnicode_Check(kind) && !PyUnicode_CompareWithASCIIString(kind, "constexpr");
+    return kind && PyUnicode_Check(kind) && !PyUnicode_CompareWithASCIIString(kind, wanted);
+}
+
+/* tl.range and tl.static_range: classes, whose __init__ has the signature, with `self` in front. */
+static void make_range(Walker *w, Callee *callee, CalleeKind kind)
+{
+    callee->kind = kind;
+    callee->signature.name = tt_utf8(w, tt_attribute(w, callee->object, FIELD___name__));
+    tt_read_stub(w, tt_attribute(w, callee->object, FIELD___init__), &callee->signature);
+    callee->signature.parameters++;
+    callee->signature.count--;
 }
 
 static void make_named_tuple(Walker *w, Callee *callee, PyObject *fields)
@@ -271,8 +277,12 @@ static void classify(Walker *w, Callee *callee)
     if (PyType_Check(object)) {
         PyObject *fields = tt_attribute_or_null(w, object, FIELD__fields);
         bool is_tuple = PyType_IsSubtype((PyTypeObject *)object, &PyTuple_Type);
-        if (is_constexpr_class(w, object))
+        if (is_class_of_kind(w, object, "constexpr"))
             callee->kind = CALLEE_CONSTEXPR;
+        else if (is_class_of_kind(w, object, "range"))
+            make_range(w, callee, CALLEE_RANGE);
+        else if (is_class_of_kind(w, object, "static_range"))
+            make_range(w, callee, CALLEE_STATIC_RANGE);
         else if (is_tuple && fields && PyTuple_Check(fields))
             make_named_tuple(w, callee, fields);
     }
