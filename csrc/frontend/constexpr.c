@@ -63,13 +63,7 @@ Term tt_python_binary(Walker *w, Operator op, PyObject *a, PyObject *b)
 
 static _Noreturn void bad_operands(Walker *w, Operator op, Term a, Term b)
 {
-    const char *remedy = NULL;
-    if (a.kind == TERM_BLOCK_POINTER || b.kind == TERM_BLOCK_POINTER)
-        remedy = "move a block pointer with tl.advance(pointer, offsets)";
-    else if (tt_is_none(a) || tt_is_none(b))
-        remedy = "test it with `is None` first";
-    tt_fail_with_remedy(w, remedy, "`%s` does not take %s and %s", tt_operator_texts[op], tt_describe(w, a),
-                        tt_describe(w, b));
+    tt_fail(w, "`%s` does not take %s and %s", tt_operator_texts[op], tt_describe(w, a), tt_describe(w, b));
 }
 
 static Term concatenate(Walker *w, Term a, Term b)
@@ -116,8 +110,7 @@ Term tt_binary(Walker *w, Operator op, Term a, Term b)
         return tt_bool_term(w, op == OPERATOR_NE); /* a value is never None */
     if (a.kind == TERM_TUPLE || b.kind == TERM_TUPLE)
         return tuple_binary(w, op, a, b);
-    bool fits = (tt_is_value(a) || tt_is_number(a)) && (tt_is_value(b) || tt_is_number(b));
-    if (!fits)
+    if (a.kind >= TERM_METHOD || b.kind >= TERM_METHOD)
         bad_operands(w, op, a, b);
     return tt_semantic_binary(w, op, a, b);
 }

@@ -143,14 +143,34 @@ static void start(Walker *w, const FrontendRequest *request)
     state->used_names = request->used_names == Py_None ? NULL : request->used_names;
 }
 
-/* A pending exception is kept: it is the cause of the diagnostic on its way. */
 static void release(WalkerState *state)
+{
+    for (int i = state->kept.count - 1; i >= 0; i--)
+        Py_DECREF(state->kept.data[i]);
+}
+
+/* A mistake found inside of the part of the language that is written in itself is the caller's: shown at the call. */
+static const Loc *users_place(Walker *w, const Loc *loc)
+{
+    PyObject *path = w->state->language ? PyObject_GetAttrString(w->state->language, "__file__") : NULL;
+    const char *file = path && PyUnicode_Check(path) ? tt_utf8(w, path) : NULL;
+    const char *end = file ? strrchr(file, '/') : NULL;
+    while (end && loc && loc->caller && !strncmp(loc->file, file, (size_t)(end + 1 - file)))
+        loc = loc->caller;
+    Py_XDECREF(path);
+    return loc;
+}
+
+/* Lets go of what the run held. A pending exception stays: it is the cause of the diagnostic. */
+static _Noreturn void fail(Walker *w, Diagnostic *diag)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    for (int i = state->kept.count - 1; i >= 0; i--)
-        Py_DECREF(state->kept.data[i]);
+    diag->loc = users_place(w, diag->loc);
+    PyErr_Clear();
+    release(w->state);
     PyErr_Restore(type, value, traceback);
+    tt_raise(diag);
 }
 
 Module *tt_frontend_build(Arena *arena, const FrontendRequest *request)
@@ -162,10 +182,8 @@ Module *tt_frontend_build(Arena *arena, const FrontendRequest *request)
     *w =
         (Walker){.arena = arena, .module = tt_new_module(arena), .options = request->options, .state = state};
     w->builder.module = w->module;
-    if (!tt_try(&trap, arena)) {
-        release(state);
-        tt_raise(&trap.diag);
-    }
+    if (!tt_try(&trap, arena))
+        fail(w, &trap.diag);
     start(w, request);
     build(w, request);
     tt_end_try(&trap);

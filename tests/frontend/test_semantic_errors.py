@@ -146,7 +146,7 @@ CASES = [
     ("tl.device_print('Zürich', n)", "`prefix` of device_print must be a string of printable ASCII", None),
     ("tl.dot_scaled(m, m, 'e2m1', m, m, 'e2m1')", "tl.dot_scaled is not supported", None),
     ("tl.inline_asm_elementwise('nop', '', [x], tl.float32, True, 1)", "tl.inline_asm_elementwise is not supported", None),
-    ("if x > 0:\n    pass", "a condition decides for the whole program and must be a scalar, not int1[8]", "tl.where"),
+    ("if x > 0: pass", "a condition decides for the whole program and must be a scalar, not int1[8]", "tl.where"),
 ]  # fmt: skip
 
 
