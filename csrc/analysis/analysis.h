@@ -9,12 +9,19 @@
  *   constancy[d]    ... of this many equal elements
  *   divisibility[d] a number that divides the first element of every contiguity group (pointers: the address in
  *                   bytes); a power of two
- * An "aligned group" starts at an index that is a multiple of its size; the last one may be cut off by the extent. All
- * numbers are at least 1 and hold for every run of the program. Overflow of index arithmetic is taken not to happen. */
+ * An "aligned group" starts at an index that is a multiple of its size; the last one may be cut off by the extent, so a
+ * number as large as the extent stands for any. All numbers are at least 1 and hold for every run of the program.
+ *
+ * They are meant for choosing how memory is accessed, and rest on two assumptions that only matter there: index
+ * arithmetic does not overflow, and a scalar of unknown sign (a parameter, a loaded value, a difference of scalars) is
+ * not negative where a tile that it is the base of is divided or a remainder taken (which truncate toward zero, so that
+ * groups break at zero). A group that violates the second one starts at a negative index. Do not use the numbers to
+ * leave out the computation of values that a program can see. */
 typedef struct AxisInfo {
     int rank;
     int64_t contiguity[TT_MAX_RANK], divisibility[TT_MAX_RANK], constancy[TT_MAX_RANK];
-    bool is_constant; /* every element equals `constant` */
+    bool non_negative; /* as a signed integer, by the assumption above */
+    bool is_constant;  /* every element equals `constant` */
     int64_t constant;
 } AxisInfo;
 

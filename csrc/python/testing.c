@@ -68,6 +68,68 @@ static PyObject *py_verify(PyObject *module, PyObject *args)
     return PyArg_ParseTuple(args, "s", &job.text) ? run_job(&job, verify) : NULL;
 }
 
+/* ---- axis analysis ---------------------------------------------------------------------------------------------------- */
+
+static void add_numbers(Text *text, const char *name, const int64_t *numbers, int rank)
+{
+    tt_text_add(text, "%s [", name);
+    for (int i = 0; i < rank; i++)
+        tt_text_add(text, "%s%lld", i ? ", " : "", (long long)numbers[i]);
+    tt_text_add(text, "]");
+}
+
+static void note_axes(const AxisInfos *infos, Map *notes, const void *subject, const char *what,
+                      const Value *value)
+{
+    if (!tt_is_int(value->type) && !tt_is_ptr(value->type))
+        return;
+    const AxisInfo *info = tt_axis_info(infos, value);
+    void **slot = tt_map_slot_ptr(notes, subject);
+    Text text = {.arena = notes->arena};
+    tt_text_add(&text, "%s%s", *slot ? (const char *)*slot : "", *slot ? "\n" : "");
+    tt_text_add(&text, "%s %d: ", what, value->index);
+    add_numbers(&text, "contiguity", info->contiguity, info->rank);
+    add_numbers(&text, ", divisibility", info->divisibility, info->rank);
+    add_numbers(&text, ", constancy", info->constancy, info->rank);
+    tt_text_add(&text, "%s", info->non_negative ? ", not negative" : "");
+    if (info->is_constant)
+        tt_text_add(&text, ", constant %lld", (long long)info->constant);
+    *slot = text.data;
+}
+
+static void note_region(const AxisInfos *infos, Map *notes, const void *subject, const char *what,
+                        const Region *region)
+{
+    for (int i = 0; i < region->arg_count; i++)
+        note_axes(infos, notes, subject, what, region->args[i]);
+    TT_FOR_OPS(op, region)
+    {
+        for (int i = 0; i < op->result_count; i++)
+            note_axes(infos, notes, op, "result", op->results[i]);
+        for (int i = 0; i < op->region_count; i++)
+            note_region(infos, notes, op, i ? "argument of region 1," : "argument", op->regions[i]);
+    }
+}
+
+static void axis_info(Job *job)
+{
+    Module *module = tt_parse_module(&job->arena, job->text, "text");
+    job->result = tt_verify(module, &job->arena);
+    if (job->result)
+        tt_error(NULL, "%s", job->result);
+    Map notes = {.arena = &job->arena};
+    TT_FOR_FUNCTIONS(function, module)
+    note_region(tt_analyze_axis_info(function, &job->arena), &notes, function, "parameter", function->body);
+    job->result = tt_print_annotated(module, &job->arena, 0, &notes);
+}
+
+static PyObject *py_axis_info(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Job job = {0};
+    return PyArg_ParseTuple(args, "s", &job.text) ? run_job(&job, axis_info) : NULL;
+}
+
 /* ---- scalar semantics ----------------------------------------------------------------------------------------------------- */
 
 static Opcode find_opcode(const char *name)
@@ -325,6 +387,8 @@ PyMethodDef tt_testing_methods[] = {
      "_parse_print(text, locations=False) -> str\n--\n\nThe text as it is printed once parsed."},
     {"_verify", py_verify, METH_VARARGS,
      "_verify(text) -> str | None\n--\n\nThe IR with its failures marked, or None."},
+    {"_axis_info", py_axis_info, METH_VARARGS,
+     "_axis_info(text) -> str\n--\n\nThe IR with what the axis analysis knows under each line."},
     {"_eval_scalar", py_eval_scalar, METH_VARARGS,
      "_eval_scalar(op, operand_type, result_type, *operands) -> int | float | None\n--\n\n"
      "One elementwise operation on scalars, or None where it is not folded."},

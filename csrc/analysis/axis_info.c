@@ -1,0 +1,323 @@
+/* Contiguity, divisibility and constancy along each dimension of a tile (analysis.h defines them).
+ *
+ * How to reason about them, for one dimension of extent e. Let C, K, D be the three numbers of a tile.
+ * - A group size g may stand for C when g divides C, or when C >= e (one run: every split of it is a run too). So what
+ *   two tiles have in common is the gcd, with "C >= e" as the neutral element: tt_meet_groups. The same for K.
+ * - D divides the elements at multiples of C. An element at a multiple of g lies gcd(C, g) * k behind one of those, so
+ *   it is divisible by gcd(D, gcd(C, g)), or by D when g is a multiple of C: tt_divisor_at.
+ * - Where C is 1, D divides all elements; and all elements equal one at a multiple of K, so it is enough to know what
+ *   divides those.
+ * - D and the groups that divisions cut are powers of two: these survive a sum that wraps around.
+ *
+ * The walk visits operations in order. A loop's arguments start from its initial values and are met with what the body
+ * yields until nothing changes; the numbers only shrink, so this ends. */
+#include "analysis/axis.h"
+
+struct AxisInfos {
+    Arena *arena;
+    Map infos; /* Value* -> AxisInfo* */
+};
+
+/* ---- numbers -------------------------------------------------------------------------------------------------------------- */
+
+int64_t tt_divisor_of(int64_t x)
+{
+    int zeros = x ? __builtin_ctzll((unsigned long long)x) : 63;
+    return zeros < 30 ? 1ll << zeros : TT_MAX_DIVISOR;
+}
+
+int64_t tt_multiply_divisors(int64_t a, int64_t b) { return TT_MIN(a * b, TT_MAX_DIVISOR); }
+
+int64_t tt_meet_groups(int64_t a, int64_t b, int64_t extent)
+{
+    return a >= extent ? TT_MIN(b, extent) : b >= extent ? a : tt_gcd(a, b);
+}
+
+int64_t tt_divisor_at(AxisOperand x, int dim, int64_t group)
+{
+    int64_t contiguity = x.info->contiguity[dim], extent = tt_extent(x.type, dim);
+    if (contiguity == 1 || group >= extent)
+        return x.info->divisibility[dim]; /* all elements; or the one at index 0, which begins a group */
+    if (contiguity < extent && group % contiguity == 0)
+        return x.info->divisibility[dim];
+    int64_t offset = contiguity >= extent ? group : tt_gcd(contiguity, group);
+    return tt_gcd(x.info->divisibility[dim], offset * tt_axis_unit(x.type));
+}
+
+int64_t tt_divisor_of_all(AxisOperand x)
+{
+    int64_t divisor = 1;
+    for (int dim = 0; dim < x.info->rank; dim++)
+        divisor = TT_MAX(divisor,
+                         tt_extent(x.type, dim) == 1 ? x.info->divisibility[dim] : tt_divisor_at(x, dim, 1));
+    return divisor;
+}
+
+AxisInfo tt_unknown_axes(const Type *type)
+{
+    AxisInfo info = {.rank = tt_axis_rank(type), .non_negative = !tt_is_tile(type)};
+    for (int dim = 0; dim < info.rank; dim++)
+        info.contiguity[dim] = info.constancy[dim] = info.divisibility[dim] = 1;
+    return info;
+}
+
+AxisInfo tt_meet_axes(AxisOperand a, AxisOperand b)
+{
+    AxisInfo info = tt_unknown_axes(a.type);
+    for (int dim = 0; dim < info.rank; dim++) {
+        int64_t extent = tt_extent(a.type, dim);
+        info.contiguity[dim] = tt_meet_groups(a.info->contiguity[dim], b.info->contiguity[dim], extent);
+        info.constancy[dim] = tt_meet_groups(a.info->constancy[dim], b.info->constancy[dim], extent);
+        int64_t group = info.contiguity[dim] > 1 ? info.contiguity[dim] : info.constancy[dim];
+        info.divisibility[dim] = tt_gcd(tt_divisor_at(a, dim, group), tt_divisor_at(b, dim, group));
+    }
+    info.non_negative = a.info->non_negative && b.info->non_negative;
+    info.is_constant = a.info->is_constant && b.info->is_constant && a.info->constant == b.info->constant;
+    info.constant = info.is_constant ? a.info->constant : 0;
+    return info;
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
+
+const AxisInfo *tt_axis_info(const AxisInfos *infos, const Value *value)
+{
+    static const AxisInfo ones = {
+        .rank = TT_MAX_RANK,
+        .contiguity = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+        .divisibility = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+        .constancy = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    };
+    _Static_assert(TT_MAX_RANK == 16, "a one for each dimension");
+    const AxisInfo *info = tt_map_find_ptr(&infos->infos, value);
+    return info ? info : &ones;
+}
+
+static AxisOperand operand_of(const AxisInfos *infos, const Value *value)
+{
+    return (AxisOperand){tt_axis_info(infos, value), value->type};
+}
+
+static bool same_info(const AxisInfo *a, const AxisInfo *b)
+{
+    for (int dim = 0; dim < a->rank; dim++)
+        if (a->contiguity[dim] != b->contiguity[dim] || a->constancy[dim] != b->constancy[dim] ||
+            a->divisibility[dim] != b->divisibility[dim])
+            return false;
+    return a->non_negative == b->non_negative && a->is_constant == b->is_constant &&
+           a->constant == b->constant;
+}
+
+/* Records the numbers; returns whether they are other than before. */
+static bool set_info(AxisInfos *infos, const Value *value, AxisInfo info)
+{
+    void **slot = tt_map_slot_ptr(&infos->infos, value);
+    for (int dim = 0; dim < info.rank; dim++) {
+        int64_t extent = tt_extent(value->type, dim);
+        info.contiguity[dim] = TT_MIN(info.contiguity[dim], extent);
+        info.constancy[dim] = TT_MIN(info.constancy[dim], extent);
+    }
+    if (!*slot)
+        *slot = TT_NEW(infos->arena, AxisInfo);
+    else if (same_info(*slot, &info))
+        return false;
+    *(AxisInfo *)*slot = info;
+    return true;
+}
+
+/* ---- operations without operands, hints and memory ------------------------------------------------------------------------- */
+
+static AxisInfo axes_of_constant(const Op *op)
+{
+    const Type *type = op->results[0]->type;
+    AxisInfo info = tt_unknown_axes(type);
+    for (int dim = 0; dim < info.rank; dim++)
+        info.constancy[dim] = tt_extent(type, dim);
+    if (!tt_is_int(type))
+        return info;
+    info.is_constant = true;
+    info.constant = tt_int_attr(op, ATTR_value, 0);
+    info.non_negative = info.constant >= 0;
+    for (int dim = 0; dim < info.rank; dim++)
+        info.divisibility[dim] = tt_divisor_of(info.constant);
+    return info;
+}
+
+static AxisInfo axes_of_range(const Op *op)
+{
+    AxisInfo info = tt_unknown_axes(op->results[0]->type);
+    int64_t start = tt_int_attr(op, ATTR_start, 0);
+    info.contiguity[0] = tt_extent(op->results[0]->type, 0);
+    info.divisibility[0] = tt_divisor_of(start);
+    info.non_negative = start >= 0;
+    return info;
+}
+
+static int64_t hint_of(const Op *op, AttrKey key, int dim)
+{
+    const Attr *attr = tt_find_attr(op, key);
+    return attr && dim < attr->count ? TT_MAX(attr->ints[dim], 1) : 1;
+}
+
+/* What the programmer promises holds beside what is known. A promise of divisibility is about the first element of
+ * each contiguous group, whichever of the two hints comes first. */
+static AxisInfo axes_of_hint(const Op *op, AxisOperand x)
+{
+    AxisInfo info = *x.info;
+    for (int dim = 0; dim < info.rank; dim++) {
+        int64_t contiguity = TT_MIN(hint_of(op, ATTR_contiguity, dim), tt_extent(x.type, dim));
+        if (contiguity > info.contiguity[dim]) {
+            info.divisibility[dim] = tt_divisor_at(x, dim, contiguity);
+            info.contiguity[dim] = contiguity;
+        }
+        info.constancy[dim] = TT_MAX(info.constancy[dim], hint_of(op, ATTR_constancy, dim));
+        int64_t divisor = tt_divisor_of(hint_of(op, ATTR_divisibility, dim));
+        info.divisibility[dim] = TT_MAX(info.divisibility[dim], divisor);
+    }
+    return info;
+}
+
+/* Elements computed, or loaded, from equal operands are equal. */
+static AxisInfo axes_of_equal_operands(const Op *op, const AxisOperand *operands)
+{
+    const Type *type = op->results[0]->type;
+    AxisInfo info = tt_unknown_axes(type);
+    for (int dim = 0; dim < info.rank; dim++) {
+        info.constancy[dim] = tt_extent(type, dim);
+        for (int i = 0; i < op->operand_count; i++)
+            info.constancy[dim] =
+                tt_meet_groups(info.constancy[dim], operands[i].info->constancy[dim], tt_extent(type, dim));
+    }
+    return info;
+}
+
+static AxisInfo axes_of_op(const Op *op, const AxisOperand *operands)
+{
+    switch (op->opcode) {
+    case OP_constant:
+        return axes_of_constant(op);
+    case OP_range:
+        return axes_of_range(op);
+    case OP_hint:
+    case OP_convert_layout:
+        return axes_of_hint(op, operands[0]);
+    case OP_load:
+        return tt_int_attr(op, ATTR_volatile, 0) ? tt_unknown_axes(op->results[0]->type)
+                                                 : axes_of_equal_operands(op, operands);
+    default:
+        break;
+    }
+    if (tt_has(op, SHAPE))
+        return tt_axes_of_shape(op, operands);
+    if (!tt_has(op, ELEMENTWISE))
+        return tt_unknown_axes(op->results[0]->type);
+    if (tt_is_float(op->results[0]->type) || tt_is_float(operands[0].type))
+        return axes_of_equal_operands(op, operands);
+    return tt_axes_of_arithmetic(op, operands);
+}
+
+/* ---- the walk ------------------------------------------------------------------------------------------------------------- */
+
+static void visit_region(AxisInfos *infos, const Region *region);
+
+static bool meet_into(AxisInfos *infos, const Value *value, const Value *other)
+{
+    return set_info(infos, value, tt_meet_axes(operand_of(infos, value), operand_of(infos, other)));
+}
+
+static void copy_info(AxisInfos *infos, const Value *value, const Value *from)
+{
+    set_info(infos, value, *tt_axis_info(infos, from));
+}
+
+/* The index is lower + k * step. */
+static void set_loop_index(AxisInfos *infos, const Op *loop)
+{
+    const Value *index = loop->regions[0]->args[0];
+    const AxisInfo *lower = tt_axis_info(infos, tt_operand(loop, 0)),
+                   *step = tt_axis_info(infos, tt_operand(loop, 2));
+    AxisInfo info = tt_unknown_axes(index->type);
+    info.divisibility[0] = tt_gcd(lower->divisibility[0], step->divisibility[0]);
+    info.non_negative = lower->non_negative;
+    set_info(infos, index, info);
+}
+
+/* Carried value i of a loop: its initial value, its arguments and what the body yields for it. */
+static void visit_loop(AxisInfos *infos, const Op *loop)
+{
+    bool is_for = loop->opcode == OP_for;
+    const Region *first = loop->regions[0], *last = loop->regions[loop->region_count - 1];
+    int first_init = is_for ? 3 : 0, first_arg = is_for ? 1 : 0, count = loop->operand_count - first_init;
+    if (is_for)
+        set_loop_index(infos, loop);
+    for (int i = 0; i < count; i++)
+        copy_info(infos, first->args[first_arg + i], tt_operand(loop, first_init + i));
+    for (bool changed = true; changed;) {
+        changed = false;
+        visit_region(infos, first);
+        if (first != last) {
+            for (int i = 0; i < count; i++)
+                copy_info(infos, last->args[i], first->args[i]);
+            visit_region(infos, last);
+        }
+        for (int i = 0; i < count; i++)
+            changed |= meet_into(infos, first->args[first_arg + i], tt_operand(tt_terminator(last), i));
+    }
+    for (int i = 0; i < count; i++)
+        copy_info(infos, loop->results[i], first->args[first_arg + i]);
+}
+
+static void visit_if(AxisInfos *infos, const Op *op)
+{
+    visit_region(infos, op->regions[0]);
+    visit_region(infos, op->regions[1]);
+    for (int i = 0; i < op->result_count; i++) {
+        copy_info(infos, op->results[i], tt_operand(tt_terminator(op->regions[0]), i));
+        meet_into(infos, op->results[i], tt_operand(tt_terminator(op->regions[1]), i));
+    }
+}
+
+static void visit_op(AxisInfos *infos, const Op *op)
+{
+    if (tt_has(op, LOOPS)) {
+        visit_loop(infos, op);
+    } else if (op->opcode == OP_if) {
+        visit_if(infos, op);
+    } else if (op->result_count == 1 && op->operand_count <= 3) {
+        AxisOperand operands[3];
+        for (int i = 0; i < op->operand_count; i++)
+            operands[i] = operand_of(infos, tt_operand(op, i));
+        set_info(infos, op->results[0], axes_of_op(op, operands));
+    } else if (tt_has(op, SHAPE)) {
+        AxisOperand x = operand_of(infos, tt_operand(op, 0));
+        for (int i = 0; i < op->result_count; i++)
+            set_info(infos, op->results[i], tt_axes_of_shape(op, &x));
+    } else {
+        for (int i = 0; i < op->result_count; i++)
+            set_info(infos, op->results[i], tt_unknown_axes(op->results[i]->type));
+    }
+}
+
+static void visit_region(AxisInfos *infos, const Region *region)
+{
+    TT_FOR_OPS(op, region)
+    visit_op(infos, op);
+}
+
+static void set_parameter(AxisInfos *infos, const Value *param, const Attr *attrs)
+{
+    AxisInfo info = tt_unknown_axes(param->type);
+    for (const Attr *attr = attrs; attr; attr = attr->next)
+        for (int dim = 0; attr->key == ATTR_divisibility && dim < TT_MIN(attr->count, info.rank); dim++)
+            info.divisibility[dim] = tt_divisor_of(attr->ints[dim]);
+    set_info(infos, param, info);
+}
+
+AxisInfos *tt_analyze_axis_info(const Function *function, Arena *arena)
+{
+    AxisInfos *infos = TT_NEW(arena, AxisInfos);
+    infos->arena = infos->infos.arena = arena;
+    for (int i = 0; i < function->body->arg_count; i++)
+        set_parameter(infos, function->body->args[i], function->param_attrs[i]);
+    visit_region(infos, function->body);
+    return infos;
+}
