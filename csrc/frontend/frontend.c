@@ -149,16 +149,22 @@ static void release(WalkerState *state)
         Py_DECREF(state->kept.data[i]);
 }
 
-/* A mistake found inside of the part of the language that is written in itself is the caller's: shown at the call. */
-static const Loc *users_place(Walker *w, const Loc *loc)
+/* A mistake found inside of the part of the language that is written in itself is the caller's: shown at the call,
+ * with the function's name before the message. */
+static void show_at_call(Walker *w, Diagnostic *diag)
 {
+    const char *function = NULL;
     PyObject *path = w->state->language ? PyObject_GetAttrString(w->state->language, "__file__") : NULL;
     const char *file = path && PyUnicode_Check(path) ? tt_utf8(w, path) : NULL;
     const char *end = file ? strrchr(file, '/') : NULL;
-    while (end && loc && loc->caller && !strncmp(loc->file, file, (size_t)(end + 1 - file)))
-        loc = loc->caller;
+    while (end && diag->loc && diag->loc->caller &&
+           !strncmp(diag->loc->file, file, (size_t)(end + 1 - file))) {
+        function = diag->loc->function;
+        diag->loc = diag->loc->caller;
+    }
+    if (function)
+        diag->message = tt_arena_format(w->arena, "tl.%s: %s", function, diag->message);
     Py_XDECREF(path);
-    return loc;
 }
 
 /* Lets go of what the run held. A pending exception stays: it is the cause of the diagnostic. */
@@ -166,7 +172,7 @@ static _Noreturn void fail(Walker *w, Diagnostic *diag)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    diag->loc = users_place(w, diag->loc);
+    show_at_call(w, diag);
     PyErr_Clear();
     release(w->state);
     PyErr_Restore(type, value, traceback);

@@ -43,6 +43,8 @@ void tt_check_shape(Walker *w, const char *what, const Shape *shape);
 /* What two shapes broadcast to; false when they do not. */
 bool tt_broadcast_shapes(const Shape *a, const Shape *b, Shape *out);
 Term tt_broadcast_to(Walker *w, const char *what, Term t, const Shape *shape);
+/* The shape that operands (numbers too) broadcast to; raises when there is none. */
+Shape tt_common_shape(Walker *w, const char *what, const Term *terms, int count);
 void tt_broadcast_together(Walker *w, const char *what, Term *terms, int count);
 Term tt_reshape(Walker *w, const char *what, Term t, const Shape *shape);
 Term tt_expand_dims(Walker *w, const char *what, Term t, int axis); /* 0 .. rank */

@@ -191,6 +191,8 @@ static void check_overflow(Walker *w, Operator op, Term a, Term b)
 static Term compute(Walker *w, Operator op, Term a, Term b)
 {
     const Dtype *dtype = operation_dtype(w, op, a, b);
+    tt_common_shape(w, quoted(w, op), (Term[]){a, b},
+                    2); /* so that a mismatch names the operands as they are */
     Term pair[] = {convert(w, op, a, dtype), convert(w, op, b, dtype)};
     tt_broadcast_together(w, quoted(w, op), pair, 2);
     check_overflow(w, op, pair[0], pair[1]);

@@ -110,21 +110,29 @@ Term tt_broadcast_to(Walker *w, const char *what, Term t, const Shape *shape)
     return tt_value_term(tt_build_broadcast(b, value, shape->extents), t.dtype);
 }
 
-void tt_broadcast_together(Walker *w, const char *what, Term *terms, int count)
+static Shape operand_shape(Term t) { return tt_is_value(t) ? tt_shape_of(t) : (Shape){0}; }
+
+Shape tt_common_shape(Walker *w, const char *what, const Term *terms, int count)
 {
-    Shape met = tt_shape_of(terms[0]);
+    Shape met = operand_shape(terms[0]);
     for (int i = 1; i < count; i++) {
-        Shape shape = tt_shape_of(terms[i]);
+        Shape shape = operand_shape(terms[i]);
         if (tt_broadcast_shapes(&met, &shape, &met))
             continue;
         for (int j = 0; j < i; j++) { /* name a pair that disagrees */
-            Shape other = tt_shape_of(terms[j]), unused;
+            Shape other = operand_shape(terms[j]), unused;
             if (!tt_broadcast_shapes(&other, &shape, &unused))
                 broadcast_error(w, what, terms[j], terms[i]);
         }
         tt_fail(w, "%s does not broadcast %s and the shape %s", what, tt_describe(w, terms[i]),
                 tt_shape_text(w, &met));
     }
+    return met;
+}
+
+void tt_broadcast_together(Walker *w, const char *what, Term *terms, int count)
+{
+    Shape met = tt_common_shape(w, what, terms, count);
     for (int i = 0; i < count; i++)
         terms[i] = tt_broadcast_to(w, what, terms[i], &met);
 }

@@ -63,7 +63,7 @@ const Dtype *tt_promoted_dtype(Walker *w, const char *what, Term a, Term b)
     }
     const Dtype *common = tt_common_dtype(type_a, type_b);
     if (!common)
-        tt_fail(w, "%s does not take %s and %s together", what, tt_describe(w, a), tt_describe(w, b));
+        tt_fail(w, "%s does not take %s and %s", what, tt_describe(w, a), tt_describe(w, b));
     return common;
 }
 
@@ -109,6 +109,7 @@ void tt_unify(Walker *w, const char *what, Term *terms, int count)
             meet = terms[i];
     }
     const Dtype *dtype = tt_is_value(meet) ? meet.dtype : tt_number_dtype(w, meet);
+    tt_common_shape(w, what, terms, count); /* so that a mismatch names the operands as they are */
     for (int i = 0; i < count; i++)
         terms[i] = tt_convert_operand(w, what, terms[i], dtype);
     tt_broadcast_together(w, what, terms, count);

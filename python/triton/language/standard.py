@@ -12,7 +12,7 @@ from .core import constexpr
 def _axis(axis, rank):
     """`axis` counted from the front."""
     if not -rank <= axis < rank:
-        raise ValueError(f"dimension {axis} is out of range for a tile of {rank} dimensions")
+        raise ValueError(f"dimension {axis} is out of range for a tile of {rank} dimension{'s' * (rank != 1)}")
     return axis % rank
 
 
@@ -149,7 +149,7 @@ def flip(x, dim=None):
 def squeeze(x, dim: constexpr):
     """`x` without its dimension `dim`, whose extent is 1."""
     axis: constexpr = _axis(dim, len(x.shape))
-    core.static_assert(x.shape[axis] == 1, "squeeze: the extent of the dimension is not 1")
+    core.static_assert(x.shape[axis] == 1, "the extent of the dimension is not 1")
     return core.reshape(x, x.shape[:axis] + x.shape[axis + 1 :])
 
 
@@ -325,14 +325,14 @@ def sum(input, axis=None, keep_dims=False, dtype: constexpr = None):
 @jit
 def xor_sum(input, axis=None, keep_dims=False):
     """The exclusive "or" of the integers along `axis` (None: of all)."""
-    core.static_assert(input.dtype.is_int(), "xor_sum takes integers")
+    core.static_assert(input.dtype.is_int(), "the elements are no integers")
     return core.reduce(input, axis, _xor, keep_dims=keep_dims)
 
 
 @jit
 def reduce_or(input, axis=None, keep_dims=False):
     """The bitwise "or" of the integers along `axis` (None: of all)."""
-    core.static_assert(input.dtype.is_int(), "reduce_or takes integers")
+    core.static_assert(input.dtype.is_int(), "the elements are no integers")
     return core.reduce(input, axis, _or, keep_dims=keep_dims)
 
 
@@ -457,7 +457,7 @@ def topk(x, k: constexpr, dim: constexpr = None):
     """The `k` largest elements along `dim` (None: the last one), largest first. NaNs count as the largest."""
     rank: constexpr = len(x.shape)
     axis: constexpr = _axis(rank - 1 if dim is None else dim, rank)
-    core.static_assert(0 < k <= x.shape[axis], "topk: k is not between 1 and the extent of the dimension")
+    core.static_assert(0 < k <= x.shape[axis], "k is not between 1 and the extent of the dimension")
     return _from_keys(_first(_sorted_keys(x, axis, True, False), axis, k), x.dtype)
 
 
@@ -470,7 +470,5 @@ def bitonic_merge(x, dim: constexpr = None, descending: constexpr = False):
     """
     rank: constexpr = len(x.shape)
     axis: constexpr = _axis(rank - 1 if dim is None else dim, rank)
-    core.static_assert(
-        x.shape[axis] == _next_power_of_2(x.shape[axis]), "bitonic_merge: the extent is not a power of two"
-    )
+    core.static_assert(x.shape[axis] == _next_power_of_2(x.shape[axis]), "the extent is not a power of two")
     return _from_keys(_sorted_keys(x, axis, descending, True), x.dtype)
