@@ -94,7 +94,7 @@ def test_no_grid():
     with pytest.raises(TypeError, match=r"count.run\(\) needs the keyword argument 'grid'"):
         ran(None)
     with pytest.raises(TypeError, match="got another grid"):
-        ran(1, grid=(1,))
+        count[(1,)](np.zeros(1, np.int32), grid=(1,))
 
 
 def test_a_list_that_changes_while_it_is_read():

@@ -23,6 +23,7 @@ def describe(kernel, signature, options):
     info["signature"] = {name: _types(entry) for name, entry in entries.items()}
     info["divisibility"] = {name: _divisibility(entry) for name, entry in entries.items()}
     info["constants"] = {name: entry.value for name, entry in entries.items() if _is_constant(entry)}
+    info["options"] = options
     info["target"] = selected_target()
     info["name"] = _name(kernel, info)
     info.update(_RESOURCES)
@@ -122,7 +123,7 @@ class CompiledLauncher:
             args = ()
         given = {*kwargs, *kernel.arg_names[: len(args)]}
         kwargs.update((name, info["constants"][name]) for name in constants if name not in given)
-        kwargs.update((name, info[name]) for name in _DEFAULTS if name not in given)
+        kwargs.update((name, value) for name, value in info["options"].items() if name not in given)
         return kernel.run(*args, grid=self._grid, **kwargs)
 
 
