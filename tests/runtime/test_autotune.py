@@ -204,7 +204,7 @@ def test_printing(monkeypatch, capsys):
     monkeypatch.setenv("TRITON_PRINT_AUTOTUNING", "1")
     tuned(configs(16, 32))[grid](np.zeros(64, np.float32), 64)
     out = capsys.readouterr().out
-    assert out.startswith("Autotuned add_one for (64, 'float32') in ")
+    assert out.startswith("Autotuned add_one for n=64, float32 in ")
     assert "BLOCK: 16, num_warps: 4, num_ctas: 1, num_stages: 3, maxnreg: None (1 ms, best of 2)" in out
 
 

@@ -142,6 +142,8 @@ class Autotuner(_Launchable):
         super().__init__(fn)
         self.configs = list(configs) or [Config({})]
         self.keys = list(key)
+        self._key_places = [(name, self.arg_names.index(name)) for name in self.keys if name in self.arg_names]
+        self._keywords = {}
         self.cache = {}
         self.best_config = None
         self.configs_timings = None
@@ -168,9 +170,10 @@ class Autotuner(_Launchable):
     def run(self, *args, **kwargs):
         config = self._choose(args, kwargs)
         self.best_config = config
+        keywords = self._checked(config, kwargs)
         if config.pre_hook is not None:
-            config.pre_hook({**self._named(args, kwargs), **config.all_kwargs()})
-        return self.fn.run(*args, **kwargs, **self._checked(config, kwargs))
+            config.pre_hook({**self._named(args, kwargs), **keywords})
+        return self.fn.run(*args, **kwargs, **keywords)
 
     def warmup(self, *args, **kwargs):
         """Compile every configuration that is not pruned; the list of compiled kernels."""
@@ -189,17 +192,22 @@ class Autotuner(_Launchable):
 
     def _key(self, args, kwargs):
         """The values of the key's arguments, and the dtypes of all arrays."""
-        named = self._named(args, kwargs)
-        values = [named[name] for name in self.keys if name in named]
-        dtypes = [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
-        return (*values, *dtypes)
+        count = len(args)
+        key = [args[place] if place < count else kwargs.get(name) for name, place in self._key_places]
+        key += [getattr(value, "dtype", None) for value in args]
+        if kwargs:
+            key += [getattr(kwargs.get(name), "dtype", None) for name in self.arg_names[count:]]
+        return tuple(key)
+
+    def _keep_keywords(self, config):
+        entry = self._keywords[id(config)] = config, config.all_kwargs()
+        return entry
 
     def _checked(self, config, kwargs):
         """The configuration's keywords; an error if the launch gives one of them too."""
-        keywords = config.all_kwargs()
-        both = keywords.keys() & kwargs.keys()
-        if both:
-            names = ", ".join(map(repr, sorted(both)))
+        _, keywords = self._keywords.get(id(config)) or self._keep_keywords(config)
+        if not keywords.keys().isdisjoint(kwargs):
+            names = ", ".join(map(repr, sorted(keywords.keys() & kwargs.keys())))
             raise ValueError(f"{self.__name__}(): {names} given by the launch, but the autotuner chooses it")
         return keywords
 
@@ -222,8 +230,11 @@ class Autotuner(_Launchable):
                 f"{failures[0]}"
             ) from failures[0]
         if os.environ.get("TRITON_PRINT_AUTOTUNING", "0") not in ("", "0"):
+            count = len(self._key_places)
+            values = [f"{name}={value!r}" for (name, _), value in zip(self._key_places, key[:count], strict=True)]
+            values += [str(dtype) for dtype in key[count:] if dtype is not None]
             print(
-                f"Autotuned {self.__name__} for {key} in {self.bench_time:.2f} s: {best} "
+                f"Autotuned {self.__name__} for {', '.join(values)} in {self.bench_time:.2f} s: {best} "
                 f"({timings[best]:.4g} ms, best of {len(timings)})"
             )
         return best
