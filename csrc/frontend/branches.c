@@ -181,7 +181,7 @@ static Term walk_short_circuit(Walker *w, Operator op, Term a, PyObject *node)
     w->builder.loc = loc;
     bool has_walrus =
         w->state->frame->info->has_walrus; /* what it assigns must not be assigned when a decides */
-    if (!is_scalar(b) || (is_harmless(join.op->regions[0], 0) && !has_walrus)) {
+    if (!is_scalar(b) || (is_harmless(join.op->regions[0], COSTLY) && !has_walrus)) {
         w->builder.region = region;
         hoist(join.op, join.op->regions[0]);
         tt_erase_op(join.op);

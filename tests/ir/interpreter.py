@@ -102,7 +102,7 @@ class Parser:
 
     def attrs(self):
         attrs = {}
-        if self.peek() == "{" and self.peek(2) == "=":
+        if self.peek() == "{" and self.peek(2) == "=" and self.peek(1)[0] != "%":
             self.next()
             while not self.accept("}"):
                 key = self.next()
