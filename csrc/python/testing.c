@@ -130,6 +130,29 @@ static PyObject *py_axis_info(PyObject *module, PyObject *args)
     return PyArg_ParseTuple(args, "s", &job.text) ? run_job(&job, axis_info) : NULL;
 }
 
+/* ---- stored parameters ---- */
+
+/* "01": the second of two parameters of the first function is stored through. */
+static void stored_params(Job *job)
+{
+    Module *module = tt_parse_module(&job->arena, job->text, "text");
+    const Function *function = module->functions;
+    int count = function->body->arg_count;
+    bool *stored = TT_NEW_ARRAY(&job->arena, bool, count);
+    tt_stored_params(function, stored, &job->arena);
+    char *digits = tt_arena_alloc(&job->arena, (size_t)count + 1);
+    for (int i = 0; i < count; i++)
+        digits[i] = stored[i] ? '1' : '0';
+    job->result = digits;
+}
+
+static PyObject *py_stored_params(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Job job = {0};
+    return PyArg_ParseTuple(args, "s", &job.text) ? run_job(&job, stored_params) : NULL;
+}
+
 /* ---- scalar semantics ----------------------------------------------------------------------------------------------------- */
 
 static Opcode find_opcode(const char *name)
@@ -383,6 +406,8 @@ static PyObject *py_algebra_rules(PyObject *module, PyObject *unused)
 }
 
 PyMethodDef tt_testing_methods[] = {
+    {"_stored_params", py_stored_params, METH_VARARGS,
+     "_stored_params(text) -> str\n--\n\nFor each parameter 1 if it may be stored through, else 0."},
     {"_parse_print", py_parse_print, METH_VARARGS,
      "_parse_print(text, locations=False) -> str\n--\n\nThe text as it is printed once parsed."},
     {"_verify", py_verify, METH_VARARGS,
