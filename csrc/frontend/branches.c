@@ -174,7 +174,8 @@ static Term walk_short_circuit(Walker *w, Operator op, Term a, PyObject *node)
     Value *condition = decided;
     if (op == OPERATOR_LOGICAL_OR)
         condition = tt_build2(&w->builder, OP_xor, decided, tt_build_int(&w->builder, bool_type, 1));
-    Join join = {.loc = loc};
+    Join join = {.loc = loc,
+                 .is_lenient = true}; /* if a and (x := b): x is read only where it was assigned */
     join.op = tt_build_op(&w->builder, OP_if, &condition, 1, NULL, 0, NULL);
     join.sides[1] = (Side){join.op->regions[1], tt_copy_bindings(w), FALLS};
     Term b = walk_in_region(w, &join.sides[0], join.op->regions[0], node), result;

@@ -206,7 +206,7 @@ void tt_read_stub(Walker *w, PyObject *function, Signature *signature)
 
 static void make_builtin(Walker *w, Callee *callee, const char *name)
 {
-    callee->signature.name = name;
+    callee->signature.name = tt_arena_format(w->arena, "tl.%s", name);
     tt_read_stub(w, callee->object, &callee->signature);
     callee->kind = CALLEE_BUILTIN;
     for (int i = 0; builtins[i].name; i++)
@@ -256,12 +256,26 @@ static void make_named_tuple(Walker *w, Callee *callee, PyObject *fields)
     }
 }
 
+PyObject *tt_find_jit(Walker *w, PyObject *object)
+{
+    enum { MOST_WRAPPERS = 8 };
+    for (int i = 0; object && i < MOST_WRAPPERS; i++) {
+        if (tt_object_kind(w, object) == OBJECT_JIT)
+            return object;
+        if (PyType_Check(object) || PyModule_Check(object))
+            return NULL;
+        object = tt_attribute_or_null(w, object, FIELD_fn);
+    }
+    return NULL;
+}
+
 static void classify(Walker *w, Callee *callee)
 {
-    PyObject *object = callee->object;
+    PyObject *object = callee->object, *jit_function = tt_find_jit(w, object);
     callee->kind = CALLEE_HOST;
-    if (tt_object_kind(w, object) == OBJECT_JIT) {
+    if (jit_function) {
         callee->kind = CALLEE_JIT;
+        callee->object = jit_function;
         return;
     }
     PyObject *name = tt_attribute_or_null(w, object, FIELD___triton_builtin__);
@@ -335,7 +349,7 @@ static Term call_object(Walker *w, PyObject *object, Arguments *args)
     Callee *callee = tt_callee(w, object);
     switch (callee->kind) {
     case CALLEE_JIT:
-        return tt_call_jit(w, object, args);
+        return tt_call_jit(w, callee->object, args);
     case CALLEE_BUILTIN:
         return call_builtin(w, callee, args);
     case CALLEE_CONSTEXPR:
@@ -349,10 +363,10 @@ static Term call_object(Walker *w, PyObject *object, Arguments *args)
         return callee->special(w, object, args);
     case CALLEE_RANGE:
     case CALLEE_STATIC_RANGE:
-        if (callee->signature.count)
-            tt_fail_with_remedy(w, "write `for i in tl.range(...)`", "tl.%s belongs into a `for` statement",
+        if (callee->signature.count && callee->kind == CALLEE_RANGE)
+            tt_fail_with_remedy(w, "write `for i in tl.range(...)`", "%s belongs into a `for` statement",
                                 callee->signature.name);
-        return tt_call_host(w, object, args);
+        return tt_call_host(w, (PyObject *)&PyRange_Type, args); /* in a comprehension, say */
     case CALLEE_HOST:
         break;
     }

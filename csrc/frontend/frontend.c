@@ -116,11 +116,7 @@ static void build(Walker *w, const FrontendRequest *request)
     w->builder = tt_builder_at_end(kernel->body);
     Term result = tt_walk_function(w, info, args, NULL);
     w->builder.loc = info->loc;
-    if (!tt_is_none(result))
-        tt_fail_with_remedy(w, "write results to memory with tl.store",
-                            "the kernel `%s` returns %s, but nobody gets it", info->signature.name,
-                            tt_describe(w, result));
-    tt_build_return(w, kernel, tt_none(w));
+    tt_build_return(w, kernel, result);
 }
 
 static void start(Walker *w, const FrontendRequest *request)

@@ -76,7 +76,14 @@ static Term result_of(Walker *w, const FunctionInfo *info, Flow flow)
     Binding result = *tt_binding(w, SLOT_RESULT);
     if (!(flow & RETURNS))
         return tt_none(w);
-    if ((flow & FALLS) && !tt_is_none(result.term)) {
+    bool is_none = tt_is_none(result.term);
+    if (!w->state->frame->caller && !is_none) { /* the kernel itself */
+        w->builder.loc = result.loc;
+        tt_fail_with_remedy(w, "write results to memory with tl.store",
+                            "the kernel `%s` returns %s, but nobody gets it", info->signature.name,
+                            tt_describe(w, result.term));
+    }
+    if ((flow & FALLS) && !is_none) {
         Diagnostic diag = {.kind = TT_USER_ERROR, .loc = result.loc};
         diag.message = tt_arena_format(w->arena, "`%s` returns %s here, but may also end without a `return`",
                                        info->signature.name, tt_describe(w, result.term));

@@ -229,6 +229,10 @@ static Binding join_binding(Walker *w, Join *join, Binding a, Binding b, bool a_
             a.entry = NULL;
         return a;
     }
+    if (join->is_lenient && a_defined != b_defined) {
+        a_lives = a_defined;
+        b_lives = b_defined;
+    }
     if (!b_lives || !a_lives) {
         Binding live = a_lives ? a : b;
         live.term = take_side(w, join, a_lives ? 0 : 1, live.term);

@@ -1,5 +1,6 @@
 /* Names: local variables, the closure, globals, Python's builtins; in that order, as Python does. */
 #include "frontend/walker.h"
+#include <strings.h>
 
 /* ---- the scope ------------------------------------------------------------------------------------------------------ */
 
@@ -64,6 +65,8 @@ void tt_store_name(Walker *w, PyObject *name, Term term)
 static int edit_distance(const char *a, const char *b, int limit)
 {
     enum { LONGEST = 64 };
+    if (!strcasecmp(a, b))
+        return 0;
     int m = (int)strlen(a), n = (int)strlen(b);
     if (m > LONGEST || n > LONGEST || m - n > limit || n - m > limit)
         return limit + 1;
@@ -94,7 +97,8 @@ static void consider(const char *name, const char *candidate, int *best_distance
 
 static int first_limit(const char *name)
 {
-    return (int)strlen(name) / 3 + 2; /* exclusive: one edit for names of one or two letters */
+    return (int)strlen(name) / 3 +
+           1; /* exclusive: of one or two letters, only upper and lower case may differ */
 }
 
 const char *tt_closest_of(Walker *w, const char *name, const char *const *candidates, int count)
@@ -256,6 +260,8 @@ static bool is_constant_object(Walker *w, PyObject *object)
         return true;
     }
     if (tt_object_kind(w, object) != OBJECT_OTHER || PyModule_Check(object) || PyCallable_Check(object))
+        return true;
+    if (tt_find_jit(w, object))
         return true;
     const char *metatype =
         tt_utf8(w, tt_attribute(w, (PyObject *)Py_TYPE((PyObject *)Py_TYPE(object)), FIELD___name__));

@@ -224,7 +224,7 @@ static Term tuple_item(Walker *w, Term t, Term index)
     long long position = PyLong_AsLongLongAndOverflow(key, &overflow);
     if (overflow || position < -t.count || position >= t.count)
         tt_fail(w, "index %s is out of range: the tuple has %d items",
-                tt_describe(w, index) + strlen("the constexpr "), t.count);
+                tt_utf8(w, tt_keep(w, PyObject_Repr(key))), t.count);
     return t.items[position < 0 ? position + t.count : position];
 }
 

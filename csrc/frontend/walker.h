@@ -239,6 +239,7 @@ typedef struct Join {
     Side sides[2];
     TT_VECTOR(Value *) yields[2];
     const Loc *loc;
+    bool is_lenient; /* a name that one side assigns is defined: only code that may read it can follow */
 } Join;
 /* Makes one set of bindings from those of the two sides. */
 void tt_join_bindings(Walker *w, Join *join, Flow tail);
@@ -327,6 +328,8 @@ typedef struct Callee {
     const BuiltinCall *call;
     HostSpecial *special;
 } Callee;
+/* The JITFunction that an object is or wraps (an autotuner, say); NULL when there is none. */
+PyObject *tt_find_jit(Walker *w, PyObject *object);
 Callee *tt_callee(Walker *w, PyObject *object);
 HostSpecial *tt_find_host_special(Walker *w, PyObject *object); /* NULL when it is none */
 Term tt_call_host(Walker *w, PyObject *function, const Arguments *args);
