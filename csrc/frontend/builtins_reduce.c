@@ -91,14 +91,20 @@ static Op *build_tile_op(Walker *w, Opcode opcode, const Operands *o, const Type
     return tt_build_op(&w->builder, opcode, values, o->count, types, o->count, attrs);
 }
 
-static Term reshape_each(Walker *w, Term t, const Shape *shape)
+/* Puts reduced dimensions back, with extent 1: the one at `axis`, or all `rank` of them when axis is negative. */
+static Term restore_dims(Walker *w, Term t, int axis, int rank)
 {
-    if (t.kind != TERM_TUPLE)
-        return tt_reshape(w, tt_call_name(w), t, shape);
-    Term *items = TT_NEW_ARRAY(w->arena, Term, t.count);
-    for (int i = 0; i < t.count; i++)
-        items[i] = tt_reshape(w, tt_call_name(w), t.items[i], shape);
-    return tt_tuple_term(w, items, t.count);
+    if (t.kind == TERM_TUPLE) {
+        Term *items = TT_NEW_ARRAY(w->arena, Term, t.count);
+        for (int i = 0; i < t.count; i++)
+            items[i] = restore_dims(w, t.items[i], axis, rank);
+        return tt_tuple_term(w, items, t.count);
+    }
+    if (axis >= 0)
+        return tt_expand_dims(w, tt_call_name(w), t, axis);
+    for (int i = 0; i < rank; i++)
+        t = tt_expand_dims(w, tt_call_name(w), t, i);
+    return t;
 }
 
 static Term reduce_along(Walker *w, const Operands *o, int axis, Term function)
@@ -121,22 +127,18 @@ Term tt_builtin_reduce(Walker *w, Term *args, int count)
     (void)count;
     enum { INPUT, AXIS, COMBINE, KEEP_DIMS };
     Operands o = read_operands(w, args, INPUT);
-    Shape kept = o.shape;
-    int axis = 0;
-    if (tt_is_none(args[AXIS])) {
+    int axis = -1, rank = o.shape.rank;
+    if (!tt_is_none(args[AXIS])) {
+        axis = tt_check_axis(w, tt_call_name(w), tt_arg_int(w, args, AXIS), rank);
+    } else {
         Shape flat = {1, {tt_shape_count(&o.shape)}};
         for (int i = 0; i < o.count; i++)
             o.items[i] = tt_reshape(w, tt_call_name(w), o.items[i], &flat);
-        for (int i = 0; i < kept.rank; i++)
-            kept.extents[i] = 1;
         o.shape = flat;
-    } else {
-        axis = tt_check_axis(w, tt_call_name(w), tt_arg_int(w, args, AXIS), o.shape.rank);
-        kept.extents[axis] = 1;
     }
     bool keep_dims = tt_arg_bool(w, args, KEEP_DIMS);
-    Term result = reduce_along(w, &o, axis, args[COMBINE]);
-    return keep_dims ? reshape_each(w, result, &kept) : result;
+    Term result = reduce_along(w, &o, TT_MAX(axis, 0), args[COMBINE]);
+    return keep_dims ? restore_dims(w, result, axis, rank) : result;
 }
 
 /* associative_scan(input, axis, combine_fn, reverse) */

@@ -399,12 +399,12 @@ def _merge(keys, index, axis: constexpr, run, descending):
     `index` numbers the elements along `axis`, in the shape of `keys`.
     """
     down = ((index & run) != 0) ^ descending
-    distance = run // 2
+    distance = run >> 1
     while distance > 0:
         partner = core.gather(keys, index ^ distance, axis)
         keep_smaller = ((index & distance) == 0) ^ down
         keys = core.where(keep_smaller, core.minimum(keys, partner), core.maximum(keys, partner))
-        distance //= 2
+        distance >>= 1
     return keys
 
 
