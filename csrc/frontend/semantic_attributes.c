@@ -80,6 +80,13 @@ static _Noreturn void unknown_attribute(Walker *w, Term t, PyObject *name)
     tt_fail(w, "%s has no attribute `%s`%s", tt_describe(w, t), PyBytes_AsString(utf8), suggestion(w, name));
 }
 
+static Term bound_method(Walker *w, Term t, PyObject *function)
+{
+    Term *self = TT_NEW(w->arena, Term);
+    *self = t;
+    return (Term){.kind = TERM_METHOD, .count = 1, .object = function, .items = self};
+}
+
 /* A builtin or jit function that the class tl.tensor holds, bound to `t`. */
 static Term method(Walker *w, Term t, PyObject *name)
 {
@@ -91,14 +98,14 @@ static Term method(Walker *w, Term t, PyObject *name)
         tt_keep(w, found);
     if (!usable)
         unknown_attribute(w, t, name);
-    Term *self = TT_NEW(w->arena, Term);
-    *self = t;
-    return (Term){.kind = TERM_METHOD, .count = 1, .object = found, .items = self};
+    return bound_method(w, t, found);
 }
 
-/* The type of a block pointer is that of a pointer to tiles. */
+/* The type of a block pointer is that of a pointer to tiles; its only method is advance. */
 static Term block_pointer_attribute(Walker *w, Term t, PyObject *name)
 {
+    if (!PyUnicode_CompareWithASCIIString(name, "advance"))
+        return bound_method(w, t, tt_language_object(w, "advance"));
     if (PyUnicode_CompareWithASCIIString(name, "type") && PyUnicode_CompareWithASCIIString(name, "dtype"))
         unknown_attribute(w, t, name);
     PyObject *tile = tile_type(w, t.items[0].dtype->pointee, t.block->shape, t.block->rank);
