@@ -49,9 +49,8 @@ static const BlockShape *block_argument(Walker *w, Term *args, int block_shape, 
 }
 
 /* make_block_ptr(base, shape, strides, offsets, block_shape, order) */
-Term tt_builtin_make_block_ptr(Walker *w, Term *args, int count)
+Term tt_builtin_make_block_ptr(Walker *w, Term *args)
 {
-    (void)count;
     Term base = args[0];
     if (!tt_is_value(base) || !tt_dtype_is_pointer(base.dtype) || tt_is_tile_term(base))
         tt_arg_error(w, args, 0, "a scalar pointer");
@@ -65,9 +64,8 @@ Term tt_builtin_make_block_ptr(Walker *w, Term *args, int count)
 }
 
 /* advance(base, offsets) */
-Term tt_builtin_advance(Walker *w, Term *args, int count)
+Term tt_builtin_advance(Walker *w, Term *args)
 {
-    (void)count;
     Term pointer = args[0];
     if (pointer.kind != TERM_BLOCK_POINTER)
         tt_fail_with_remedy(w, "add the offset to an ordinary pointer with +",

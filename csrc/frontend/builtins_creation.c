@@ -11,17 +11,9 @@ static Term grid_index(Walker *w, Term *args, Opcode opcode)
     return tt_value_term(tt_build(&w->builder, opcode, NULL, 0, type, attr), &tt_int32);
 }
 
-Term tt_builtin_program_id(Walker *w, Term *args, int count)
-{
-    (void)count;
-    return grid_index(w, args, OP_program_id);
-}
+Term tt_builtin_program_id(Walker *w, Term *args) { return grid_index(w, args, OP_program_id); }
 
-Term tt_builtin_num_programs(Walker *w, Term *args, int count)
-{
-    (void)count;
-    return grid_index(w, args, OP_num_programs);
-}
+Term tt_builtin_num_programs(Walker *w, Term *args) { return grid_index(w, args, OP_num_programs); }
 
 static int64_t arange_bound(Walker *w, Term *args, int index)
 {
@@ -37,9 +29,8 @@ static int64_t arange_bound(Walker *w, Term *args, int index)
     return bound;
 }
 
-Term tt_builtin_arange(Walker *w, Term *args, int count)
+Term tt_builtin_arange(Walker *w, Term *args)
 {
-    (void)count;
     int64_t start = arange_bound(w, args, 0), end = arange_bound(w, args, 1);
     if (end <= start)
         tt_fail(w, "tl.arange(%lld, %lld) is empty: `end` must be greater than `start`", (long long)start,
@@ -49,9 +40,8 @@ Term tt_builtin_arange(Walker *w, Term *args, int count)
     return tt_value_term(tt_build_range(&w->builder, start, end), &tt_int32);
 }
 
-Term tt_builtin_full(Walker *w, Term *args, int count)
+Term tt_builtin_full(Walker *w, Term *args)
 {
-    (void)count;
     enum { SHAPE, VALUE, DTYPE };
     Shape shape;
     shape.rank = tt_arg_ints(w, args, SHAPE, shape.extents);
@@ -81,9 +71,8 @@ static Rounding rounding_argument(Walker *w, Term *args, int index, const Dtype 
 }
 
 /* cast(input, dtype, fp_downcast_rounding, bitcast) */
-Term tt_builtin_cast(Walker *w, Term *args, int count)
+Term tt_builtin_cast(Walker *w, Term *args)
 {
-    (void)count;
     enum { INPUT, DTYPE, ROUNDING, BITCAST };
     const Dtype *dtype = tt_arg_dtype(w, args, DTYPE);
     if (!dtype)
@@ -96,16 +85,11 @@ Term tt_builtin_cast(Walker *w, Term *args, int count)
     return bitcast ? tt_bitcast(w, input, dtype) : tt_cast(w, input, dtype, rounding);
 }
 
-Term tt_builtin_to_tensor(Walker *w, Term *args, int count)
-{
-    (void)count;
-    return tt_arg_value(w, args, 0);
-}
+Term tt_builtin_to_tensor(Walker *w, Term *args) { return tt_arg_value(w, args, 0); }
 
 /* cat(input, other, can_reorder, dim) */
-Term tt_builtin_cat(Walker *w, Term *args, int count)
+Term tt_builtin_cat(Walker *w, Term *args)
 {
-    (void)count;
     enum { INPUT, OTHER, CAN_REORDER, DIM };
     Term a = tt_arg_value(w, args, INPUT), b = tt_arg_value(w, args, OTHER);
     Shape x = tt_shape_of(a), y = tt_shape_of(b);

@@ -23,9 +23,8 @@ static const char *message_argument(Walker *w, Term *args, int index)
 }
 
 /* static_assert(cond, msg) */
-Term tt_builtin_static_assert(Walker *w, Term *args, int count)
+Term tt_builtin_static_assert(Walker *w, Term *args)
 {
-    (void)count;
     bool holds;
     if (!compile_time_truth(w, args[0], &holds))
         tt_fail_with_remedy(w, "check it at run time with tl.device_assert",
@@ -45,9 +44,8 @@ static PyObject *printable(Walker *w, Term t)
 }
 
 /* static_print(*values, sep, end, file, flush): Python's print, now. */
-Term tt_builtin_static_print(Walker *w, Term *args, int count)
+Term tt_builtin_static_print(Walker *w, Term *args)
 {
-    (void)count;
     static const char *const keywords[] = {"sep", "end", "file", "flush"};
     const Term *items;
     int given;
@@ -74,9 +72,8 @@ static void check_prefix(Walker *w, Term *args, int index, const char *prefix)
 }
 
 /* device_print(prefix, *args, hex) */
-Term tt_builtin_device_print(Walker *w, Term *args, int count)
+Term tt_builtin_device_print(Walker *w, Term *args)
 {
-    (void)count;
     const char *prefix = tt_arg_string(w, args, 0);
     if (!prefix)
         tt_arg_error(w, args, 0, "a string of printable ASCII characters");
@@ -106,9 +103,8 @@ Term tt_builtin_device_print(Walker *w, Term *args, int count)
 }
 
 /* device_assert(cond, msg, mask): only in kernels compiled for debugging. */
-Term tt_builtin_device_assert(Walker *w, Term *args, int count)
+Term tt_builtin_device_assert(Walker *w, Term *args)
 {
-    (void)count;
     const char *message = message_argument(w, args, 1);
     if (!tt_is_value(args[0]) && !tt_is_number(args[0]))
         tt_arg_error(w, args, 0, "a tile or scalar of bools");
@@ -124,9 +120,8 @@ Term tt_builtin_device_assert(Walker *w, Term *args, int count)
 }
 
 /* assume(cond) */
-Term tt_builtin_assume(Walker *w, Term *args, int count)
+Term tt_builtin_assume(Walker *w, Term *args)
 {
-    (void)count;
     bool holds;
     if (compile_time_truth(w, args[0], &holds)) {
         if (!holds)
@@ -141,9 +136,8 @@ Term tt_builtin_assume(Walker *w, Term *args, int count)
 }
 
 /* multiple_of(input, values), max_contiguous, max_constancy */
-Term tt_builtin_hint(Walker *w, Term *args, int count)
+Term tt_builtin_hint(Walker *w, Term *args)
 {
-    (void)count;
     Term input = tt_arg_value(w, args, 0);
     if (tt_dtype_is_float(input.dtype))
         tt_fail(w, "%s is about integers and pointers, not %s", tt_call_name(w), tt_describe(w, input));
@@ -163,9 +157,9 @@ Term tt_builtin_hint(Walker *w, Term *args, int count)
                          input.dtype);
 }
 
-Term tt_builtin_debug_barrier(Walker *w, Term *args, int count)
+Term tt_builtin_debug_barrier(Walker *w, Term *args)
 {
-    (void)args, (void)count;
+    (void)args;
     tt_build_op(&w->builder, OP_barrier, NULL, 0, NULL, 0, NULL);
     return tt_none(w);
 }

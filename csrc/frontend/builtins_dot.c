@@ -124,9 +124,8 @@ static const char *precision_argument(Walker *w, Term *args, int input_precision
 }
 
 /* dot(input, other, acc, input_precision, allow_tf32, max_num_imprecise_acc, out_dtype) */
-Term tt_builtin_dot(Walker *w, Term *args, int count)
+Term tt_builtin_dot(Walker *w, Term *args)
 {
-    (void)count;
     enum { INPUT, OTHER, ACC, PRECISION, ALLOW_TF32, IMPRECISE, OUT_DTYPE };
     DotOptions options = {.acc = args[ACC], .result = tt_arg_dtype(w, args, OUT_DTYPE)};
     options.result = options.result ? options.result : &tt_fp32;
@@ -135,8 +134,8 @@ Term tt_builtin_dot(Walker *w, Term *args, int count)
     return build_dot(w, "tl.dot", tt_arg_value(w, args, INPUT), tt_arg_value(w, args, OTHER), &options);
 }
 
-Term tt_builtin_unsupported(Walker *w, Term *args, int count)
+Term tt_builtin_unsupported(Walker *w, Term *args)
 {
-    (void)args, (void)count;
+    (void)args;
     tt_unsupported(tt_here(w), "%s is not supported", tt_call_name(w));
 }

@@ -42,9 +42,8 @@ static Term narrow_again(Walker *w, Value *value, const Dtype *computed, const D
 }
 
 /* exp(x) and the other rows above */
-Term tt_builtin_float_function(Walker *w, Term *args, int count)
+Term tt_builtin_float_function(Walker *w, Term *args)
 {
-    (void)count;
     Term x = float_argument(w, args, 0), wide = tt_widen_float(w, x);
     for (size_t i = 0; i < TT_COUNT(float_functions); i++)
         if (!strcmp(w->call->name, float_functions[i].name))
@@ -53,9 +52,8 @@ Term tt_builtin_float_function(Walker *w, Term *args, int count)
     tt_bug("no operation computes %s", w->call->name);
 }
 
-Term tt_builtin_abs(Walker *w, Term *args, int count)
+Term tt_builtin_abs(Walker *w, Term *args)
 {
-    (void)count;
     Term x = tt_term_value(w, number_argument(w, args, 0));
     if (tt_dtype_is_fp8(x.dtype))
         return narrow_again(w, tt_build1(&w->builder, OP_fabs, tt_widen_float(w, x).value), &tt_fp32,
@@ -93,23 +91,14 @@ static Term divide(Walker *w, Term *args, bool exactly)
 }
 
 /* fdiv(x, y, ieee_rounding) */
-Term tt_builtin_fdiv(Walker *w, Term *args, int count)
-{
-    (void)count;
-    return divide(w, args, tt_arg_bool(w, args, 2));
-}
+Term tt_builtin_fdiv(Walker *w, Term *args) { return divide(w, args, tt_arg_bool(w, args, 2)); }
 
 /* div_rn(x, y) */
-Term tt_builtin_div_rn(Walker *w, Term *args, int count)
-{
-    (void)count;
-    return divide(w, args, true);
-}
+Term tt_builtin_div_rn(Walker *w, Term *args) { return divide(w, args, true); }
 
 /* fma(x, y, z); of integers as well */
-Term tt_builtin_fma(Walker *w, Term *args, int count)
+Term tt_builtin_fma(Walker *w, Term *args)
 {
-    (void)count;
     number_arguments(w, args, 3);
     Builder *b = &w->builder;
     const Dtype *dtype = args[0].dtype;
@@ -123,9 +112,8 @@ Term tt_builtin_fma(Walker *w, Term *args, int count)
 }
 
 /* umulhi(x, y) */
-Term tt_builtin_umulhi(Walker *w, Term *args, int count)
+Term tt_builtin_umulhi(Walker *w, Term *args)
 {
-    (void)count;
     number_arguments(w, args, 2);
     if (!tt_dtype_is_int(args[0].dtype) || tt_dtype_width(args[0].dtype) < 32)
         tt_fail(w, "tl.umulhi takes integers of 32 or 64 bits, not %s", tt_describe(w, args[0]));
@@ -133,9 +121,8 @@ Term tt_builtin_umulhi(Walker *w, Term *args, int count)
 }
 
 /* libdevice's mulhi(x, y): of the sign that the type has */
-Term tt_builtin_mulhi(Walker *w, Term *args, int count)
+Term tt_builtin_mulhi(Walker *w, Term *args)
 {
-    (void)count;
     number_arguments(w, args, 2);
     if (!tt_dtype_is_int(args[0].dtype) || tt_dtype_width(args[0].dtype) < 32)
         tt_fail(w, "mulhi takes integers of 32 or 64 bits, not %s", tt_describe(w, args[0]));
@@ -144,9 +131,8 @@ Term tt_builtin_mulhi(Walker *w, Term *args, int count)
 }
 
 /* libdevice's clz(x), popc(x) */
-Term tt_builtin_bit_count(Walker *w, Term *args, int count)
+Term tt_builtin_bit_count(Walker *w, Term *args)
 {
-    (void)count;
     Term x = tt_term_value(w, number_argument(w, args, 0));
     if (!tt_dtype_is_int(x.dtype) || tt_dtype_width(x.dtype) < 32)
         tt_fail(w, "%s takes integers of 32 or 64 bits, not %s", w->call->name, tt_describe(w, x));
@@ -155,9 +141,8 @@ Term tt_builtin_bit_count(Walker *w, Term *args, int count)
 }
 
 /* add(x, y, sanitize_overflow), sub, mul */
-Term tt_builtin_arithmetic(Walker *w, Term *args, int count)
+Term tt_builtin_arithmetic(Walker *w, Term *args)
 {
-    (void)count;
     Operator op = w->call->name[0] == 'a'   ? OPERATOR_ADD
                   : w->call->name[0] == 's' ? OPERATOR_SUB
                                             : OPERATOR_MUL;
@@ -166,9 +151,8 @@ Term tt_builtin_arithmetic(Walker *w, Term *args, int count)
 }
 
 /* logical_and(self, other), logical_or */
-Term tt_builtin_logical(Walker *w, Term *args, int count)
+Term tt_builtin_logical(Walker *w, Term *args)
 {
-    (void)count;
     Operator op = strcmp(w->call->name, "logical_and") ? OPERATOR_LOGICAL_OR : OPERATOR_LOGICAL_AND;
     return tt_semantic_binary(w, op, args[0], args[1]);
 }
@@ -201,9 +185,8 @@ static Value *extremum(Walker *w, bool largest, bool nan_wins, Term a, Term b)
 }
 
 /* minimum(x, y, propagate_nan), maximum */
-Term tt_builtin_extremum(Walker *w, Term *args, int count)
+Term tt_builtin_extremum(Walker *w, Term *args)
 {
-    (void)count;
     bool largest = !strcmp(w->call->name, "maximum"), nan_wins = propagates_nan(w, args, 2);
     number_arguments(w, args, 2);
     const Dtype *dtype = args[0].dtype;
@@ -213,9 +196,8 @@ Term tt_builtin_extremum(Walker *w, Term *args, int count)
 }
 
 /* clamp(x, min, max, propagate_nan) */
-Term tt_builtin_clamp(Walker *w, Term *args, int count)
+Term tt_builtin_clamp(Walker *w, Term *args)
 {
-    (void)count;
     bool nan_wins = propagates_nan(w, args, 3);
     number_arguments(w, args, 3);
     const Dtype *dtype = args[0].dtype;
@@ -226,9 +208,8 @@ Term tt_builtin_clamp(Walker *w, Term *args, int count)
 }
 
 /* where(condition, x, y) */
-Term tt_builtin_where(Walker *w, Term *args, int count)
+Term tt_builtin_where(Walker *w, Term *args)
 {
-    (void)count;
     if (!tt_is_value(args[0]) && !tt_is_number(args[0]))
         tt_arg_error(w, args, 0, "a tile or a scalar of bools");
     Term picked[] = {tt_to_bool(w, args[0]), args[1], args[2]};
@@ -288,8 +269,9 @@ Term tt_power(Walker *w, Term base, Term exponent)
 /* ---- libm --------------------------------------------------------------------------------------------------------------------- */
 
 /* Functions of floats by their name in libm: acos(x), atan2(x, y), fma(x, y, z), ... */
-Term tt_builtin_extern_floats(Walker *w, Term *args, int count)
+Term tt_builtin_extern_floats(Walker *w, Term *args)
 {
+    int count = w->call->parameter_count;
     float_arguments(w, args, count);
     const Dtype *dtype = args[0].dtype;
     for (int i = 0; i < count; i++)
@@ -307,9 +289,8 @@ static Term int32_argument(Walker *w, Term *args, int index)
 }
 
 /* ldexp(x, n): a float and an int32 */
-Term tt_builtin_extern_float_int(Walker *w, Term *args, int count)
+Term tt_builtin_extern_float_int(Walker *w, Term *args)
 {
-    (void)count;
     Term x = float_argument(w, args, 0);
     Term pair[] = {tt_widen_float(w, x), int32_argument(w, args, 1)};
     tt_broadcast_together(w, tt_call_name(w), pair, 2);
@@ -317,9 +298,8 @@ Term tt_builtin_extern_float_int(Walker *w, Term *args, int count)
 }
 
 /* jn(n, x), yn(n, x): an int32 and a float */
-Term tt_builtin_extern_int_float(Walker *w, Term *args, int count)
+Term tt_builtin_extern_int_float(Walker *w, Term *args)
 {
-    (void)count;
     Term x = float_argument(w, args, 1);
     Term pair[] = {int32_argument(w, args, 0), tt_widen_float(w, x)};
     tt_broadcast_together(w, tt_call_name(w), pair, 2);

@@ -103,9 +103,8 @@ static void check_no_block_arguments(Walker *w, Term *args, int boundary_check, 
 /* ---- load and store -------------------------------------------------------------------------------------------------------- */
 
 /* load(pointer, mask, other, boundary_check, padding_option, cache_modifier, eviction_policy, volatile) */
-Term tt_builtin_load(Walker *w, Term *args, int count)
+Term tt_builtin_load(Walker *w, Term *args)
 {
-    (void)count;
     enum { POINTER, MASK, OTHER, BOUNDARY, PADDING, CACHE, EVICTION, VOLATILE };
     if (args[POINTER].kind == TERM_BLOCK_POINTER)
         tt_expand_block_load(w, args);
@@ -153,9 +152,8 @@ static Term stored_value(Walker *w, Term *args, int index, Term pointer, const D
 }
 
 /* store(pointer, value, mask, boundary_check, cache_modifier, eviction_policy) */
-Term tt_builtin_store(Walker *w, Term *args, int count)
+Term tt_builtin_store(Walker *w, Term *args)
 {
-    (void)count;
     enum { POINTER, VALUE, MASK, BOUNDARY, CACHE, EVICTION };
     if (args[POINTER].kind == TERM_BLOCK_POINTER)
         tt_expand_block_store(w, args);
@@ -223,9 +221,8 @@ static Term atomic_pointer(Walker *w, Term *args, int takes)
 }
 
 /* atomic_add(pointer, val, mask, sem, scope) and the other rows above */
-Term tt_builtin_atomic(Walker *w, Term *args, int count)
+Term tt_builtin_atomic(Walker *w, Term *args)
 {
-    (void)count;
     enum { POINTER, VAL, MASK, SEM, SCOPE };
     size_t row = 0;
     while (strcmp(atomics[row].name, w->call->name))
@@ -245,9 +242,8 @@ Term tt_builtin_atomic(Walker *w, Term *args, int count)
 }
 
 /* atomic_cas(pointer, cmp, val, sem, scope) */
-Term tt_builtin_atomic_cas(Walker *w, Term *args, int count)
+Term tt_builtin_atomic_cas(Walker *w, Term *args)
 {
-    (void)count;
     enum { POINTER, CMP, VAL, SEM, SCOPE };
     Term pointer = pointer_argument(w, args, POINTER);
     check_writable(w, pointer);

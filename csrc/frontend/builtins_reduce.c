@@ -122,9 +122,8 @@ static Term reduce_along(Walker *w, const Operands *o, int axis, Term function)
 }
 
 /* reduce(input, axis, combine_fn, keep_dims) */
-Term tt_builtin_reduce(Walker *w, Term *args, int count)
+Term tt_builtin_reduce(Walker *w, Term *args)
 {
-    (void)count;
     enum { INPUT, AXIS, COMBINE, KEEP_DIMS };
     Operands o = read_operands(w, args, INPUT);
     int axis = -1, rank = o.shape.rank;
@@ -142,9 +141,8 @@ Term tt_builtin_reduce(Walker *w, Term *args, int count)
 }
 
 /* associative_scan(input, axis, combine_fn, reverse) */
-Term tt_builtin_associative_scan(Walker *w, Term *args, int count)
+Term tt_builtin_associative_scan(Walker *w, Term *args)
 {
-    (void)count;
     enum { INPUT, AXIS, COMBINE, REVERSE };
     Operands o = read_operands(w, args, INPUT);
     int axis = tt_check_axis(w, tt_call_name(w), tt_arg_int(w, args, AXIS), o.shape.rank);
@@ -160,9 +158,8 @@ Term tt_builtin_associative_scan(Walker *w, Term *args, int count)
 }
 
 /* histogram(input, num_bins, mask) */
-Term tt_builtin_histogram(Walker *w, Term *args, int count)
+Term tt_builtin_histogram(Walker *w, Term *args)
 {
-    (void)count;
     enum { INPUT, BINS, MASK };
     Term input = tt_arg_value(w, args, INPUT);
     if (!tt_is_tile_term(input) || !tt_dtype_is_int(input.dtype) || tt_dtype_is_bool(input.dtype))

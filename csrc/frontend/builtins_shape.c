@@ -2,9 +2,8 @@
 #include "frontend/builtins.h"
 
 /* broadcast(input, other) */
-Term tt_builtin_broadcast(Walker *w, Term *args, int count)
+Term tt_builtin_broadcast(Walker *w, Term *args)
 {
-    (void)count;
     Term pair[] = {tt_arg_value(w, args, 0), tt_arg_value(w, args, 1)};
     tt_broadcast_together(w, "tl.broadcast", pair, 2);
     return tt_tuple_term(w, pair, 2);
@@ -22,9 +21,8 @@ static int variadic_ints(Walker *w, Term *args, int index, int64_t *out)
 }
 
 /* broadcast_to(input, *shape) */
-Term tt_builtin_broadcast_to(Walker *w, Term *args, int count)
+Term tt_builtin_broadcast_to(Walker *w, Term *args)
 {
-    (void)count;
     Shape shape;
     shape.rank = variadic_ints(w, args, 1, shape.extents);
     return tt_broadcast_to(w, "tl.broadcast_to", tt_arg_value(w, args, 0), &shape);
@@ -49,9 +47,8 @@ static void infer_extent(Walker *w, Term t, Shape *shape)
 }
 
 /* reshape(input, *shape, can_reorder), view(input, *shape) */
-Term tt_builtin_reshape(Walker *w, Term *args, int count)
+Term tt_builtin_reshape(Walker *w, Term *args)
 {
-    (void)count;
     Term input = tt_arg_value(w, args, 0);
     Shape shape;
     shape.rank = variadic_ints(w, args, 1, shape.extents);
@@ -60,9 +57,8 @@ Term tt_builtin_reshape(Walker *w, Term *args, int count)
 }
 
 /* expand_dims(input, axis): axes of the result, one or several. */
-Term tt_builtin_expand_dims(Walker *w, Term *args, int count)
+Term tt_builtin_expand_dims(Walker *w, Term *args)
 {
-    (void)count;
     Term t = tt_arg_value(w, args, 0);
     int64_t axes[TT_MAX_RANK];
     int axis_count = tt_arg_ints(w, args, 1, axes), rank = tt_shape_of(t).rank + axis_count;
@@ -106,9 +102,8 @@ static Term tile_argument(Walker *w, Term *args, int index)
 }
 
 /* permute(input, *dims) */
-Term tt_builtin_permute(Walker *w, Term *args, int count)
+Term tt_builtin_permute(Walker *w, Term *args)
 {
-    (void)count;
     int64_t order[TT_MAX_RANK];
     Term t = tile_argument(w, args, 0);
     int given = variadic_ints(w, args, 1, order);
@@ -118,9 +113,8 @@ Term tt_builtin_permute(Walker *w, Term *args, int count)
 }
 
 /* trans(input, *dims): the last two dimensions change places when none are given. */
-Term tt_builtin_trans(Walker *w, Term *args, int count)
+Term tt_builtin_trans(Walker *w, Term *args)
 {
-    (void)count;
     int64_t order[TT_MAX_RANK];
     Term t = tile_argument(w, args, 0);
     int given = variadic_ints(w, args, 1, order), rank = tt_shape_of(t).rank;
@@ -135,9 +129,8 @@ Term tt_builtin_trans(Walker *w, Term *args, int count)
 }
 
 /* join(a, b) */
-Term tt_builtin_join(Walker *w, Term *args, int count)
+Term tt_builtin_join(Walker *w, Term *args)
 {
-    (void)count;
     /* A number takes the type of what it joins; two tensors must agree. */
     for (int i = 0; i < 2; i++)
         if (tt_is_number(args[i]) && tt_is_value(args[1 - i]))
@@ -159,9 +152,8 @@ Term tt_builtin_join(Walker *w, Term *args, int count)
 }
 
 /* split(a) */
-Term tt_builtin_split(Walker *w, Term *args, int count)
+Term tt_builtin_split(Walker *w, Term *args)
 {
-    (void)count;
     Term t = tile_argument(w, args, 0);
     Shape shape = tt_shape_of(t);
     if (shape.extents[shape.rank - 1] != 2)
@@ -175,9 +167,8 @@ Term tt_builtin_split(Walker *w, Term *args, int count)
 }
 
 /* item(src) */
-Term tt_builtin_item(Walker *w, Term *args, int count)
+Term tt_builtin_item(Walker *w, Term *args)
 {
-    (void)count;
     Term t = tt_arg_value(w, args, 0);
     Shape shape = tt_shape_of(t), scalar = {0};
     if (tt_shape_count(&shape) != 1)
@@ -186,9 +177,8 @@ Term tt_builtin_item(Walker *w, Term *args, int count)
 }
 
 /* gather(src, index, axis) */
-Term tt_builtin_gather(Walker *w, Term *args, int count)
+Term tt_builtin_gather(Walker *w, Term *args)
 {
-    (void)count;
     Term src = tile_argument(w, args, 0), index = tile_argument(w, args, 1);
     Shape from = tt_shape_of(src), shape = tt_shape_of(index);
     if (!tt_dtype_is_int(index.dtype) || tt_dtype_is_bool(index.dtype))

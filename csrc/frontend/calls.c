@@ -326,7 +326,7 @@ static Term call_builtin(Walker *w, const Callee *callee, const Arguments *args)
     Term *bound = TT_NEW_ARRAY(w->arena, Term, callee->signature.count + 1);
     tt_bind_arguments(w, &callee->signature, args, bound);
     w->call = callee->call;
-    Term result = callee->function(w, bound, callee->signature.count);
+    Term result = callee->function(w, bound);
     w->call = outer;
     w->builder.loc = loc;
     return result;

@@ -210,4 +210,4 @@ Value *tt_semantic_truth(Walker *w, Term t);
 /* A builtin: one Term a parameter of the Python stub, in its order, defaults filled in. Rows are in builtins.def:
  * BUILTIN(name, function), name as in the stub's __triton_builtin__. No rows for range, static_range and constexpr,
  * which are the walker's. */
-typedef Term BuiltinFunction(Walker *w, Term *args, int count);
+typedef Term BuiltinFunction(Walker *w, Term *args);

@@ -133,7 +133,7 @@ CASES = [
     ("tl.sum(x, axis=1)", "tl.sum: tl.reduce got the dimension 1, which is out of range for a tile of 1 dimension",
      None),
     ("tl.sum(f)", "tl.sum: tl.reduce takes a tile or a tuple of tiles, not fp32", "leave the call out"),
-    ("tl.max(x, 1, return_indices=True)", "raised ValueError: dimension 1 is out of range for a tile of 1 dimension", None),
+    ("tl.max(x, 1, return_indices=True)", "raised ValueError: dimension 1 is out of range for a tile", None),
     ("tl.sort(m, 2)", "raised ValueError: dimension 2 is out of range for a tile of 2 dimensions", None),
     ("tl.topk(x, 9)", "tl.topk: static assertion failed: k is not between 1 and the extent", None),
     ("tl.softmax(a)", "tl.softmax: tl.exp takes floats, not int32[8]", ".to(tl.float32)"),
