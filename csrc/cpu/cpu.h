@@ -14,9 +14,11 @@ typedef struct CpuOptions {
 /* Consumes nothing; the module may be printed afterwards. Raises diagnostics. GIL not needed. */
 CpuKernel *tt_cpu_compile(Module *module, const CpuOptions *options, Arena *arena);
 void tt_cpu_release(CpuKernel *kernel);
-/* Text owned by the kernel: LLVM IR ("llir") and assembly ("asm"), made on request. */
-const char *tt_cpu_text(CpuKernel *kernel, const char *what);
+/* LLVM IR ("llir") or assembly ("asm"), made on request in `arena`; NULL for another `what`. */
+const char *tt_cpu_text(const CpuKernel *kernel, const char *what, Arena *arena);
 
-/* Runs grid[0] * grid[1] * grid[2] programs on the thread pool and returns when all are done. NULL on success, else a
- * message (failed assertion, out-of-bounds access) allocated in `arena`. GIL not needed. */
-const char *tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t grid[3], Arena *arena);
+/* runtime/cpu_launch.c: runs grid[0] * grid[1] * grid[2] programs on the thread pool and returns when all are done. NULL
+ * on success, else a message (failed assertion, out of memory) allocated in `arena`. What the programs printed is left
+ * in *printed (NULL: nothing), allocated in `arena` too. GIL not needed. */
+const char *tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t grid[3], Arena *arena,
+                          const char **printed);

@@ -1,0 +1,54 @@
+/* codegen: one door to LLVM's C API. A Codegen is one compilation's context, module and target machine, owned by an
+ * arena; the machine code that comes out of it may live longer. Nothing here is shared between compilations,
+ * so any number run at once. LLVM's own errors raise bugs (tt_bug); none of them ends the process. */
+#pragma once
+#include "support/support.h"
+#include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
+
+/* What this machine is and offers. */
+typedef struct HostCpu {
+    const char *triple, *name, *features;
+    int vector_bytes; /* of the widest vectors with masks and integer arithmetic: 16, 32 or 64 */
+    bool is_x86;
+    bool has_f16c;        /* conversions between f16 and f32 */
+    bool has_fma;
+    bool has_avx512;      /* F, BW, DQ and VL: masked and 512-bit operations on all element widths */
+    bool has_avx512_bf16; /* dot products of bf16 pairs */
+    bool has_avx512_vnni; /* dot products of i8 quadruples and i16 pairs */
+} HostCpu;
+
+typedef struct CodegenSymbol {
+    const char *name;
+    void *address;
+} CodegenSymbol;
+
+typedef struct Codegen {
+    Arena *arena;
+    HostCpu host;
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMTargetMachineRef machine;
+    TT_VECTOR(CodegenSymbol) symbols; /* what the code may refer to outside of itself */
+    const char *error;                /* LLVM's first complaint about this module */
+} Codegen;
+
+/* ---- target.c ------------------------------------------------------------------------------------------------------- */
+
+/* Registers the host as a target, once per process and before any compilation. */
+void tt_codegen_init(void);
+/* Everything in it is released with the arena. */
+Codegen *tt_new_codegen(Arena *arena, const char *module_name);
+/* An address that the code may call or read under this name; every outside symbol must be declared so. */
+void tt_add_symbol(Codegen *codegen, const char *name, void *address);
+/* The module as text; then it cannot be trusted to be unchanged: assembly runs the code generator over it. */
+const char *tt_codegen_llvm_text(Codegen *codegen);
+const char *tt_codegen_assembly(Codegen *codegen);
+/* Checks the module's well-formedness; a mistake in it raises a bug. */
+void tt_codegen_verify(Codegen *codegen);
+
+/* ---- jit.c ---------------------------------------------------------------------------------------------------------- */
+
+/* Compiles the module into memory and returns the address of function `name`. The code is released with `owner`,
+ * which may outlive the Codegen. */
+void *tt_jit_load(Codegen *codegen, const char *name, Arena *owner);

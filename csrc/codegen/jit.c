@@ -1,0 +1,109 @@
+/* From a module to code in memory: object emission, then ORC's linker. The code's dylib is a bare one, so nothing is
+ * looked up in the process: what the code refers to is what tt_add_symbol declared. Pages are writable first and
+ * executable after (JITLink's memory manager). */
+#include "codegen/codegen.h"
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/Orc.h>
+#include <stdlib.h>
+
+typedef struct Linker {
+    Codegen *codegen;
+    LLVMOrcLLJITRef jit;
+    LLVMOrcExecutionSessionRef session;
+    LLVMOrcJITDylibRef dylib;
+} Linker;
+
+typedef struct Lookup {
+    LLVMErrorRef error;
+    void *address;
+} Lookup;
+
+static void check(Codegen *codegen, LLVMErrorRef error)
+{
+    if (!error)
+        return;
+    char *text = LLVMGetErrorMessage(error);
+    const char *copy = tt_arena_strdup(codegen->arena, text);
+    LLVMDisposeErrorMessage(text);
+    tt_bug("LLVM: %s", copy);
+}
+
+static LLVMMemoryBufferRef emit_object(Codegen *codegen)
+{
+    LLVMMemoryBufferRef object;
+    char *error;
+    if (LLVMTargetMachineEmitToMemoryBuffer(codegen->machine, codegen->module, LLVMObjectFile, &error, &object)) {
+        const char *copy = tt_arena_strdup(codegen->arena, error);
+        LLVMDisposeMessage(error);
+        tt_bug("LLVM: %s", copy);
+    }
+    if (codegen->error) {
+        LLVMDisposeMemoryBuffer(object);
+        tt_bug("LLVM: %s", codegen->error);
+    }
+    return object;
+}
+
+static void release_jit(void *jit) { LLVMConsumeError(LLVMOrcDisposeLLJIT(jit)); }
+
+/* An LLJIT is made from a description of a target machine; it never compiles here, it only links. */
+static Linker create_linker(Codegen *codegen, Arena *owner)
+{
+    Linker linker = {.codegen = codegen};
+    LLVMOrcJITTargetMachineBuilderRef description;
+    check(codegen, LLVMOrcJITTargetMachineBuilderDetectHost(&description));
+    LLVMOrcLLJITBuilderRef builder = LLVMOrcCreateLLJITBuilder();
+    LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(builder, description);
+    check(codegen, LLVMOrcCreateLLJIT(&linker.jit, builder));
+    tt_arena_on_release(owner, release_jit, linker.jit);
+    linker.session = LLVMOrcLLJITGetExecutionSession(linker.jit);
+    linker.dylib = LLVMOrcExecutionSessionCreateBareJITDylib(linker.session, "kernel");
+    return linker;
+}
+
+static void define_symbols(const Linker *linker)
+{
+    Codegen *codegen = linker->codegen;
+    int count = codegen->symbols.count;
+    if (!count)
+        return;
+    LLVMOrcCSymbolMapPair *pairs = TT_NEW_ARRAY(codegen->arena, LLVMOrcCSymbolMapPair, count);
+    for (int i = 0; i < count; i++) {
+        pairs[i].Name = LLVMOrcExecutionSessionIntern(linker->session, codegen->symbols.data[i].name);
+        pairs[i].Sym.Address = (uintptr_t)codegen->symbols.data[i].address;
+        pairs[i].Sym.Flags.GenericFlags =
+            LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable;
+    }
+    check(codegen, LLVMOrcJITDylibDefine(linker->dylib, LLVMOrcAbsoluteSymbols(pairs, (size_t)count)));
+}
+
+static void on_lookup(LLVMErrorRef error, LLVMOrcCSymbolMapPairs pairs, size_t count, void *context)
+{
+    Lookup *lookup = context;
+    lookup->error = error;
+    if (!error && count == 1)
+        lookup->address = (void *)(uintptr_t)pairs[0].Sym.Address;
+}
+
+/* The session links in this thread, so the answer is there when the call returns. */
+static void *look_up(const Linker *linker, const char *name)
+{
+    Lookup lookup = {0};
+    LLVMOrcCJITDylibSearchOrderElement where = {linker->dylib, LLVMOrcJITDylibLookupFlagsMatchAllSymbols};
+    LLVMOrcCLookupSetElement what = {LLVMOrcExecutionSessionIntern(linker->session, name),
+                                     LLVMOrcSymbolLookupFlagsRequiredSymbol};
+    LLVMOrcExecutionSessionLookup(linker->session, LLVMOrcLookupKindStatic, &where, 1, &what, 1, on_lookup,
+                                  &lookup);
+    check(linker->codegen, lookup.error);
+    TT_ASSERT(lookup.address);
+    return lookup.address;
+}
+
+void *tt_jit_load(Codegen *codegen, const char *name, Arena *owner)
+{
+    LLVMMemoryBufferRef object = emit_object(codegen);
+    Linker linker = create_linker(codegen, owner);
+    define_symbols(&linker);
+    check(codegen, LLVMOrcLLJITAddObjectFile(linker.jit, linker.dylib, object));
+    return look_up(&linker, name);
+}

@@ -1,0 +1,133 @@
+/* The host as LLVM's target: its CPU and features, target machines, and text output. */
+#include "codegen/codegen.h"
+#include <llvm-c/Analysis.h>
+#include <llvm-c/ErrorHandling.h>
+#include <llvm-c/Target.h>
+
+/* LLVM exits the process when a fatal error's handler returns, so this one unwinds to the compile entry. What LLVM
+ * held at that moment leaks, which is the lesser evil. */
+static void on_fatal_error(const char *reason) { tt_bug("LLVM: %s", reason); }
+
+void tt_codegen_init(void)
+{
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    LLVMResetFatalErrorHandler();
+    LLVMInstallFatalErrorHandler(on_fatal_error);
+}
+
+static void release_context(void *context) { LLVMContextDispose(context); }
+static void release_module(void *module) { LLVMDisposeModule(module); }
+static void release_machine(void *machine) { LLVMDisposeTargetMachine(machine); }
+
+/* Errors are reported after the fact: raising from here would leave LLVM in the middle of its work. */
+static void on_diagnostic(LLVMDiagnosticInfoRef info, void *context)
+{
+    Codegen *codegen = context;
+    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || codegen->error)
+        return;
+    char *text = LLVMGetDiagInfoDescription(info);
+    codegen->error = tt_arena_strdup(codegen->arena, text);
+    LLVMDisposeMessage(text);
+}
+
+static char *take_message(Arena *arena, char *message)
+{
+    char *copy = tt_arena_strdup(arena, message);
+    LLVMDisposeMessage(message);
+    return copy;
+}
+
+/* Features come as "+avx2,-avx512f,...". */
+static bool has_feature(const char *features, const char *wanted)
+{
+    size_t length = strlen(wanted);
+    for (const char *at = features; (at = strstr(at, wanted)); at += length)
+        if (at > features && at[-1] == '+' && (at[length] == ',' || at[length] == 0))
+            return true;
+    return false;
+}
+
+static HostCpu describe_host(Arena *arena)
+{
+    HostCpu host = {
+        .triple = take_message(arena, LLVMGetDefaultTargetTriple()),
+        .name = take_message(arena, LLVMGetHostCPUName()),
+        .features = take_message(arena, LLVMGetHostCPUFeatures()),
+    };
+    const char *features = host.features;
+    host.is_x86 = !strncmp(host.triple, "x86_64", 6);
+    host.has_avx512 = has_feature(features, "avx512f") && has_feature(features, "avx512bw") &&
+                      has_feature(features, "avx512dq") && has_feature(features, "avx512vl");
+    host.has_f16c = host.has_avx512 || has_feature(features, "f16c");
+    host.has_fma = !host.is_x86 || has_feature(features, "fma");
+    host.has_avx512_bf16 = host.has_avx512 && has_feature(features, "avx512bf16");
+    host.has_avx512_vnni = host.has_avx512 && has_feature(features, "avx512vnni");
+    host.vector_bytes = host.has_avx512 ? 64 : has_feature(features, "avx2") ? 32 : 16;
+    return host;
+}
+
+static LLVMTargetMachineRef create_machine(const HostCpu *host, Arena *arena)
+{
+    LLVMTargetRef target;
+    char *error;
+    if (LLVMGetTargetFromTriple(host->triple, &target, &error))
+        tt_bug("LLVM: %s", take_message(arena, error));
+    return LLVMCreateTargetMachine(target, host->triple, host->name, host->features, LLVMCodeGenLevelDefault,
+                                   LLVMRelocPIC, LLVMCodeModelSmall);
+}
+
+Codegen *tt_new_codegen(Arena *arena, const char *module_name)
+{
+    Codegen *codegen = TT_NEW(arena, Codegen);
+    codegen->arena = arena;
+    codegen->host = describe_host(arena);
+    codegen->machine = create_machine(&codegen->host, arena);
+    tt_arena_on_release(arena, release_machine, codegen->machine);
+    codegen->context = LLVMContextCreate();
+    tt_arena_on_release(arena, release_context, codegen->context);
+    LLVMContextSetDiagnosticHandler(codegen->context, on_diagnostic, codegen);
+    codegen->module = LLVMModuleCreateWithNameInContext(module_name, codegen->context);
+    tt_arena_on_release(arena, release_module, codegen->module);
+    LLVMSetTarget(codegen->module, codegen->host.triple);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(codegen->machine);
+    LLVMSetModuleDataLayout(codegen->module, layout);
+    LLVMDisposeTargetData(layout);
+    return codegen;
+}
+
+void tt_add_symbol(Codegen *codegen, const char *name, void *address)
+{
+    for (int i = 0; i < codegen->symbols.count; i++)
+        if (!strcmp(codegen->symbols.data[i].name, name))
+            return;
+    CodegenSymbol symbol = {tt_arena_strdup(codegen->arena, name), address};
+    tt_push(codegen->arena, codegen->symbols, symbol);
+}
+
+const char *tt_codegen_llvm_text(Codegen *codegen)
+{
+    return take_message(codegen->arena, LLVMPrintModuleToString(codegen->module));
+}
+
+static void release_buffer(void *buffer) { LLVMDisposeMemoryBuffer(buffer); }
+
+const char *tt_codegen_assembly(Codegen *codegen)
+{
+    LLVMMemoryBufferRef buffer;
+    char *error;
+    if (LLVMTargetMachineEmitToMemoryBuffer(codegen->machine, codegen->module, LLVMAssemblyFile, &error, &buffer))
+        tt_bug("LLVM: %s", take_message(codegen->arena, error));
+    tt_arena_on_release(codegen->arena, release_buffer, buffer);
+    if (codegen->error)
+        tt_bug("LLVM: %s", codegen->error);
+    return tt_arena_strndup(codegen->arena, LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
+}
+
+void tt_codegen_verify(Codegen *codegen)
+{
+    char *error = NULL;
+    if (LLVMVerifyModule(codegen->module, LLVMReturnStatusAction, &error))
+        tt_bug("the LLVM module is not well-formed: %s", take_message(codegen->arena, error));
+    LLVMDisposeMessage(error);
+}

@@ -1,0 +1,145 @@
+/* Calls out of the code: prints and failed assertions (through the launch's callbacks), and calls of tile functions that
+ * are not inlined. */
+#include "cpu/lower.h"
+
+/* A slot on the stack, made in the function's first block, so that loops do not make more of them. */
+static LLVMValueRef stack_slot(Emit *e, LLVMTypeRef type)
+{
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(e->context);
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(e->function);
+    LLVMPositionBuilder(b, entry, LLVMGetFirstInstruction(entry));
+    LLVMValueRef slot = LLVMBuildAlloca(b, type, "");
+    LLVMDisposeBuilder(b);
+    return slot;
+}
+
+/* The record of a place in the program, as an outside symbol of the code. */
+static LLVMValueRef site_of(Lower *l, const Op *op)
+{
+    Emit *e = l->e;
+    Arena *arena = &l->kernel->arena;
+    CpuSite *site = TT_NEW(arena, CpuSite);
+    site->message = tt_arena_strdup(arena, tt_string_attr(op, ATTR_message, ""));
+    site->hex = tt_int_attr(op, ATTR_hex, 0) != 0;
+    if (op->loc) {
+        site->file = tt_arena_strdup(arena, op->loc->file ? op->loc->file : "");
+        site->line = op->loc->line;
+    }
+    if (op->opcode == OP_print) {
+        int64_t is_unsigned = tt_int_attr(op, ATTR_unsigned_mask, 0);
+        site->operand_count = op->operand_count;
+        site->operands = TT_NEW_ARRAY(arena, CpuPrintOperand, op->operand_count);
+        for (int i = 0; i < op->operand_count; i++) {
+            const Type *type = tt_operand(op, i)->type;
+            CpuPrintOperand *operand = &site->operands[i];
+            operand->kind = tt_element(type)->kind;
+            operand->is_unsigned = is_unsigned >> i & 1;
+            operand->rank = tt_is_tile(type) ? type->rank : 0;
+            operand->shape = tt_arena_copy(arena, type->shape, sizeof(int64_t) * (size_t)operand->rank);
+        }
+    }
+    const char *name = tt_arena_format(l->arena, "site.%d", e->codegen->symbols.count);
+    tt_add_symbol(e->codegen, name, site);
+    LLVMValueRef global = LLVMAddGlobal(e->module, e->i8, name);
+    return global;
+}
+
+static void call_back(Lower *l, size_t field, LLVMValueRef site, LLVMValueRef operands)
+{
+    Emit *e = l->e;
+    LLVMTypeRef params[6] = {e->ptr, e->ptr, e->i32, e->i32, e->i32, e->ptr};
+    LLVMValueRef args[6] = {l->launch, site, l->program[0], l->program[1], l->program[2], operands};
+    unsigned count = operands ? 6 : 5;
+    LLVMValueRef callee = emit_load(e, e->ptr, emit_offset(e, l->launch, (int64_t)field), 8);
+    LLVMBuildCall2(e->b, LLVMFunctionType(e->nothing, params, count, false), callee, args, count, "");
+}
+
+void emit_failure(Lower *l, const Op *op, LLVMValueRef failed)
+{
+    Emit *e = l->e;
+    LLVMBasicBlockRef fail = new_block(e, "fail"), go_on = new_block(e, "holds");
+    LLVMBuildCondBr(e->b, failed, fail, go_on);
+    LLVMPositionBuilderAtEnd(e->b, fail);
+    call_back(l, offsetof(CpuLaunch, fail), site_of(l, op), NULL);
+    emit_stop(l);
+    LLVMPositionBuilderAtEnd(e->b, go_on);
+}
+
+void lower_print(Lower *l, Op *op)
+{
+    Emit *e = l->e;
+    int count = op->operand_count;
+    LLVMValueRef pointers[64], values[64];
+    if (count > (int)TT_COUNT(pointers))
+        tt_unsupported(op->loc, "the CPU prints at most %zu values at once", TT_COUNT(pointers));
+    for (int i = 0; i < count; i++)
+        values[i] = tt_is_tile(tt_operand(op, i)->type) ? NULL : lower_scalar(l, tt_operand(op, i));
+    straight(l);
+    LLVMValueRef array = stack_slot(e, LLVMArrayType2(e->ptr, (uint64_t)TT_MAX(count, 1)));
+    for (int i = 0; i < count; i++) {
+        Value *value = tt_operand(op, i);
+        if (values[i]) {
+            pointers[i] = stack_slot(e, memory_type(e, value->type));
+            emit_store(e, to_memory_form(e, values[i]), pointers[i], tt_byte_width(value->type));
+        } else {
+            pointers[i] = buffer_pointer(l, info_of(value)->buffer);
+        }
+        emit_store(e, pointers[i], emit_offset(e, array, 8 * i), 8);
+    }
+    call_back(l, offsetof(CpuLaunch, print), site_of(l, op), array);
+}
+
+/* ---- calls of tile functions ------------------------------------------------------------------------------------------------------ */
+
+/* bool f(launch, scratch, x, y, z, arguments..., results...): true means that the program failed. Scalars are passed as
+ * they are, tiles as pointers to their elements; each result is a pointer to where it goes. */
+void lower_call(Lower *l, Op *op)
+{
+    Emit *e = l->e;
+    Function *callee = tt_find_function(l->function->module, tt_string_attr(op, ATTR_callee, ""));
+    if (!callee)
+        tt_bug("cpu: call of a function that is not there");
+    LoweredFunction *lowered = lower_function(l, callee, op->loc);
+    int count = 0;
+    LLVMValueRef *args = TT_NEW_ARRAY(l->arena, LLVMValueRef, 5 + op->operand_count + op->result_count);
+    for (int i = 0; i < op->operand_count; i++)
+        if (!tt_is_tile(tt_operand(op, i)->type))
+            lower_scalar(l, tt_operand(op, i));
+    straight(l);
+    args[count++] = l->launch;
+    args[count++] = emit_offset(e, l->scratch, l->scratch_size);
+    for (int i = 0; i < 3; i++)
+        args[count++] = l->program[i];
+    for (int i = 0; i < op->operand_count; i++) {
+        const ValueInfo *info = info_of(tt_operand(op, i));
+        args[count++] = info->scalar ? info->scalar : buffer_pointer(l, info->buffer);
+    }
+    for (int i = 0; i < op->result_count; i++) {
+        const Value *result = op->results[i];
+        args[count++] = tt_is_tile(result->type) ? buffer_pointer(l, info_of(result)->buffer)
+                                                 : stack_slot(e, memory_type(e, result->type));
+    }
+    LLVMValueRef failed = LLVMBuildCall2(e->b, lowered->type, lowered->function, args, (unsigned)count, "");
+    for (int i = 0; i < op->result_count; i++) {
+        const Type *type = op->results[i]->type;
+        info_of(op->results[i])->stored = tt_is_tile(type);
+        if (!tt_is_tile(type))
+            info_of(op->results[i])->scalar =
+                to_register_form(e, emit_load(e, memory_type(e, type), args[5 + op->operand_count + i],
+                                              tt_byte_width(type)), type);
+    }
+    LLVMBasicBlockRef fail = new_block(e, "fail"), go_on = new_block(e, "returned");
+    LLVMBuildCondBr(e->b, failed, fail, go_on);
+    LLVMPositionBuilderAtEnd(e->b, fail);
+    emit_stop(l);
+    LLVMPositionBuilderAtEnd(e->b, go_on);
+    l->callee_scratch = TT_MAX(l->callee_scratch, lowered->scratch_size);
+}
+
+void emit_stop(Lower *l)
+{
+    if (l->is_callee)
+        LLVMBuildRet(l->e->b, const_int(l->e->i1, 1));
+    else
+        LLVMBuildRetVoid(l->e->b);
+}

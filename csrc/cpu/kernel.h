@@ -1,0 +1,45 @@
+/* What a compiled kernel is to the runtime: its entry, its memory, and the calls that its code makes back. */
+#pragma once
+#include "cpu/cpu.h"
+
+typedef struct CpuLaunch CpuLaunch;
+
+/* An operand of a print: elements row-major in memory form. */
+typedef struct CpuPrintOperand {
+    TypeKind kind;
+    bool is_unsigned;
+    int rank;
+    const int64_t *shape;
+} CpuPrintOperand;
+
+/* A place in the program that calls back. */
+typedef struct CpuSite {
+    const char *message;
+    const char *file; /* of the Python program, or NULL */
+    int line;
+    bool hex;
+    int operand_count;
+    CpuPrintOperand *operands;
+} CpuSite;
+
+/* What the code sees of a launch. Field offsets are known to the lowering (cpu/lower.c, effects.c). */
+struct CpuLaunch {
+    const uint64_t *args;
+    int32_t grid[3];
+    void (*print)(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z,
+                  const void *const *operands);
+    void (*fail)(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z);
+};
+
+/* Runs the programs with linear numbers begin .. end - 1 (axis 0 fastest). */
+typedef void (*CpuEntry)(CpuLaunch *launch, void *scratch, int64_t begin, int64_t end);
+
+struct CpuKernel {
+    Arena arena;         /* owns all of it, the code included */
+    const char *name;
+    const char *source;  /* the tile IR, from which texts are made on request */
+    CpuOptions options;
+    CpuEntry entry;
+    size_t scratch_size; /* of one program at a time */
+    float nanoseconds;   /* of one program, by the last launches; 0: not launched yet. Races do no harm. */
+};

@@ -1,0 +1,276 @@
+/* Tile IR to LLVM IR for the CPU: what the files of this folder share. The way of a function:
+ *
+ *   plan.c     which tiles are written to scratch ("materialised"), and which sinks share a loop nest ("groups")
+ *   buffers.c  which values share a buffer, and where in the scratch arena each lies
+ *   lower.c    emits the groups of each region in order; control.c the loops and branches between them
+ *   nest.c     a group's loops; eval.c computes values in them, vector by vector; sinks.c what happens to them
+ *
+ * A tile that is not materialised is virtual: whoever needs it computes it at the coordinates where it stands. */
+#pragma once
+#include "analysis/analysis.h"
+#include "cpu/emit.h"
+#include "cpu/kernel.h"
+
+enum { NEVER = 1 << 30 };
+
+/* ---- the plan --------------------------------------------------------------------------------------------------------- */
+
+/* A tile in the scratch arena, row-major in memory form. */
+typedef struct Buffer {
+    const Type *type;
+    int64_t bytes, offset;
+    LLVMValueRef outside; /* not NULL: not in the arena, but here (tiles of a caller) */
+    int first, last;      /* time of the first write and the last read, in groups */
+} Buffer;
+
+typedef struct ValueInfo {
+    bool materialize;
+    Buffer *buffer;      /* where it is written, or NULL: virtual */
+    const Value *old;    /* results of control: what lives in the buffer before */
+    bool stored;         /* emission has written it */
+    int group;           /* that writes or produces it, within its region; -1: none */
+    int ready_same;      /* first group that can use it at its own coordinates */
+    int ready_any;       /* ... and at any */
+    int cost, depth;     /* of computing one element from what is stored */
+    int first, last;     /* groups that use it, directly or through virtual values; first > last: none */
+    bool inner;          /* used in an inner region */
+    bool reshaped;       /* used by an operation that repeats its elements */
+    int seen_same, seen_any; /* stamps of the walks over virtual values */
+    LLVMValueRef scalar; /* emitted */
+    LLVMValueRef lanes;  /* bound while a combine region is emitted */
+} ValueInfo;
+
+static inline ValueInfo *info_of(const Value *value) { return value->mark; }
+
+typedef enum SinkKind {
+    SINK_COPY,    /* value -> buffer */
+    SINK_STORE,
+    SINK_REDUCE,
+    SINK_SCAN,
+    SINK_ATOMIC,
+    SINK_JOIN,
+    SINK_EXTRACT, /* an element as a scalar: extract and split of rank 1 */
+    SINK_CHECK,   /* assert */
+    SINK_HISTOGRAM,
+    SINK_NONE,
+} SinkKind;
+
+typedef struct Sink {
+    SinkKind kind;
+    Op *op;         /* NULL for SINK_COPY */
+    Value *value;   /* SINK_COPY: what; else NULL */
+    Buffer *to;     /* SINK_COPY: NULL means the value's own buffer */
+    int64_t origin; /* SINK_COPY into a part of a buffer: its first element; the buffer's strides hold */
+} Sink;
+
+typedef struct GroupLoad {
+    Op *op;
+    bool same; /* at the coordinates of the iteration only */
+} GroupLoad;
+
+typedef struct Group {
+    Op *step;            /* an op that is a group by itself, or NULL: a loop nest over the sinks */
+    const Type *space;   /* of a nest: any type of the iteration's shape */
+    int axis;            /* of its reductions and scans, or -1 */
+    bool alone;          /* takes no further sinks */
+    int position;        /* of the op that opened it */
+    bool effects;        /* what is to stay in order */
+    TT_VECTOR(Sink) sinks;
+    TT_VECTOR(GroupLoad) loads; /* virtual loads that it evaluates */
+    TT_VECTOR(Op *) writes;     /* stores and atomics among the sinks */
+} Group;
+
+/* A yielded tile that is not computed where it belongs: copied at the end of the region. */
+typedef struct YieldCopy {
+    Value *value;
+    Buffer *by_way_of; /* not NULL: first there, all of these before any of the others */
+    Buffer *to;
+} YieldCopy;
+
+typedef struct RegionPlan {
+    Region *region;
+    TT_VECTOR(Group *) groups;
+    TT_VECTOR(YieldCopy) copies;
+} RegionPlan;
+
+typedef struct OpPlace {
+    int position, group;
+} OpPlace;
+
+/* ---- a function being lowered ----------------------------------------------------------------------------------------- */
+
+typedef struct Lower {
+    Emit *e;
+    Arena *arena;
+    CpuKernel *kernel;
+    Function *function;
+    AxisInfos *axis;
+    Map plans; /* Region* -> RegionPlan* */
+    TT_VECTOR(Buffer *) buffers;
+    OpPlace *places; /* by Op.index */
+    int stamp;
+    int64_t scratch_size;
+
+    LLVMBuilderRef builders[TT_MAX_RANK + 2]; /* [0]: straight code; then one a loop level of the nest */
+    LLVMValueRef launch, scratch, program[3], grid[3];
+    bool is_callee;         /* called from another function, by `call` */
+    int64_t callee_scratch; /* what the functions that it calls need behind its own */
+    Map *functions;         /* Function* -> LoweredFunction*, of the module */
+} Lower;
+
+typedef struct LoweredFunction {
+    LLVMValueRef function;
+    LLVMTypeRef type;
+    int64_t scratch_size;
+    bool finished;
+} LoweredFunction;
+
+static inline const AxisInfo *axis_of(const Lower *l, const Value *value) { return tt_axis_info(l->axis, value); }
+
+/* ---- walk.c ---- */
+SinkKind sink_kind(const Op *op);
+bool has_tile_result(const Op *op);
+bool is_virtual_op(const Op *op); /* its tile is computed where it is needed */
+bool is_pure_scalar(const Op *op);
+bool is_control(const Op *op);
+bool any_inside(const Op *op, unsigned traits); /* in op or its regions */
+bool is_splat(const Value *value);                /* all elements equal by its operation */
+bool keeps_coordinates(const Op *reshape);      /* only adds and removes dimensions of extent 1 */
+bool keeps_iteration(const Op *op, int operand); /* uses the operand at the result's own coordinates */
+const Type *space_of(const Op *op);             /* the iteration space of a sink */
+/* What is read when values are computed in a group of a region: buffers and virtual loads. `same`: at the coordinates
+ * of the iteration. */
+typedef struct ReadWalk {
+    Lower *l;
+    const Region *region;
+    int group, stamp;
+    void *context;
+    void (*on_buffer)(struct ReadWalk *walk, Value *value, bool same);
+    void (*on_load)(struct ReadWalk *walk, Op *load, bool same);
+} ReadWalk;
+void walk_value(ReadWalk *walk, Value *value, bool same);
+void walk_sink(ReadWalk *walk, const Sink *sink);
+void walk_group(ReadWalk *walk, const RegionPlan *plan, int group);
+
+/* ---- alias.c ---- */
+/* May a nest do `first` (a load, evaluated at its own coordinates only when `same`; or a store) and `store` vector by
+ * vector in turn, instead of all of `first` before? */
+bool may_interleave(const Lower *l, Op *first, bool same, Op *store);
+
+/* ---- plan.c ---- */
+void plan_function(Lower *l);
+RegionPlan *plan_of(const Lower *l, const Region *region);
+
+/* ---- buffers.c ---- */
+Buffer *new_buffer(Lower *l, const Type *type);
+void assign_buffers(Lower *l);
+
+/* ---- lower.c ---- */
+LLVMValueRef lower_scalar(Lower *l, Value *value);
+void lower_region(Lower *l, Region *region);
+LLVMValueRef buffer_pointer(Lower *l, const Buffer *buffer);
+void lower_copy(Lower *l, Value *value, Buffer *to, int64_t origin);
+void straight(Lower *l); /* code goes to straight code */
+
+/* ---- control.c, effects.c, dot.c ---- */
+void lower_for(Lower *l, Op *op);
+void lower_while(Lower *l, Op *op);
+void lower_if(Lower *l, Op *op);
+void lower_call(Lower *l, Op *op);
+void lower_print(Lower *l, Op *op);
+void emit_failure(Lower *l, const Op *op, LLVMValueRef failed); /* i1: reports the place, and ends the program */
+void emit_stop(Lower *l);
+LoweredFunction *lower_function(Lower *caller, Function *function, const Loc *call);
+void plan_dot(Lower *l, Op *op, int now); /* reserves its packing buffers */
+void lower_dot(Lower *l, Op *op);
+
+/* ---- nests: nest.c, eval.c, sinks.c, ... -------------------------------------------------------------------------------- */
+
+/* Where the lanes of a vector stand along one dimension: lane i at base + offset + i * stride. */
+typedef struct Coord {
+    LLVMValueRef base; /* i64, or NULL: 0 */
+    int level;         /* of the loop that base belongs to */
+    int64_t divisor;   /* divides base */
+    int64_t offset, stride;
+} Coord;
+
+/* A value at W places: one LLVM vector, or when all lanes are equal one scalar. */
+typedef struct Vec {
+    LLVMValueRef v;
+    int level; /* innermost loop it depends on, where it is computed */
+    bool uniform;
+} Vec;
+
+typedef struct Memo Memo;
+enum { MEMO_SLOTS = 256 };
+
+typedef struct Nest {
+    Lower *l;
+    Emit *e;
+    const Group *group;
+    int rank;
+    const int64_t *shape;
+    int lane_dim;  /* -1: none, all scalar */
+    int width;     /* lanes; 0: scalars */
+    int axis;      /* of reductions and scans, or -1 */
+    int effort;    /* operations in the body, about */
+    int order[TT_MAX_RANK], depth; /* dimensions from the outermost loop to the innermost */
+    int level;     /* innermost open loop */
+    int instance[TT_MAX_RANK + 2], instances; /* a loop's number: memos of a closed loop do not hold */
+    Coord coords[TT_MAX_RANK];
+    int copies;    /* vectors side by side in the current body */
+    int active;    /* lanes in use; less than width in the last vector of a row */
+    bool reverse;  /* goes down along the axis */
+    bool needs_first, first; /* the first step along the axis is its own code; this is it */
+    bool carrying; /* inside the axis loop */
+    int combine_width; /* of the combine region being emitted */
+    LLVMValueRef *accumulators; /* [copy][slot], carried around the axis loop */
+    int slots;
+    Memo *memos[MEMO_SLOTS];
+} Nest;
+
+/* nest.c */
+void emit_nest(Lower *l, const Group *group);
+void at_level(Nest *n, int level); /* code goes to this loop level */
+LLVMValueRef active_mask(const Nest *n); /* NULL: all lanes */
+
+/* eval.c */
+Vec eval(Nest *n, Value *value, const Coord *coords);
+LLVMValueRef eval_lanes(Nest *n, Value *value, const Coord *coords); /* as a vector of the nest's width */
+LLVMValueRef splat(Nest *n, Vec vec);
+Coord zero_coord(void);
+Coord const_coord(int64_t at);
+bool is_uniform(const Coord *coords, int rank);
+bool within_group(const Nest *n, const Coord *coord, int64_t size, int64_t extent);
+void operand_coords(Nest *n, const Op *op, int result, const Coord *coords, Coord *inner);
+/* Of the first lane; the others are *stride elements apart. */
+Vec buffer_address(Nest *n, const Buffer *buffer, int64_t origin, const Coord *coords, int64_t *stride);
+
+/* memory.c */
+Vec eval_load(Nest *n, Op *op, const Coord *coords);
+void sink_store(Nest *n, Op *op);
+Vec read_buffer(Nest *n, const Buffer *buffer, const Coord *coords);
+/* Element number `origin` of the buffer is where the coordinates are 0. */
+void write_buffer(Nest *n, const Buffer *buffer, int64_t origin, const Coord *coords, Vec value);
+void lower_scalar_load(Lower *l, Op *op);
+void lower_scalar_store(Lower *l, Op *op);
+
+/* sinks.c */
+int sink_slots(const Sink *sink); /* accumulators that it carries around the axis loop */
+void eval_operands(Nest *n, const Sink *sink);
+void prepare_sink(Nest *n, const Sink *sink);
+void begin_sink(Nest *n, const Sink *sink, LLVMValueRef *slots);
+void run_sink(Nest *n, const Sink *sink, LLVMValueRef *slots);
+void end_sink(Nest *n, const Sink *sink, int slot);
+void finish_sink(const Sink *sink);
+
+/* reduce.c, scan.c, atomics.c */
+bool has_identity(const Op *op);
+void begin_reduce(Nest *n, const Op *op, LLVMValueRef *slots);
+void step_reduce(Nest *n, const Op *op, LLVMValueRef *slots);
+void end_reduce(Nest *n, const Op *op, int slot);
+/* A combine region on lanes: `args` are accumulators, then elements. */
+void emit_combine(Nest *n, const Op *op, const LLVMValueRef *args, LLVMValueRef *results);
+void step_scan(Nest *n, const Op *op, LLVMValueRef *slots);
+void sink_atomic(Nest *n, Op *op);
+void lower_scalar_atomic(Lower *l, Op *op);

@@ -1,0 +1,206 @@
+/* Loads and stores: of user memory through pointer tiles, and of tiles in scratch. Consecutive lanes of consecutive
+ * addresses are one vector access, masked where the mask may be false; others gather and scatter. */
+#include "cpu/lower.h"
+
+/* ---- masks ------------------------------------------------------------------------------------------------------------------ */
+
+static bool is_true(LLVMValueRef mask)
+{
+    return LLVMIsConstant(mask) && mask == LLVMConstAllOnes(LLVMTypeOf(mask));
+}
+
+/* The mask operand, uniform or of lanes; v is NULL where there is none or it is true. */
+static Vec eval_mask(Nest *n, const Op *op, int operand, const Coord *coords)
+{
+    if (op->operand_count <= operand)
+        return (Vec){NULL, 0, true};
+    Vec mask = eval(n, tt_operand(op, operand), coords);
+    return is_true(mask.v) ? (Vec){NULL, 0, true} : mask;
+}
+
+/* As lanes, without those behind the end of the row; NULL: all. */
+static LLVMValueRef mask_lanes(Nest *n, Vec mask, int level)
+{
+    LLVMValueRef active = active_mask(n);
+    if (!mask.v)
+        return active;
+    LLVMValueRef lanes = splat(n, mask);
+    at_level(n, level);
+    return active ? LLVMBuildAnd(n->e->b, lanes, active, "") : lanes;
+}
+
+/* ---- scalars: a false mask turns the access to a place of our own, without a branch ------------------------------------------- */
+
+static LLVMValueRef guarded_pointer(Lower *l, LLVMValueRef pointer, LLVMValueRef mask)
+{
+    return mask ? emit_select(l->e, mask, pointer, l->scratch) : pointer;
+}
+
+static LLVMValueRef guarded_load(Lower *l, const Op *op, LLVMValueRef pointer, LLVMValueRef mask, LLVMValueRef other)
+{
+    Emit *e = l->e;
+    const Type *type = op->results[0]->type;
+    pointer = guarded_pointer(l, pointer, mask);
+    LLVMValueRef value = emit_load(e, memory_type(e, type), pointer, tt_byte_width(type));
+    LLVMSetVolatile(value, tt_int_attr(op, ATTR_volatile, 0) != 0);
+    value = to_register_form(e, value, type);
+    return mask ? emit_select(e, mask, value, other ? other : LLVMConstNull(LLVMTypeOf(value))) : value;
+}
+
+static LLVMValueRef scalar_operand(Lower *l, const Op *op, int operand)
+{
+    return op->operand_count > operand ? lower_scalar(l, tt_operand(op, operand)) : NULL;
+}
+
+void lower_scalar_load(Lower *l, Op *op)
+{
+    LLVMValueRef pointer = scalar_operand(l, op, 0), mask = scalar_operand(l, op, 1),
+                 other = scalar_operand(l, op, 2);
+    straight(l);
+    info_of(op->results[0])->scalar = guarded_load(l, op, pointer, mask, other);
+}
+
+static void guarded_store(Lower *l, LLVMValueRef pointer, LLVMValueRef value, LLVMValueRef mask, int align)
+{
+    emit_store(l->e, to_memory_form(l->e, value), guarded_pointer(l, pointer, mask), align);
+}
+
+void lower_scalar_store(Lower *l, Op *op)
+{
+    LLVMValueRef pointer = scalar_operand(l, op, 0), value = scalar_operand(l, op, 1),
+                 mask = scalar_operand(l, op, 2);
+    straight(l);
+    guarded_store(l, pointer, value, mask, tt_byte_width(tt_operand(op, 1)->type));
+}
+
+/* ---- tiles of pointers --------------------------------------------------------------------------------------------------------- */
+
+typedef enum Access { ONE_ADDRESS, CONSECUTIVE, SCATTERED } Access;
+
+/* How the lanes' addresses lie, and the coordinates at which to compute the address (all lanes' if scattered). */
+static Access classify(Nest *n, const Value *pointer, const Coord *coords, Coord *at)
+{
+    const AxisInfo *axes = axis_of(n->l, pointer);
+    Access access = ONE_ADDRESS;
+    for (int i = 0; i < pointer->type->rank; i++) {
+        at[i] = coords[i];
+        if (!coords[i].stride || within_group(n, &coords[i], axes->constancy[i], pointer->type->shape[i]))
+            continue;
+        bool consecutive = coords[i].stride == 1 && access == ONE_ADDRESS &&
+                           within_group(n, &coords[i], axes->contiguity[i], pointer->type->shape[i]);
+        if (!consecutive)
+            return SCATTERED;
+        access = CONSECUTIVE;
+        at[i].stride = 0;
+    }
+    return access;
+}
+
+Vec eval_load(Nest *n, Op *op, const Coord *coords)
+{
+    Lower *l = n->l;
+    Emit *e = n->e;
+    Value *pointer = tt_operand(op, 0);
+    const Type *type = op->results[0]->type;
+    Coord at[TT_MAX_RANK];
+    Access access = classify(n, pointer, coords, at);
+    if (access == SCATTERED)
+        memcpy(at, coords, sizeof(Coord) * (size_t)type->rank);
+    Vec address = eval(n, pointer, at), mask = eval_mask(n, op, 1, coords);
+    Vec other = op->operand_count > 2 ? eval(n, tt_operand(op, 2), coords) : (Vec){NULL, 0, true};
+    int level = TT_MAX(address.level, TT_MAX(mask.level, other.level));
+    if (access == ONE_ADDRESS && address.uniform && mask.uniform && other.uniform) {
+        at_level(n, level);
+        return (Vec){guarded_load(l, op, address.v, mask.v, other.v), level, true};
+    }
+    LLVMValueRef addresses = access == CONSECUTIVE ? address.v : splat(n, address);
+    LLVMValueRef lanes = mask_lanes(n, mask, level), fallback = other.v ? splat(n, other) : NULL;
+    at_level(n, level);
+    if (fallback)
+        fallback = to_memory_form(e, fallback);
+    LLVMTypeRef vector = widened(memory_type(e, type), n->width);
+    LLVMValueRef value = emit_masked_load(e, vector, addresses, lanes, fallback, tt_byte_width(type));
+    if (tt_int_attr(op, ATTR_volatile, 0) && LLVMGetInstructionOpcode(value) == LLVMLoad)
+        LLVMSetVolatile(value, true);
+    return (Vec){to_register_form(e, value, type), level, false};
+}
+
+void sink_store(Nest *n, Op *op)
+{
+    Emit *e = n->e;
+    Value *pointer = tt_operand(op, 0);
+    const Type *type = tt_operand(op, 1)->type;
+    Coord at[TT_MAX_RANK];
+    bool consecutive = classify(n, pointer, n->coords, at) == CONSECUTIVE;
+    Vec address = eval(n, pointer, consecutive ? at : n->coords);
+    Vec value = eval(n, tt_operand(op, 1), n->coords), mask = eval_mask(n, op, 2, n->coords);
+    if (!n->width) {
+        at_level(n, n->level);
+        guarded_store(n->l, address.v, value.v, mask.v, tt_byte_width(type));
+        return;
+    }
+    LLVMValueRef addresses = consecutive ? address.v : splat(n, address);
+    LLVMValueRef lanes = mask_lanes(n, mask, n->level), values = splat(n, value);
+    at_level(n, n->level);
+    emit_masked_store(e, to_memory_form(e, values), addresses, lanes, tt_byte_width(type));
+}
+
+/* ---- tiles in scratch ---------------------------------------------------------------------------------------------------------- */
+
+enum { WIDEST_PICK = 64 };
+
+/* Every stride-th element, from one load of all of them. Reading past the end stays within the arena's slack. */
+static LLVMValueRef pick_elements(Nest *n, LLVMTypeRef element, LLVMValueRef pointer, int64_t stride, int align)
+{
+    int indices[WIDEST_PICK], width = n->width;
+    for (int i = 0; i < width; i++)
+        indices[i] = (int)(i * stride);
+    LLVMTypeRef all = widened(element, (int)tt_next_pow2((width - 1) * stride + 1));
+    LLVMValueRef loaded = emit_load(n->e, all, pointer, align);
+    return emit_shuffle(n->e, loaded, NULL, indices, width);
+}
+
+Vec read_buffer(Nest *n, const Buffer *buffer, const Coord *coords)
+{
+    Emit *e = n->e;
+    LLVMTypeRef element = memory_type(e, buffer->type);
+    int align = tt_byte_width(buffer->type);
+    int64_t stride;
+    Vec address = buffer_address(n, buffer, 0, coords, &stride);
+    at_level(n, address.level);
+    LLVMValueRef value;
+    if (!stride) {
+        value = emit_load(e, element, address.v, align);
+        return (Vec){to_register_form(e, value, buffer->type), address.level, true};
+    }
+    if (stride == 1) {
+        value = emit_load(e, widened(element, n->width), address.v, align);
+    } else if (stride > 1 && (n->width - 1) * stride + 1 <= WIDEST_PICK) {
+        value = pick_elements(n, element, address.v, stride, align);
+    } else {
+        LLVMValueRef lanes = const_lanes(e, e->i32, n->width, 0, stride);
+        LLVMValueRef addresses = emit_index(e, element, address.v, lanes);
+        value = emit_masked_load(e, widened(element, n->width), addresses, active_mask(n), NULL, align);
+    }
+    return (Vec){to_register_form(e, value, buffer->type), address.level, false};
+}
+
+void write_buffer(Nest *n, const Buffer *buffer, int64_t origin, const Coord *coords, Vec value)
+{
+    Emit *e = n->e;
+    int align = tt_byte_width(buffer->type);
+    int64_t stride;
+    Vec address = buffer_address(n, buffer, origin, coords, &stride);
+    LLVMValueRef values = stride ? splat(n, value) : value.v;
+    at_level(n, n->level);
+    values = to_memory_form(e, values);
+    if (!stride) {
+        emit_store(e, values, address.v, align);
+    } else if (stride == 1) {
+        emit_masked_store(e, values, address.v, active_mask(n), align);
+    } else {
+        LLVMValueRef lanes = const_lanes(e, e->i32, n->width, 0, stride);
+        LLVMValueRef addresses = emit_index(e, memory_type(e, buffer->type), address.v, lanes);
+        emit_masked_store(e, values, addresses, active_mask(n), align);
+    }
+}

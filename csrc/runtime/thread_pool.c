@@ -1,0 +1,245 @@
+/* The pool. A job is announced by a new generation number; idle workers spin on it for a moment, then sleep. A worker
+ * takes part by entering the job, which the announcer closes once no items are left; so nobody waits for a worker
+ * that is still waking up, and a job that ends before it has entered passes it by. */
+#define _GNU_SOURCE
+#include "runtime/thread_pool.h"
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    MOST_THREADS = 1024,
+    IDLE_SPINS = 4000,  /* about 40 us: the gap between launches that follow each other */
+    JOIN_SPINS = 20000, /* the caller's wait for the last chunks before it sleeps */
+};
+
+typedef struct Job {
+    ParallelWork work;
+    void *context;
+    int64_t count, chunk;
+    _Atomic int64_t next;
+} Job;
+
+/* `entry` is generation << 32 | open << 31 | workers inside. */
+static const uint64_t OPEN = 1ull << 31, INSIDE = OPEN - 1;
+
+static struct Pool {
+    pthread_mutex_t owner; /* held by the thread whose job is running */
+    pthread_mutex_t sleep;
+    pthread_cond_t wake, left;
+    _Atomic uint64_t entry;
+    _Atomic int sleepers;
+    _Atomic bool caller_sleeps;
+    Job job;
+    _Atomic int threads; /* 0: not started */
+} pool = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER,
+          0, 0, false, {0}, 0};
+
+static inline void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    __asm__ volatile("" ::: "memory");
+#endif
+}
+
+static void run_chunks(Job *job)
+{
+    int64_t count = job->count, chunk = job->chunk;
+    for (;;) {
+        int64_t begin = atomic_fetch_add_explicit(&job->next, chunk, memory_order_relaxed);
+        if (begin >= count)
+            return;
+        if (!job->work(job->context, begin, TT_MIN(begin + chunk, count)))
+            atomic_store(&job->next, count);
+    }
+}
+
+/* ---- workers ---------------------------------------------------------------------------------------------------------- */
+
+static uint64_t wait_for_job(uint64_t seen)
+{
+    for (int i = 0; i < IDLE_SPINS; i++) {
+        uint64_t entry = atomic_load_explicit(&pool.entry, memory_order_acquire);
+        if (entry >> 32 != seen)
+            return entry >> 32;
+        pause_briefly();
+    }
+    pthread_mutex_lock(&pool.sleep);
+    atomic_fetch_add(&pool.sleepers, 1);
+    while (atomic_load(&pool.entry) >> 32 == seen)
+        pthread_cond_wait(&pool.wake, &pool.sleep);
+    atomic_fetch_sub(&pool.sleepers, 1);
+    pthread_mutex_unlock(&pool.sleep);
+    return atomic_load(&pool.entry) >> 32;
+}
+
+static bool enter(uint64_t generation)
+{
+    uint64_t entry = atomic_load(&pool.entry);
+    while (entry >> 32 == generation && entry & OPEN)
+        if (atomic_compare_exchange_weak(&pool.entry, &entry, entry + 1))
+            return true;
+    return false;
+}
+
+static void leave(void)
+{
+    uint64_t entry = atomic_fetch_sub(&pool.entry, 1) - 1;
+    if (!(entry & (OPEN | INSIDE)) && atomic_load(&pool.caller_sleeps)) {
+        pthread_mutex_lock(&pool.sleep);
+        pthread_cond_signal(&pool.left);
+        pthread_mutex_unlock(&pool.sleep);
+    }
+}
+
+static void *run_worker(void *unused)
+{
+    (void)unused;
+    for (uint64_t seen = 0;;) {
+        seen = wait_for_job(seen);
+        if (!enter(seen))
+            continue;
+        run_chunks(&pool.job);
+        leave();
+    }
+    return NULL;
+}
+
+/* ---- start ------------------------------------------------------------------------------------------------------------ */
+
+/* The child of a fork has none of the threads, and perhaps a lock that one of them held. */
+static void forget_threads(void)
+{
+    pool.owner = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    pool.sleep = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    pool.wake = pool.left = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    pool.entry = 0;
+    pool.sleepers = 0;
+    pool.caller_sleeps = false;
+    pool.threads = 0;
+}
+
+static void watch_forks(void) { pthread_atfork(NULL, NULL, forget_threads); }
+
+static int wanted_threads(void)
+{
+    const char *text = getenv("TRITON_CPU_THREADS");
+    long wanted = text ? strtol(text, NULL, 10) : 0;
+    cpu_set_t cores;
+    if (wanted < 1)
+        wanted = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
+    return (int)TT_MIN(wanted, MOST_THREADS);
+}
+
+/* Returns how many threads there are, the caller included. Signals are left to the threads of the program. */
+static int start_workers(int wanted)
+{
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int started = 1;
+    pthread_t thread;
+    while (started < wanted && !pthread_create(&thread, &attributes, run_worker, NULL))
+        started++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return started;
+}
+
+int tt_thread_count(void)
+{
+    int threads = atomic_load_explicit(&pool.threads, memory_order_acquire);
+    if (threads)
+        return threads;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&pool.owner);
+    if (!pool.threads)
+        pool.threads = start_workers(wanted_threads());
+    threads = pool.threads;
+    pthread_mutex_unlock(&pool.owner);
+    return threads;
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------------------------------- */
+
+static void announce(int helpers)
+{
+    uint64_t generation = (atomic_load(&pool.entry) >> 32) + 1;
+    atomic_store(&pool.entry, (generation & 0xffffffff) << 32 | OPEN);
+    if (!atomic_load(&pool.sleepers))
+        return;
+    pthread_mutex_lock(&pool.sleep);
+    for (int i = TT_MIN(helpers, pool.sleepers); i > 0; i--)
+        pthread_cond_signal(&pool.wake);
+    pthread_mutex_unlock(&pool.sleep);
+}
+
+static void close_and_wait(void)
+{
+    uint64_t entry = atomic_fetch_and(&pool.entry, ~OPEN);
+    for (int i = 0; i < JOIN_SPINS && entry & INSIDE; i++) {
+        pause_briefly();
+        entry = atomic_load_explicit(&pool.entry, memory_order_acquire);
+    }
+    if (!(entry & INSIDE))
+        return;
+    pthread_mutex_lock(&pool.sleep);
+    atomic_store(&pool.caller_sleeps, true);
+    while (atomic_load(&pool.entry) & INSIDE)
+        pthread_cond_wait(&pool.left, &pool.sleep);
+    atomic_store(&pool.caller_sleeps, false);
+    pthread_mutex_unlock(&pool.sleep);
+}
+
+void tt_parallel_for(int64_t count, int64_t chunk, int threads, ParallelWork work, void *context)
+{
+    threads = TT_MIN(threads, tt_thread_count());
+    if (threads == 1 || count <= chunk || pthread_mutex_trylock(&pool.owner)) {
+        work(context, 0, count);
+        return;
+    }
+    pool.job.work = work;
+    pool.job.context = context;
+    pool.job.count = count;
+    pool.job.chunk = chunk;
+    atomic_store_explicit(&pool.job.next, 0, memory_order_relaxed);
+    announce(threads - 1);
+    run_chunks(&pool.job);
+    close_and_wait();
+    pthread_mutex_unlock(&pool.owner);
+}
+
+/* ---- scratch memory --------------------------------------------------------------------------------------------------- */
+
+static _Thread_local struct {
+    void *data;
+    size_t size;
+} scratch;
+static pthread_key_t scratch_key;
+
+static void make_scratch_key(void) { pthread_key_create(&scratch_key, free); }
+
+void *tt_thread_scratch(size_t size)
+{
+    if (size <= scratch.size)
+        return scratch.data;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_scratch_key);
+    size = (size + 4095) & ~(size_t)4095;
+    free(scratch.data);
+    scratch.size = 0;
+    scratch.data = aligned_alloc(4096, size);
+    pthread_setspecific(scratch_key, scratch.data);
+    if (scratch.data)
+        scratch.size = size;
+    return scratch.data;
+}

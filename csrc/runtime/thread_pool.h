@@ -1,0 +1,16 @@
+/* runtime: what runs compiled kernels. */
+#pragma once
+#include "support/support.h"
+
+/* ---- thread_pool.c: one pool a process, started by the first parallel job, gone and started anew after a fork -------- */
+
+/* Does the items begin .. end - 1 in the calling thread; false: the job is to stop. */
+typedef bool (*ParallelWork)(void *context, int64_t begin, int64_t end);
+
+/* Threads that a job may use, the caller included: TRITON_CPU_THREADS, else the cores this process may run on. */
+int tt_thread_count(void);
+/* Does `count` items, `chunk` at a time, in the caller and up to `threads` - 1 others; returns when all are done. When
+ * another thread's job occupies the pool, the caller does it alone. */
+void tt_parallel_for(int64_t count, int64_t chunk, int threads, ParallelWork work, void *context);
+/* Memory of the calling thread, aligned to a page, kept until the thread ends; NULL when there is none left. */
+void *tt_thread_scratch(size_t size);
