@@ -1,6 +1,6 @@
 /* The value of a virtual tile at given coordinates: recursively, each computation at the innermost loop level that its
- * coordinates depend on, and only once there. What axis analysis knows turns tiles into scalars: equal lanes are
- * computed as one, and a run of consecutive integers or addresses as its first plus a constant vector. */
+ * coordinates depend on, and only once there. Lanes that are equal are one scalar until they meet others that are not;
+ * a run of consecutive addresses, by what axis analysis knows, is its first one. */
 #include "cpu/lower.h"
 
 struct Memo {
@@ -38,30 +38,6 @@ bool within_group(const Nest *n, const Coord *coord, int64_t size, int64_t exten
     int64_t block = coord->stride ? n->width : 1;
     return coord->stride <= 1 && size % block == 0 && coord->offset % block == 0 &&
            (!coord->base || coord->divisor % block == 0);
-}
-
-/* Base and offset of a coordinate as an i64 scalar, without its lanes. */
-static Vec coord_start(Nest *n, Coord coord)
-{
-    LLVMTypeRef i64 = n->e->i64;
-    if (!coord.base)
-        return (Vec){const_int(i64, coord.offset), 0, true};
-    at_level(n, coord.level);
-    if (!coord.offset)
-        return (Vec){coord.base, coord.level, true};
-    return (Vec){LLVMBuildAdd(n->e->b, coord.base, const_int(i64, coord.offset), ""), coord.level, true};
-}
-
-Vec coord_value(Nest *n, Coord coord, LLVMTypeRef type)
-{
-    Vec start = coord_start(n, coord);
-    at_level(n, start.level);
-    if (type != n->e->i64)
-        start.v = LLVMBuildTrunc(n->e->b, start.v, type, "");
-    if (!coord.stride)
-        return start;
-    LLVMValueRef lanes = const_lanes(n->e, type, n->width, 0, coord.stride);
-    return (Vec){LLVMBuildAdd(n->e->b, emit_splat(n->e, start.v, n->width), lanes, ""), start.level, false};
 }
 
 /* ---- memos -------------------------------------------------------------------------------------------------------------------- */
@@ -121,27 +97,52 @@ LLVMValueRef splat(Nest *n, Vec vec)
     return remember(n, vec.v, NULL, 0, wide).v;
 }
 
-/* ---- runs of integers and addresses ---------------------------------------------------------------------------------------------- */
-
-/* sum + count elements (of `type`: an integer or a pointer to step over). */
-static Vec advance(Nest *n, Vec sum, Vec count, const Type *type)
+/* The coordinates as integers of `type`: the offset goes into the constant lanes, so that copies share the rest. */
+static Vec coord_value(Nest *n, Coord coord, LLVMTypeRef type)
 {
-    Emit *e = n->e;
-    int level = TT_MAX(sum.level, count.level);
-    bool uniform = sum.uniform && count.uniform;
-    LLVMValueRef a = uniform || tt_is_ptr(type) ? sum.v : splat(n, sum), b = uniform ? count.v : splat(n, count);
-    at_level(n, level);
-    if (tt_is_ptr(type))
-        return (Vec){emit_index(e, memory_type(e, tt_element(type)->element), a, b), level, uniform};
-    return (Vec){LLVMBuildAdd(e->b, a, b, ""), level, uniform};
+    Coord key = {.base = coord.base};
+    const Vec *known = coord.base ? recall(n, type, &key, 1) : NULL;
+    Vec start = {const_int(type, coord.base ? 0 : coord.offset), 0, true};
+    if (known) {
+        start = *known;
+    } else if (coord.base) {
+        at_level(n, coord.level);
+        start = (Vec){coord.base, coord.level, true};
+        if (type != n->e->i64)
+            start.v = LLVMBuildTrunc(n->e->b, coord.base, type, "");
+        start = remember(n, type, &key, 1, start);
+    }
+    int64_t offset = coord.base ? coord.offset : 0;
+    at_level(n, start.level);
+    if (coord.stride) {
+        LLVMValueRef lanes = const_lanes(n->e, type, n->width, offset, coord.stride), all = splat(n, start);
+        at_level(n, start.level);
+        return (Vec){LLVMBuildAdd(n->e->b, all, lanes, ""), start.level, false};
+    }
+    if (offset)
+        start.v = LLVMBuildAdd(n->e->b, start.v, const_int(type, offset), "");
+    return start;
 }
 
-/* Coordinates at which the value is the same but for what `terms` add: along dimensions where it is constant, or counts
- * up, within the group that the lanes stand in. Returns whether anything changed. */
+/* ---- runs of addresses ---------------------------------------------------------------------------------------------- */
+
+/* The address `count` elements further on. */
+static Vec advance(Nest *n, Vec address, Vec count, const Type *type)
+{
+    LLVMTypeRef element = memory_type(n->e, tt_element(type)->element);
+    int level = TT_MAX(address.level, count.level);
+    LLVMValueRef index = address.uniform ? count.v : splat(n, count);
+    at_level(n, level);
+    return (Vec){emit_index(n->e, element, address.v, index), level, address.uniform && count.uniform};
+}
+
+/* Coordinates at which the address is the same but for what `terms` add: along dimensions where it is constant, or
+ * counts up, within the group that the lanes stand in. Returns whether anything changed. Only for addresses: what the
+ * analysis takes for granted about index arithmetic must not show in values that the program can see. */
 static bool simplify(Nest *n, const Value *value, const Coord *coords, Coord *simple, Coord *terms)
 {
     const AxisInfo *axes = axis_of(n->l, value);
-    bool counts = !tt_is_bool(value->type) && !tt_is_float(value->type), changed = false;
+    bool changed = false;
     for (int i = 0; i < value->type->rank; i++) {
         const Coord *coord = &coords[i];
         int64_t extent = value->type->shape[i];
@@ -154,10 +155,10 @@ static bool simplify(Nest *n, const Value *value, const Coord *coords, Coord *si
             simple[i] = (Coord){0};
         } else if (coord->stride && within_group(n, coord, axes->constancy[i], extent)) {
             simple[i] = start;
-        } else if (counts && axes->contiguity[i] >= extent) {
+        } else if (axes->contiguity[i] >= extent) {
             simple[i] = (Coord){0};
             terms[i] = *coord;
-        } else if (counts && coord->stride && within_group(n, coord, axes->contiguity[i], extent)) {
+        } else if (coord->stride && within_group(n, coord, axes->contiguity[i], extent)) {
             simple[i] = start;
             terms[i] = (Coord){.stride = coord->stride};
         } else {
@@ -171,7 +172,7 @@ static bool simplify(Nest *n, const Value *value, const Coord *coords, Coord *si
 /* In the order of loop levels, so that partial sums are hoisted; the lanes last. */
 static Vec add_terms(Nest *n, Vec sum, const Coord *terms, const Type *type)
 {
-    LLVMTypeRef count_type = tt_is_ptr(type) ? n->e->i64 : register_type(n->e, type);
+    LLVMTypeRef count_type = n->e->i64;
     for (int level = 0; level <= n->level; level++)
         for (int i = 0; i < type->rank; i++) {
             Coord start = terms[i];
@@ -373,8 +374,7 @@ Vec eval(Nest *n, Value *value, const Coord *coords)
         return *known;
     Coord simple[TT_MAX_RANK], terms[TT_MAX_RANK];
     const Op *op = value->op;
-    bool direct = op && (op->opcode == OP_range || is_splat(value));
-    if (!direct && simplify(n, value, coords, simple, terms))
+    if (tt_is_ptr(value->type) && !is_splat(value) && simplify(n, value, coords, simple, terms))
         return remember(n, value, coords, rank, add_terms(n, eval(n, value, simple), terms, value->type));
     if (info_of(value)->stored)
         return remember(n, value, coords, rank, read_buffer(n, info_of(value)->buffer, coords));

@@ -377,6 +377,8 @@ static void release_unfinished(void *holder)
         tt_cpu_release(*kernel);
 }
 
+static void release_arena(void *arena) { tt_arena_release(arena); }
+
 static void add_library_symbols(Codegen *codegen)
 {
     tt_add_symbol(codegen, "memcpy", (void *)(uintptr_t)memcpy);
@@ -394,15 +396,16 @@ CpuKernel *tt_cpu_compile(Module *module, const CpuOptions *options, Arena *aren
     kernel->options = *options;
     kernel->source = tt_print_module(module, &kernel->arena, TT_PRINT_LOCATIONS);
     kernel->name = tt_arena_strdup(&kernel->arena, module->functions->name);
-    ArenaMark mark = tt_arena_mark(arena);
-    Codegen *codegen = tt_new_codegen(arena, kernel->name);
-    lower_module(codegen, module, kernel, arena);
+    Arena *work = TT_NEW(arena, Arena); /* what only the compilation needs, released at its end or when it fails */
+    tt_arena_on_release(arena, release_arena, work);
+    Codegen *codegen = tt_new_codegen(work, kernel->name);
+    lower_module(codegen, module, kernel, work);
     if (wants_verification())
         tt_codegen_verify(codegen);
     add_library_symbols(codegen);
     kernel->entry = (CpuEntry)(uintptr_t)tt_jit_load(codegen, kernel->name, &kernel->arena);
     *holder = NULL;
-    tt_arena_reset(arena, mark);
+    tt_arena_release(work);
     return kernel;
 }
 

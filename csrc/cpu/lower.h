@@ -248,6 +248,8 @@ Vec buffer_address(Nest *n, const Buffer *buffer, int64_t origin, const Coord *c
 
 /* memory.c */
 Vec eval_load(Nest *n, Op *op, const Coord *coords);
+/* Evaluates what the store needs; sink_store then finds it in the memos. */
+void eval_store(Nest *n, Op *op);
 void sink_store(Nest *n, Op *op);
 Vec read_buffer(Nest *n, const Buffer *buffer, const Coord *coords);
 /* Element number `origin` of the buffer is where the coordinates are 0. */

@@ -125,24 +125,38 @@ Vec eval_load(Nest *n, Op *op, const Coord *coords)
     return (Vec){to_register_form(e, value, type), level, false};
 }
 
+typedef struct StoreOperands {
+    bool consecutive;
+    Vec address, value, mask;
+} StoreOperands;
+
+static StoreOperands store_operands(Nest *n, Op *op)
+{
+    Coord at[TT_MAX_RANK];
+    Value *pointer = tt_operand(op, 0);
+    StoreOperands operands = {.consecutive = classify(n, pointer, n->coords, at) == CONSECUTIVE};
+    operands.address = eval(n, pointer, operands.consecutive ? at : n->coords);
+    operands.value = eval(n, tt_operand(op, 1), n->coords);
+    operands.mask = eval_mask(n, op, 2, n->coords);
+    return operands;
+}
+
+void eval_store(Nest *n, Op *op) { store_operands(n, op); }
+
 void sink_store(Nest *n, Op *op)
 {
     Emit *e = n->e;
-    Value *pointer = tt_operand(op, 0);
-    const Type *type = tt_operand(op, 1)->type;
-    Coord at[TT_MAX_RANK];
-    bool consecutive = classify(n, pointer, n->coords, at) == CONSECUTIVE;
-    Vec address = eval(n, pointer, consecutive ? at : n->coords);
-    Vec value = eval(n, tt_operand(op, 1), n->coords), mask = eval_mask(n, op, 2, n->coords);
+    int align = tt_byte_width(tt_operand(op, 1)->type);
+    StoreOperands operands = store_operands(n, op);
     if (!n->width) {
         at_level(n, n->level);
-        guarded_store(n->l, address.v, value.v, mask.v, tt_byte_width(type));
+        guarded_store(n->l, operands.address.v, operands.value.v, operands.mask.v, align);
         return;
     }
-    LLVMValueRef addresses = consecutive ? address.v : splat(n, address);
-    LLVMValueRef lanes = mask_lanes(n, mask, n->level), values = splat(n, value);
+    LLVMValueRef addresses = operands.consecutive ? operands.address.v : splat(n, operands.address);
+    LLVMValueRef lanes = mask_lanes(n, operands.mask, n->level), values = splat(n, operands.value);
     at_level(n, n->level);
-    emit_masked_store(e, to_memory_form(e, values), addresses, lanes, tt_byte_width(type));
+    emit_masked_store(e, to_memory_form(e, values), addresses, lanes, align);
 }
 
 /* ---- tiles in scratch ---------------------------------------------------------------------------------------------------------- */

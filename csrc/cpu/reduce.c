@@ -239,7 +239,6 @@ static void write_results(Nest *n, const Op *op, LLVMValueRef *values, bool unif
 
 void end_reduce(Nest *n, const Op *op, int slot)
 {
-    int count = op->operand_count;
     at_level(n, n->level);
     if (n->axis != n->lane_dim) {
         int64_t offset = n->lane_dim >= 0 ? n->coords[n->lane_dim].offset : 0;

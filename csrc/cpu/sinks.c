@@ -35,6 +35,8 @@ void eval_operands(Nest *n, const Sink *sink)
 {
     if (sink->kind == SINK_COPY)
         eval(n, sink->value, n->coords);
+    else if (sink->kind == SINK_STORE)
+        eval_store(n, sink->op);
     else
         for (int i = 0; i < sink->op->operand_count; i++)
             eval(n, tt_operand(sink->op, i), n->coords);

@@ -70,7 +70,7 @@ static PyObject *stage_text(Compiled *compiled, const char *stage, Arena *arena)
         return NULL;
     }
     const char *text = !strcmp(stage, "ttir") ? tt_print_module(compiled->module, arena, 0)
-                                              : tt_cpu_text(compiled->code, stage);
+                                              : tt_cpu_text(compiled->code, stage, arena);
     tt_end_try(&trap);
     return text ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
 }

@@ -100,19 +100,27 @@ static bool run_hooks(const Kernel *kernel, PyObject *const *args, Py_ssize_t co
     return done;
 }
 
+/* What the programs printed goes where Python prints. */
+static bool write_output(const char *text)
+{
+    PyObject *out = PySys_GetObject("stdout");
+    return !out || out == Py_None || PyFile_WriteString(text, out) == 0;
+}
+
 static bool run_programs(Compiled *compiled, const Specialization *s, const int32_t extents[3])
 {
     if (!extents[0] || !extents[1] || !extents[2])
         return true;
     Arena arena = {0};
-    const char *failure;
+    const char *failure, *printed;
     Py_BEGIN_ALLOW_THREADS;
-    failure = tt_cpu_launch(compiled->code, s->slots, extents, &arena);
+    failure = tt_cpu_launch(compiled->code, s->slots, extents, &arena, &printed);
     Py_END_ALLOW_THREADS;
+    bool done = !printed || write_output(printed);
     if (failure)
         tt_set_launch_error(compiled, failure);
     tt_arena_release(&arena);
-    return !failure;
+    return done && !failure;
 }
 
 static bool check_slots(const Compiled *compiled, const Specialization *s)

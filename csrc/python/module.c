@@ -1,4 +1,5 @@
 /* The extension module triton._C: what Python sees of the compiler. */
+#include "codegen/codegen.h"
 #include "python/extension.h"
 
 #include <llvm-c/Core.h>
@@ -49,11 +50,13 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-extern PyMethodDef tt_layout_methods[], tt_testing_methods[], tt_testing_frontend_methods[];
+extern PyMethodDef tt_layout_methods[], tt_testing_methods[], tt_testing_frontend_methods[], tt_testing_cpu_methods[];
 
 static int add_tables(PyObject *module)
 {
-    PyMethodDef *const tables[] = {tt_layout_methods, tt_testing_methods, tt_testing_frontend_methods};
+    tt_codegen_init();
+    PyMethodDef *const tables[] = {tt_layout_methods, tt_testing_methods, tt_testing_frontend_methods,
+                                   tt_testing_cpu_methods};
     for (size_t i = 0; i < TT_COUNT(tables); i++)
         if (PyModule_AddFunctions(module, tables[i]) < 0)
             return -1;

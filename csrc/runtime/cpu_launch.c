@@ -1,31 +1,159 @@
 /* Running a grid of programs of a compiled kernel: inline when it is little work, else on the pool; and what programs
  * call back while they run. */
-#include "runtime/thread_pool.h"
 #include "cpu/kernel.h"
+#include "runtime/thread_pool.h"
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <time.h>
 
 /* Waking a worker costs several microseconds; a job shorter than this is done before one has arrived. */
 static const float WORTH_WAKING = 15e3f, WORTH_A_CHUNK = 4e3f;
 
+enum { CHUNKS_A_THREAD = 8 };
+
 typedef struct Running {
     CpuLaunch launch; /* first: the callbacks get a pointer to it */
     CpuKernel *kernel;
-    pthread_mutex_t lock; /* of what follows */
-    Arena arena;
+    pthread_mutex_t lock; /* of the texts */
+    Arena *arena;
     Text printed;
     const char *error;
     _Atomic bool stopped;
 } Running;
 
-static float now(void)
+static double now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
-    return (float)(time.tv_sec & 0xffff) * 1e9f + (float)time.tv_nsec;
+    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
+
+/* ---- what programs call back --------------------------------------------------------------------------------------------------- */
+
+/* Texts are made under a trap, for there may be no memory; then the launch fails. */
+static void write_text(Running *running, void (*write)(Running *running, void *context), void *context)
+{
+    Trap trap;
+    pthread_mutex_lock(&running->lock);
+    if (tt_try(&trap, running->arena)) {
+        write(running, context);
+        tt_end_try(&trap);
+    } else {
+        running->error = "out of memory for the output of the kernel";
+        running->stopped = true;
+    }
+    pthread_mutex_unlock(&running->lock);
+}
+
+typedef struct Callback {
+    const CpuSite *site;
+    int32_t program[3];
+    const void *const *operands;
+} Callback;
+
+static void write_failure(Running *running, void *context)
+{
+    const Callback *call = context;
+    const CpuSite *site = call->site;
+    Text text = {.arena = running->arena};
+    if (site->file && site->line)
+        tt_text_add(&text, "%s:%d: ", site->file, site->line);
+    tt_text_add(&text, "assertion failed in program (%d, %d, %d)", call->program[0], call->program[1], call->program[2]);
+    if (*site->message)
+        tt_text_add(&text, ": %s", site->message);
+    if (!running->error)
+        running->error = text.data;
+    running->stopped = true;
+}
+
+static void on_failure(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z)
+{
+    Callback call = {site, {x, y, z}, NULL};
+    write_text((Running *)launch, write_failure, &call);
+}
+
+static uint64_t read_bits(const void *data, int64_t index, int bytes)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, (const char *)data + index * bytes, (size_t)bytes);
+    return bits;
+}
+
+static void write_element(Text *text, const CpuSite *site, const CpuPrintOperand *operand, const void *data, int64_t index)
+{
+    static const struct {
+        int bytes;
+        const FloatFormat *format;
+    } kinds[TT_TILE] = {
+        [TT_I1] = {1, NULL},
+        [TT_I8] = {1, NULL},
+        [TT_I16] = {2, NULL},
+        [TT_I32] = {4, NULL},
+        [TT_I64] = {8, NULL},
+        [TT_F8E4M3] = {1, &tt_format_f8e4m3},
+        [TT_F8E5M2] = {1, &tt_format_f8e5m2},
+        [TT_F8E4M3B15] = {1, &tt_format_f8e4m3b15},
+        [TT_F16] = {2, &tt_format_f16},
+        [TT_BF16] = {2, &tt_format_bf16},
+        [TT_F32] = {4, &tt_format_f32},
+        [TT_F64] = {8, NULL},
+        [TT_PTR] = {8, NULL},
+    };
+    int bytes = kinds[operand->kind].bytes;
+    uint64_t bits = read_bits(data, index, bytes);
+    double real;
+    memcpy(&real, &bits, sizeof real);
+    if (site->hex || operand->kind == TT_PTR)
+        tt_text_add(text, "0x%0*llx", 2 * bytes, (unsigned long long)bits);
+    else if (kinds[operand->kind].format)
+        tt_text_add(text, "%f", tt_float_decode(kinds[operand->kind].format, bits));
+    else if (operand->kind == TT_F64)
+        tt_text_add(text, "%f", real);
+    else if (operand->is_unsigned || operand->kind == TT_I1)
+        tt_text_add(text, "%llu", (unsigned long long)bits);
+    else
+        tt_text_add(text, "%lld", (long long)((int64_t)(bits << (64 - 8 * bytes)) >> (64 - 8 * bytes)));
+}
+
+/* One line an element: pid (x, y, z) idx (i, j): message value */
+static void write_operand(Text *text, const Callback *call, int number)
+{
+    const CpuSite *site = call->site;
+    const CpuPrintOperand *operand = &site->operands[number];
+    int64_t count = 1, at[TT_MAX_RANK] = {0};
+    for (int i = 0; i < operand->rank; i++)
+        count *= operand->shape[i];
+    for (int64_t i = 0; i < count; i++) {
+        tt_text_add(text, "pid (%d, %d, %d) idx (", call->program[0], call->program[1], call->program[2]);
+        for (int j = 0; j < operand->rank; j++)
+            tt_text_add(text, "%s%lld", j ? ", " : "", (long long)at[j]);
+        tt_text_add(text, ")%s", site->message);
+        if (site->operand_count > 1)
+            tt_text_add(text, "(operand %d) ", number);
+        write_element(text, site, operand, call->operands[number], i);
+        tt_text_add_n(text, "\n", 1);
+        for (int j = operand->rank - 1; j >= 0 && ++at[j] == operand->shape[j]; j--)
+            at[j] = 0;
+    }
+}
+
+static void write_print(Running *running, void *context)
+{
+    const Callback *call = context;
+    for (int i = 0; i < call->site->operand_count; i++)
+        write_operand(&running->printed, call, i);
+    if (!call->site->operand_count)
+        tt_text_add(&running->printed, "pid (%d, %d, %d) idx ()%s\n", call->program[0], call->program[1],
+                    call->program[2], call->site->message);
+}
+
+static void on_print(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z, const void *const *operands)
+{
+    Callback call = {site, {x, y, z}, operands};
+    write_text((Running *)launch, write_print, &call);
+}
+
+/* ---- the launch ------------------------------------------------------------------------------------------------------------------ */
 
 static bool run_programs(void *context, int64_t begin, int64_t end)
 {
@@ -40,4 +168,42 @@ static bool run_programs(void *context, int64_t begin, int64_t end)
     }
     running->kernel->entry(&running->launch, scratch, begin, end);
     return true;
+}
+
+/* What one program took the last times decides whether others are woken, and for how much at a time. */
+static void run_grid(Running *running, int64_t count)
+{
+    CpuKernel *kernel = running->kernel;
+    float each = kernel->nanoseconds;
+    int threads = count > 1 && (each == 0 || each * (float)count > WORTH_WAKING) ? tt_thread_count() : 1;
+    double start = now();
+    if (threads == 1) {
+        run_programs(running, 0, count);
+    } else {
+        int64_t chunk = TT_MAX(count / ((int64_t)threads * CHUNKS_A_THREAD), 1);
+        if (each > 0 && (float)chunk * each < WORTH_A_CHUNK)
+            chunk = TT_MIN((int64_t)(WORTH_A_CHUNK / each) + 1, (count + threads - 1) / threads);
+        tt_parallel_for(count, chunk, threads, run_programs, running);
+    }
+    float measured = (float)((now() - start) * threads / (double)count);
+    kernel->nanoseconds = each > 0 ? 0.75f * each + 0.25f * measured : measured;
+}
+
+const char *tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t grid[3], Arena *arena,
+                          const char **printed)
+{
+    Running running = {
+        .launch = {args, {grid[0], grid[1], grid[2]}, on_print, on_failure},
+        .kernel = kernel,
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .arena = arena,
+        .printed = {.arena = arena},
+    };
+    *printed = NULL;
+    int64_t count = (int64_t)grid[0] * grid[1];
+    if (count < 1 || grid[2] < 1)
+        return NULL;
+    run_grid(&running, count * grid[2]);
+    *printed = running.printed.data;
+    return running.error;
 }
