@@ -1,0 +1,15 @@
+"""A boundary check on ordinary pointers."""
+
+import numpy as np
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy(x, y, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(y + i, tl.load(x + i, boundary_check=(0,)))
+
+
+copy[(1,)](np.zeros(8), np.zeros(8), 8)

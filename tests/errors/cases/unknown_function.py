@@ -1,0 +1,14 @@
+"""A function of the language that is misspelt."""
+
+import numpy as np
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def clear(x, N: tl.constexpr):
+    tl.store(x + tl.aragne(0, N), 0)
+
+
+clear[(1,)](np.zeros(8), 8)
