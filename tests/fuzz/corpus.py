@@ -111,7 +111,8 @@ BLOCKS = """
 @triton.jit
 def kernel(x_ptr, y_ptr, out_ptr, n, SIZE: tl.constexpr):
     start = tl.program_id(0)
-    p = tl.make_block_ptr(base=x_ptr, shape=(n, n), strides=(n, 1), offsets=(0, start), block_shape=(SIZE, 8), order=(1, 0))
+    offsets = (0, start)
+    p = tl.make_block_ptr(x_ptr, shape=(n, n), strides=(n, 1), offsets=offsets, block_shape=(SIZE, 8), order=(1, 0))
     q = tl.make_block_ptr(out_ptr, (n, n), (n, 1), (0, 0), (SIZE, 8), (1, 0))
     x = tl.load(p, boundary_check=(0, 1), padding_option="zero")
     p = tl.advance(p, (SIZE, 0))

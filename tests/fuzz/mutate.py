@@ -2,8 +2,8 @@
 
 Each must compile or raise an exception; none may crash, hang, or meet a mistake of the compiler (InternalError).
 They are compiled, not run: what a mangled kernel would store where is nobody's business. Batches run in processes of
-their own, so that a crash is seen, reported with its source, and minimised. `--show SEED` prints one mutant, `--run SEED`
-compiles it.
+their own, so that a crash is seen, reported with its source, and minimised. `--show SEED` prints one,
+`--run SEED` compiles it.
 """
 
 import argparse
