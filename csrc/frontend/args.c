@@ -50,6 +50,11 @@ const Dtype *tt_arg_dtype(Walker *w, const Term *args, int index)
     if (tt_is_none(args[index]))
         return NULL;
     const Dtype *dtype = tt_term_dtype(w, args[index]);
+    const char *name = dtype ? NULL : tt_term_string(w, args[index]);
+    if (name)
+        tt_fail_with_remedy(w, tt_arena_format(w->arena, "write tl.%s, without the quotes", name),
+                            "`%s` of %s must be a dtype, not a string", tt_parameter_name(w, index),
+                            w->call ? w->call->name : "this function");
     if (!dtype)
         tt_arg_error(w, args, index, "a dtype such as tl.float32");
     return dtype;

@@ -24,8 +24,9 @@ static int64_t arange_bound(Walker *w, Term *args, int index)
                             tt_parameter_name(w, index), tt_describe(w, args[index]));
     bound = tt_arg_int(w, args, index);
     if (bound < INT32_MIN || bound > INT32_MAX)
-        tt_fail(w, "`%s` of tl.arange does not fit into int32: %lld", tt_parameter_name(w, index),
-                (long long)bound);
+        tt_fail_with_remedy(
+            w, "a tile is one program's part of the work: launch more programs, of smaller tiles",
+            "`%s` of tl.arange does not fit into int32: %lld", tt_parameter_name(w, index), (long long)bound);
     return bound;
 }
 
@@ -33,8 +34,9 @@ Term tt_builtin_arange(Walker *w, Term *args)
 {
     int64_t start = arange_bound(w, args, 0), end = arange_bound(w, args, 1);
     if (end <= start)
-        tt_fail(w, "tl.arange(%lld, %lld) is empty: `end` must be greater than `start`", (long long)start,
-                (long long)end);
+        tt_fail_with_remedy(w, "give the start first, then an end that is greater",
+                            "tl.arange(%lld, %lld) is empty, and a tile has at least one element",
+                            (long long)start, (long long)end);
     Shape shape = {1, {end - start}};
     tt_check_shape(w, "tl.arange", &shape);
     return tt_value_term(tt_build_range(&w->builder, start, end), &tt_int32);

@@ -72,18 +72,27 @@ static int parameter_index(const Signature *signature, PyObject *name)
     return -1;
 }
 
+/* What can be passed, for messages. */
+static const char *parameters_text(Walker *w, const Signature *signature)
+{
+    Text all = {.arena = w->arena};
+    for (int i = 0; i < signature->count; i++) {
+        const Parameter *parameter = &signature->parameters[i];
+        tt_text_add(&all, "%s%s%s", i ? ", " : "", tt_utf8(w, parameter->name),
+                    parameter->fallback ? "=..." : "");
+    }
+    return all.length ? tt_arena_format(w->arena, "its parameters are (%s)", all.data)
+                      : "it takes no arguments";
+}
+
 static _Noreturn void unknown_keyword(Walker *w, const Signature *signature, PyObject *name)
 {
     const char **names = TT_NEW_ARRAY(w->arena, const char *, signature->count);
-    Text all = {.arena = w->arena};
-    for (int i = 0; i < signature->count; i++) {
+    for (int i = 0; i < signature->count; i++)
         names[i] = tt_utf8(w, signature->parameters[i].name);
-        tt_text_add(&all, "%s%s", i ? ", " : "", names[i]);
-    }
     const char *closest = tt_closest_of(w, tt_utf8(w, name), names, signature->count);
-    const char *remedy = closest      ? tt_arena_format(w->arena, "did you mean `%s`?", closest)
-                         : all.length ? tt_arena_format(w->arena, "its parameters are %s", all.data)
-                                      : "it takes no arguments";
+    const char *remedy =
+        closest ? tt_arena_format(w->arena, "did you mean `%s`?", closest) : parameters_text(w, signature);
     tt_fail_with_remedy(w, remedy, "`%s` has no parameter `%s`", signature->name, tt_utf8(w, name));
 }
 
@@ -92,8 +101,9 @@ static _Noreturn void too_many(Walker *w, const Signature *signature, int given)
     int most = 0;
     for (int i = 0; i < signature->count; i++)
         most += signature->parameters[i].kind <= PARAMETER_ANY;
-    tt_fail(w, "`%s` takes %d positional argument%s, but %d %s given", signature->name, most,
-            most == 1 ? "" : "s", given, given == 1 ? "is" : "are");
+    tt_fail_with_remedy(w, parameters_text(w, signature),
+                        "`%s` takes %d positional argument%s, but %d %s given", signature->name, most,
+                        most == 1 ? "" : "s", given, given == 1 ? "is" : "are");
 }
 
 static void bind_positional(Walker *w, const Signature *signature, const Arguments *args, Term *out)
@@ -162,8 +172,8 @@ void tt_bind_arguments(Walker *w, const Signature *signature, const Arguments *a
             tt_text_add(&missing, "%s`%s`", missing_count++ ? ", " : "", tt_utf8(w, parameter->name));
     }
     if (missing_count)
-        tt_fail(w, "`%s` lacks its argument%s %s", signature->name, missing_count == 1 ? "" : "s",
-                missing.data);
+        tt_fail_with_remedy(w, parameters_text(w, signature), "`%s` lacks its argument%s %s", signature->name,
+                            missing_count == 1 ? "" : "s", missing.data);
 }
 
 /* ---- what is called -------------------------------------------------------------------------------------------------- */

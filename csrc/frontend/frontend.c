@@ -150,7 +150,8 @@ static void release(WalkerState *state)
 static void show_at_call(Walker *w, Diagnostic *diag)
 {
     const char *function = NULL;
-    PyObject *path = w->state->language ? PyObject_GetAttrString(w->state->language, "__file__") : NULL;
+    PyObject *language = PyImport_ImportModule("triton.language");
+    PyObject *path = language ? PyObject_GetAttrString(language, "__file__") : NULL;
     const char *file = path && PyUnicode_Check(path) ? tt_utf8(w, path) : NULL;
     const char *end = file ? strrchr(file, '/') : NULL;
     while (end && diag->loc && diag->loc->caller &&
@@ -161,6 +162,7 @@ static void show_at_call(Walker *w, Diagnostic *diag)
     if (function)
         diag->message = tt_arena_format(w->arena, "tl.%s: %s", function, diag->message);
     Py_XDECREF(path);
+    Py_XDECREF(language);
 }
 
 /* Lets go of what the run held. A pending exception stays: it is the cause of the diagnostic. */

@@ -88,12 +88,13 @@ static const Dtype *index_dtype(Walker *w, const Range *range)
         bool is_int = t.kind == TERM_VALUE ? !tt_is_tile(t.value->type) && tt_dtype_is_int(t.dtype)
                                            : tt_is_number(t) && PyLong_Check(t.object);
         if (!is_int)
-            tt_fail_with_remedy(w,
-                                t.kind == TERM_VALUE && tt_is_tile(t.value->type)
-                                    ? "take a scalar, with tl.max for instance"
-                                : tt_is_none(t) ? "give it a number"
-                                                : "cast it with .to(tl.int32)",
-                                "the bounds of a range are ints, not %s", tt_describe(w, t));
+            tt_fail_with_remedy(
+                w,
+                t.kind == TERM_VALUE && tt_is_tile(t.value->type) ? "take a scalar, with tl.max for instance"
+                : tt_is_none(t)
+                    ? "give it a number"
+                    : "count in integers: n // k or tl.cdiv(n, k) instead of n / k, or .to(tl.int32)",
+                "the bounds of a range are ints, not %s", tt_describe(w, t));
         if (t.kind == TERM_VALUE)
             dtype = dtype ? larger(dtype, t.dtype) : t.dtype;
     }
@@ -129,7 +130,7 @@ static Counting prepare_counting(Walker *w, const Range *range)
     c.counter = c.index->kind == TT_I64 || c.index->is_unsigned ? &tt_int64 : c.index;
     int64_t step = 1;
     if (tt_term_int(w, range->step, &step) && !step)
-        tt_fail(w, "the step of this range is 0");
+        tt_fail_with_remedy(w, "leave the step out to count by 1", "the step of this range is 0");
     c.operands[0] = bound_value(w, range->start, c.counter);
     c.operands[1] = bound_value(w, range->stop, c.counter);
     c.is_down = step < 0;

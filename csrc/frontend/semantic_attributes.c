@@ -62,22 +62,45 @@ static bool data_attribute(Walker *w, Term t, PyObject *name, Term *out)
     return true;
 }
 
-/* " (did you mean `reshape`?)", or an empty string. */
-static const char *suggestion(Walker *w, PyObject *name)
+/* What arrays have and tiles spell otherwise. */
+static const char *habit(const char *name)
 {
-    PyObject *difflib = tt_keep(w, PyImport_ImportModule("difflib"));
-    PyObject *known = tt_keep(w, PyObject_Dir(tt_language_object(w, "tensor")));
-    PyObject *close = tt_keep(w, PyObject_CallMethod(difflib, "get_close_matches", "OOi", name, known, 1));
-    if (PyList_Size(close) < 1)
-        return "";
-    PyObject *utf8 = tt_keep(w, PyUnicode_AsUTF8String(PyList_GetItem(close, 0)));
-    return tt_arena_format(w->arena, " (did you mean `%s`?)", PyBytes_AsString(utf8));
+    static const struct {
+        const char *name, *remedy;
+    } habits[] = {
+        {"mean", "divide the sum by the number of elements: tl.sum(x, axis) / n"},
+        {"std", "compute it from tl.sum(x, axis) and tl.sum(x * x, axis)"},
+        {"var", "compute it from tl.sum(x, axis) and tl.sum(x * x, axis)"},
+        {"any", "take tl.max of the condition as integers: tl.max(c.to(tl.int32), axis) > 0"},
+        {"all", "take tl.min of the condition as integers: tl.min(c.to(tl.int32), axis) > 0"},
+        {"astype", "convert with x.to(dtype)"},
+        {"float", "convert with x.to(tl.float32)"},
+        {"half", "convert with x.to(tl.float16)"},
+        {"int", "convert with x.to(tl.int32)"},
+        {"long", "convert with x.to(tl.int64)"},
+        {"size", "the number of elements is x.numel, the extents are x.shape"},
+        {"ndim", "the number of dimensions is len(x.shape)"},
+        {"flatten", "take tl.ravel(x)"},
+        {"transpose", "take tl.trans(x) or tl.permute(x, dims)"},
+        {"dot", "take tl.dot(x, y)"},
+        {"clip", "take tl.clamp(x, low, high)"},
+        {"append", "tiles do not grow: write each part to memory with tl.store"},
+    };
+    for (size_t i = 0; i < TT_COUNT(habits); i++)
+        if (!strcmp(habits[i].name, name))
+            return habits[i].remedy;
+    return NULL;
 }
 
 static _Noreturn void unknown_attribute(Walker *w, Term t, PyObject *name)
 {
-    PyObject *utf8 = tt_keep(w, PyUnicode_AsUTF8String(name));
-    tt_fail(w, "%s has no attribute `%s`%s", tt_describe(w, t), PyBytes_AsString(utf8), suggestion(w, name));
+    const char *text = PyBytes_AsString(tt_keep(w, PyUnicode_AsUTF8String(name))), *remedy = habit(text);
+    const char *closest = tt_closest(w, text, tt_keep(w, PyObject_Dir(tt_language_object(w, "tensor"))));
+    if (!remedy && closest)
+        remedy = tt_arena_format(w->arena, "did you mean `%s`?", closest);
+    if (!remedy)
+        remedy = "a tile has the methods of tl.tensor, and every function of triton.language takes it";
+    tt_fail_with_remedy(w, remedy, "%s has no attribute `%s`", tt_describe(w, t), text);
 }
 
 static Term bound_method(Walker *w, Term t, PyObject *function)

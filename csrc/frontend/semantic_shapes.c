@@ -145,9 +145,10 @@ Term tt_reshape(Walker *w, const char *what, Term t, const Shape *shape)
     Shape from = tt_shape_of(t);
     tt_check_shape(w, what, shape);
     if (tt_shape_count(shape) != tt_shape_count(&from))
-        tt_fail(w, "%s cannot give %s, which has %lld elements, the shape %s of %lld", what,
-                tt_describe(w, t), (long long)tt_shape_count(&from), tt_shape_text(w, shape),
-                (long long)tt_shape_count(shape));
+        tt_fail_with_remedy(w, "the extents must multiply to the number of elements; one of them may be -1",
+                            "%s cannot give %s, which has %lld elements, the shape %s of %lld", what,
+                            tt_describe(w, t), (long long)tt_shape_count(&from), tt_shape_text(w, shape),
+                            (long long)tt_shape_count(shape));
     Builder *b = &w->builder;
     if (!from.rank)
         return tt_value_term(tt_build_splat(b, t.value, shape->extents, shape->rank), t.dtype);
@@ -178,8 +179,9 @@ Term tt_permute(Walker *w, Term t, const int64_t *order)
 int tt_check_axis(Walker *w, const char *what, int64_t axis, int rank)
 {
     if (axis < -rank || axis >= rank)
-        tt_fail(w, "%s got the dimension %lld, which is out of range for a tile of %d dimension%s", what,
-                (long long)axis, rank, rank == 1 ? "" : "s");
+        tt_fail_with_remedy(w, "dimensions are counted from 0, or backwards from -1",
+                            "%s got the dimension %lld, which is out of range for a tile of %d dimension%s",
+                            what, (long long)axis, rank, rank == 1 ? "" : "s");
     return (int)(axis < 0 ? axis + rank : axis);
 }
 
@@ -258,8 +260,9 @@ static void take_index(Walker *w, Subscript *s, Term index)
                             tt_describe(w, index));
     if (tt_term_int(w, index, &constant)) {
         if (constant < -extent || constant >= extent)
-            tt_fail(w, "the index %lld is out of range for dimension %d, which has extent %lld",
-                    (long long)constant, d, (long long)extent);
+            tt_fail_with_remedy(w, "elements are counted from 0, or backwards from -1",
+                                "the index %lld is out of range for dimension %d, which has extent %lld",
+                                (long long)constant, d, (long long)extent);
         index = tt_int_term(w, constant < 0 ? constant + extent : constant);
     } else if (!tt_is_value(index) || !tt_dtype_is_int(index.dtype) || tt_dtype_is_bool(index.dtype)) {
         tt_fail(w, "a tile is indexed with integers, slices, None and ..., not with %s",

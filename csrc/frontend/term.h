@@ -150,6 +150,8 @@ _Noreturn void tt_arg_error(Walker *w, const Term *args, int index,
 
 _Noreturn void tt_fail(Walker *w, const char *format, ...) TT_PRINTF(2, 3);
 _Noreturn void tt_fail_with_remedy(Walker *w, const char *remedy, const char *format, ...) TT_PRINTF(3, 4);
+/* The closest of the names in a list or dict, for "did you mean", or NULL. */
+const char *tt_closest(Walker *w, const char *name, PyObject *candidates);
 /* A Python exception is set: becomes a user error at the current location that quotes it. */
 _Noreturn void tt_python_error(Walker *w);
 static inline const Loc *tt_here(const Walker *w) { return w->builder.loc; }

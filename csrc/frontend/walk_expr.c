@@ -99,15 +99,35 @@ static Term tuple_attribute(Walker *w, Term t, PyObject *name)
     PyObject *value = tuple ? PyObject_GetAttr(tuple, name) : NULL;
     if (!value) {
         PyErr_Clear();
-        tt_fail(w, "%s has no attribute `%s`", tt_describe(w, t), tt_utf8(w, name));
+        const char *remedy =
+            !PyUnicode_CompareWithASCIIString(name, "append")
+                ? "nothing grows in a kernel: make a new tuple, t = t + (x,), in a tl.static_range "
+                  "loop, or write each part to memory with tl.store"
+                : "take its items by index, or unpack it";
+        tt_fail_with_remedy(w, remedy, "%s has no attribute `%s`", tt_describe(w, t), tt_utf8(w, name));
     }
     return tt_new_python_term(w, value);
+}
+
+/* Names of dtypes elsewhere. */
+static const char *usual_name(const char *name)
+{
+    static const char *const pairs[][2] = {{"float", "float32"}, {"double", "float64"}, {"half", "float16"},
+                                           {"int", "int32"},     {"long", "int64"},     {"bool", "int1"},
+                                           {"bool_", "int1"},    {"fp32", "float32"},   {"fp16", "float16"},
+                                           {"bf16", "bfloat16"}, {"f32", "float32"},    {"f16", "float16"}};
+    for (size_t i = 0; i < TT_COUNT(pairs); i++)
+        if (!strcmp(pairs[i][0], name))
+            return pairs[i][1];
+    return NULL;
 }
 
 static _Noreturn void no_attribute(Walker *w, Term t, PyObject *name)
 {
     PyObject *names = PyObject_Dir(t.object);
-    const char *closest = names ? tt_closest(w, tt_utf8(w, name), names) : NULL;
+    const char *closest = usual_name(tt_utf8(w, name));
+    if (!closest || !PyObject_HasAttrString(t.object, closest))
+        closest = names ? tt_closest(w, tt_utf8(w, name), names) : NULL;
     const char *remedy = closest ? tt_arena_format(w->arena, "did you mean `%s`?", closest) : NULL;
     Py_XDECREF(names);
     PyErr_Clear();
@@ -228,6 +248,20 @@ static Term tuple_item(Walker *w, Term t, Term index)
     return t.items[position < 0 ? position + t.count : position];
 }
 
+/* A key that a mapping such as META lacks; other failures are Python's to explain. */
+static _Noreturn void missing_item(Walker *w, Term t, PyObject *key)
+{
+    if (!PyDict_Check(t.object) || !PyErr_ExceptionMatches(PyExc_KeyError))
+        tt_python_error(w);
+    PyErr_Clear();
+    PyObject *keys = tt_keep(w, PyDict_Keys(t.object));
+    const char *closest = PyUnicode_Check(key) ? tt_closest(w, tt_utf8(w, key), keys) : NULL;
+    const char *remedy = closest ? tt_arena_format(w->arena, "did you mean '%s'?", closest)
+                                 : tt_arena_format(w->arena, "it has the keys %s",
+                                                   tt_utf8(w, tt_keep(w, PyObject_Repr(keys))));
+    tt_fail_with_remedy(w, remedy, "this mapping has no key %s", tt_utf8(w, tt_keep(w, PyObject_Repr(key))));
+}
+
 static Term python_item(Walker *w, Term t, const Arguments *indices, bool is_tuple)
 {
     if (tt_object_kind(w, t.object) == OBJECT_JIT)
@@ -240,7 +274,11 @@ static Term python_item(Walker *w, Term t, const Arguments *indices, bool is_tup
             run_time_index(w, t, indices->items[i]);
         PyTuple_SetItem(key, i, Py_NewRef(index));
     }
-    return tt_new_python_term(w, PyObject_GetItem(t.object, is_tuple ? key : PyTuple_GetItem(key, 0)));
+    key = is_tuple ? key : PyTuple_GetItem(key, 0);
+    PyObject *item = PyObject_GetItem(t.object, key);
+    if (!item)
+        missing_item(w, t, key);
+    return tt_new_python_term(w, item);
 }
 
 static Term walk_subscript(Walker *w, PyObject *node)

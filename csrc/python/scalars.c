@@ -22,7 +22,7 @@ const ScalarInfo tt_scalars[SCALAR_KINDS] = {
 
 const char tt_supported_dtypes[] =
     "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, "
-    "float8_e4m3fn and float8_e5m2";
+    "float8_e4m3fn or float8_e5m2";
 
 ScalarKind tt_scalar_by_name(const char *name)
 {

@@ -131,9 +131,11 @@ static bool add_constant_object(Specialization *s, PyObject *object, const Argum
         PyErr_Clear();
         PyObject *name = PyType_GetName(Py_TYPE(object));
         if (name)
-            tt_argument_error(path, PyExc_TypeError,
-                              "a compile-time value must be hashable, and a %U is not%s", name,
-                              PyList_Check(object) ? "; pass a tuple" : "");
+            tt_argument_error(
+                path, PyExc_TypeError, "a compile-time value must be hashable, and a %U is not%s", name,
+                PyList_Check(object) ? "; pass a tuple"
+                                     : "; remove tl.constexpr from the parameter if it is to be "
+                                       "known only when the kernel runs");
         Py_XDECREF(name);
         return false;
     }
@@ -403,7 +405,7 @@ static bool add_mock(Specialization *s, const Param *param, PyObject *dtype, con
     Tensor tensor = {.element = tt_scalar_of_dtype(dtype)};
     if (tensor.element == SCALAR_KINDS)
         return tt_argument_error(path, PyExc_TypeError,
-                                 "arrays of dtype %S are not supported; the supported ones are %s", dtype,
+                                 "arrays of dtype %S are not supported; convert it to %s", dtype,
                                  tt_supported_dtypes);
     return add_pointer(s, param, &tensor, path);
 }
@@ -433,7 +435,7 @@ static bool unknown_error(PyObject *value, const ArgumentPath *path)
             path, PyExc_TypeError,
             "a kernel cannot take a %U%s; it takes arrays, numbers, bools, None, strings, functions, types "
             "and tuples of these, and anything hashable where the parameter is a tl.constexpr",
-            name, PyList_Check(value) ? " (pass a tuple)" : "");
+            name, PyList_Check(value) ? " (pass an array or a tuple)" : "");
     Py_XDECREF(name);
     return false;
 }

@@ -66,9 +66,8 @@ bool tt_argument_error(const ArgumentPath *path, PyObject *exception, const char
 static bool dtype_error(const ArgumentPath *path, PyObject *dtype)
 {
     if (dtype)
-        tt_argument_error(path, PyExc_TypeError,
-                          "arrays of dtype %S are not supported; the supported ones are %s", dtype,
-                          tt_supported_dtypes);
+        tt_argument_error(path, PyExc_TypeError, "arrays of dtype %S are not supported; convert it to %s",
+                          dtype, tt_supported_dtypes);
     Py_XDECREF(dtype);
     return false;
 }

@@ -375,7 +375,15 @@ def sequence_of_guards(a, b):
 
 
 def test_branches():
-    for function in (if_else, nested_if, early_return, half_return, conditional_expression, chained_comparison, dead_code):
+    for function in (
+        if_else,
+        nested_if,
+        early_return,
+        half_return,
+        conditional_expression,
+        chained_comparison,
+        dead_code,
+    ):
         check(function, *PAIRS)
 
 

@@ -88,8 +88,8 @@ def test_unsupported_types(array):
     with pytest.raises(TypeError) as error:
         nothing[(1,)](array)
     assert str(error.value) == (
-        f"nothing() argument 'x': arrays of dtype {array.dtype} are not supported; the supported ones are bool, int8 "
-        "to int64, uint8 to uint64, float16, bfloat16, float32, float64, float8_e4m3fn and float8_e5m2"
+        f"nothing() argument 'x': arrays of dtype {array.dtype} are not supported; convert it to bool, int8 "
+        "to int64, uint8 to uint64, float16, bfloat16, float32, float64, float8_e4m3fn or float8_e5m2"
     )
     with pytest.raises(TypeError, match=r"argument 'x\[1\]': arrays of dtype"):
         nothing[(1,)]((1, array))

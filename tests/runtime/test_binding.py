@@ -82,13 +82,32 @@ OUT = np.zeros(16, np.float32)
 @pytest.mark.parametrize(
     "launch, message",
     [
-        (lambda: fill[(1,)](OUT), "fill() missing 2 required positional arguments: 'n' and 'value'"),
-        (lambda: fill[(1,)](OUT, 5), "fill() missing 1 required positional argument: 'value'"),
-        (lambda: fill[(1,)](), "fill() missing 3 required positional arguments: 'out', 'n', and 'value'"),
-        (lambda: fill[(1,)](OUT, 1, 2, 3, 4), "fill() takes from 3 to 4 positional arguments but 5 were given"),
-        (lambda: keyword_only[(1,)](OUT, 1), "keyword_only() takes 1 positional argument but 2 were given"),
-        (lambda: keyword_only[(1,)](OUT), "keyword_only() missing 1 required keyword-only argument: 'value'"),
-        (lambda: fill[(1,)](OUT, 5, 7.0, out=OUT), "fill() got multiple values for argument 'out'"),
+        (
+            lambda: fill[(1,)](OUT),
+            "fill() missing 2 required positional arguments: 'n' and 'value'; pass fill[grid](..., n=..., value=...)",
+        ),
+        (
+            lambda: fill[(1,)](OUT, 5),
+            "fill() missing 1 required positional argument: 'value'; pass fill[grid](..., value=...)",
+        ),
+        (
+            lambda: fill[(1,)](),
+            "fill() missing 3 required positional arguments: 'out', 'n', and 'value'; "
+            "pass fill[grid](..., out=..., n=..., value=...)",
+        ),
+        (
+            lambda: fill[(1,)](OUT, 1, 2, 3, 4),
+            "fill() takes from 3 to 4 positional arguments but 5 were given: it has (out, n, value, BLOCK)",
+        ),
+        (
+            lambda: keyword_only[(1,)](OUT, 1),
+            "keyword_only() takes 1 positional argument but 2 were given: it has (out)",
+        ),
+        (
+            lambda: keyword_only[(1,)](OUT),
+            "keyword_only() missing 1 required keyword-only argument: 'value'; pass keyword_only[grid](..., value=...)",
+        ),
+        (lambda: fill[(1,)](OUT, 5, 7.0, out=OUT), "fill() got multiple values for argument 'out': pass it once"),
         (
             lambda: fill[(1,)](OUT, 5, 7.0, BLOK=16),
             "fill() got an unexpected keyword argument 'BLOK'; did you mean 'BLOCK'?",

@@ -240,7 +240,7 @@ def test_pointer_annotations():
 @pytest.mark.parametrize(
     "value, message",
     [
-        ([1], "a kernel cannot take a list (pass a tuple); it takes "),
+        ([1], "a kernel cannot take a list (pass an array or a tuple); it takes "),
         ({}, "a kernel cannot take a dict; it takes "),
         (1j, "a kernel cannot take a complex; it takes "),
         (object(), "a kernel cannot take a object; it takes "),

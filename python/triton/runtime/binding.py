@@ -4,7 +4,7 @@ _POSITIONAL_ONLY, _ANY, _VARIADIC, _KEYWORD_ONLY, _META = range(5)
 
 
 def binding_error(kernel, count, keywords):
-    """The TypeError for a call with `count` positional arguments and these keywords, in Python's own words."""
+    """The TypeError for a call with `count` positional arguments and these keywords: Python's words, and a hint."""
     params = kernel.params
     positional = [param for param in params if param.kind in (_POSITIONAL_ONLY, _ANY)]
     by_keyword = {param.name for param in params if param.kind in (_ANY, _KEYWORD_ONLY)}
@@ -13,7 +13,7 @@ def binding_error(kernel, count, keywords):
     bound = {param.name for param in positional[:count]}
     for name in keywords:
         if name in bound and name in by_keyword:
-            return TypeError(f"{kernel.__name__}() got multiple values for argument {name!r}")
+            return TypeError(f"{kernel.__name__}() got multiple values for argument {name!r}: pass it once")
         bound.add(name)
     takes_any = any(param.kind == _META for param in params)
     for name in keywords:
@@ -35,7 +35,8 @@ def _too_many(kernel, positional, count):
     takes = f"from {len(positional) - optional} to {len(positional)}" if optional else str(len(positional))
     plural = "" if takes == "1" else "s"
     were = "was" if count == 1 else "were"
-    return f"{kernel.__name__}() takes {takes} positional argument{plural} but {count} {were} given"
+    names = ", ".join(param.name for param in positional)
+    return f"{kernel.__name__}() takes {takes} positional argument{plural} but {count} {were} given: it has ({names})"
 
 
 def _unexpected(kernel, name, free):
@@ -55,4 +56,6 @@ def _missing(kernel, missing):
         names[-1] = f"and {names[-1]}"
     text = (", " if len(names) > 2 else " ").join(names)
     plural = "s" if len(missing) > 1 else ""
-    return f"{kernel.__name__}() missing {len(missing)} required {kind} argument{plural}: {text}"
+    hint = ", ".join(f"{param.name}=..." for param in missing)
+    name = kernel.__name__
+    return f"{name}() missing {len(missing)} required {kind} argument{plural}: {text}; pass {name}[grid](..., {hint})"
