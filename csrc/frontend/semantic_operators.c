@@ -49,7 +49,11 @@ static void check_operand(Walker *w, Operator op, Term t)
     if (tt_is_none(t))
         tt_fail_with_remedy(w, "compare with None by `is` and `is not`; give the parameter a value otherwise",
                             "%s does not work on None", quoted(w, op));
-    tt_fail(w, "%s takes tensors and numbers, not %s", quoted(w, op), tt_describe(w, t));
+    const char *remedy = tt_term_string(w, t)
+                             ? "strings exist at compile time only: make both sides tl.constexpr, "
+                               "or pass a number instead"
+                             : NULL;
+    tt_fail_with_remedy(w, remedy, "%s takes tensors and numbers, not %s", quoted(w, op), tt_describe(w, t));
 }
 
 /* ---- pointers ------------------------------------------------------------------------------------------------------------ */
