@@ -244,7 +244,7 @@ static bool is_class_of_kind(Walker *w, PyObject *type, const char *wanted)
 static void make_range(Walker *w, Callee *callee, CalleeKind kind)
 {
     callee->kind = kind;
-    callee->signature.name = tt_utf8(w, tt_attribute(w, callee->object, FIELD___name__));
+    callee->signature.name = kind == CALLEE_RANGE ? "tl.range" : "tl.static_range";
     tt_read_stub(w, tt_attribute(w, callee->object, FIELD___init__), &callee->signature);
     callee->signature.parameters++;
     callee->signature.count--;

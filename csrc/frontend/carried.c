@@ -236,6 +236,7 @@ void tt_bind_results(Walker *w, Loop *loop, Value *const *results)
     Bindings end = frame->scope.now;
     frame->scope.now = loop->before;
     bind_exits(w, loop, results + loop->inits.count);
+    forget_inner_names(w, loop, &end);
     for (int i = 0; i < loop->carried.count; i++) {
         Carried *carried = &loop->carried.data[i];
         Binding *binding = tt_binding(w, carried->slot);
@@ -244,5 +245,4 @@ void tt_bind_results(Walker *w, Loop *loop, Value *const *results)
         if (!carried->is_dropped)
             binding->term = tt_rebuild(w, carried->before.term, results, &next);
     }
-    forget_inner_names(w, loop, &end);
 }

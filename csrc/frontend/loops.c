@@ -48,7 +48,7 @@ static int64_t static_bound(Walker *w, Term t, const char *name)
     int64_t value;
     if (!tt_term_int(w, t, &value))
         tt_fail_with_remedy(w, "make it a tl.constexpr parameter, or loop with range(...)",
-                            "`%s` of static_range must be a compile-time int, not %s", name,
+                            "`%s` of tl.static_range must be a compile-time int, not %s", name,
                             tt_describe(w, t));
     return value;
 }
@@ -58,7 +58,7 @@ static Flow walk_static_range(Walker *w, PyObject *node, const Range *range, Flo
     int64_t start = static_bound(w, range->start, "start"), stop = static_bound(w, range->stop, "stop");
     int64_t step = static_bound(w, range->step, "step");
     if (!step)
-        tt_fail(w, "the step of static_range is 0");
+        tt_fail(w, "the step of tl.static_range is 0");
     __int128 distance = step > 0 ? (__int128)stop - start : (__int128)start - stop,
              stride = step > 0 ? step : -(__int128)step;
     __int128 count = distance > 0 ? (distance + stride - 1) / stride : 0;

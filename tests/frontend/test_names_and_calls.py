@@ -1,5 +1,7 @@
 """Names, compile-time values, tuples and calls."""
 
+# ruff: noqa: SIM102, SIM108, SIM201 -- the nesting is what is tested
+
 import math
 import typing
 
