@@ -2,10 +2,10 @@
 
 # ruff: noqa: SIM102, SIM108, SIM201 -- the nesting is what is tested
 
+from plain_python import check
+
 import triton
 import triton.language as tl
-
-from .harness import check
 
 PAIRS = [(a, b) for a in (-3, 0, 1, 2, 7) for b in (0, 1, 5)]
 SMALL = [(n, m) for n in range(6) for m in range(6)]

@@ -6,12 +6,11 @@ import math
 import typing
 
 import pytest
+from plain_python import build, check, interpret, kernel_of
 
 import triton
 import triton.language as tl
 from triton import _C
-
-from .harness import build, check, interpret, kernel_of
 
 PAIRS = [(a, b) for a in (-3, 0, 2, 7) for b in (0, 1, 5)]
 POINTER, INT = ("*i64", 8), ("i32", 1)

@@ -3,10 +3,9 @@
 import random
 
 import pytest
+from plain_python import build, interpret, load_module, plain
 
 import triton
-
-from .harness import build, interpret, load_module, plain
 
 NAMES = ["a", "b", "c", "d"]
 

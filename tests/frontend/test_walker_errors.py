@@ -1,12 +1,11 @@
 """Mistakes in names, control flow, calls and syntax: message, place and remedy."""
 
 import pytest
+from plain_python import load_module
 
 import triton
 import triton.language as tl
 from triton import _C
-
-from .harness import load_module
 
 PRELUDE = """import math
 import numpy as np

@@ -3,9 +3,10 @@
 import importlib.util
 import types
 
+from ir.interpreter import Interpreter
+
 import triton
 import triton.language as tl
-from tests.ir.interpreter import Interpreter
 from triton import _C
 
 OUT = 1 << 20  # the address of the results
