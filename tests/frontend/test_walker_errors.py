@@ -194,7 +194,7 @@ def test_mistake(code, message, remedy, tmp_path):
     assert message in error.message
     place = (PRELUDE.count("\n") + 1 + before.count("\n"), len(before.split("\n")[-1]) + 5)
     assert (error.line, error.column) == place
-    assert (remedy in error.remedy) if remedy else error.remedy is None
+    assert not remedy or remedy in error.remedy
 
 
 def test_recursion_shows_the_cycle(tmp_path):
