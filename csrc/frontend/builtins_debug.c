@@ -64,20 +64,23 @@ Term tt_builtin_static_print(Walker *w, Term *args)
     return tt_none(w);
 }
 
-static void check_prefix(Walker *w, Term *args, int index, const char *prefix)
+/* " prefix: ", as it stands between the program's index and the value; without values the text is all there is. */
+static const char *print_prefix(Walker *w, Term *args, bool has_values)
 {
-    for (const char *c = prefix; *c; c++)
-        if (*c < ' ' || *c > '~')
-            tt_arg_error(w, args, index, "a string of printable ASCII characters");
+    const char *given = tt_arg_string(w, args, 0);
+    for (const char *c = given; !given || *c; c++)
+        if (!given || *c < ' ' || *c > '~')
+            tt_arg_error(w, args, 0, "a string of printable ASCII characters");
+    size_t length = strlen(given);
+    while (has_values && length && (given[length - 1] == ' ' || given[length - 1] == ':'))
+        length--;
+    const char *lead = *given == ' ' ? "" : " ", *end = !has_values ? "" : length ? ": " : "";
+    return tt_arena_format(w->arena, "%s%.*s%s", lead, (int)length, given, end);
 }
 
 /* device_print(prefix, *args, hex) */
 Term tt_builtin_device_print(Walker *w, Term *args)
 {
-    const char *prefix = tt_arg_string(w, args, 0);
-    if (!prefix)
-        tt_arg_error(w, args, 0, "a string of printable ASCII characters");
-    check_prefix(w, args, 0, prefix);
     const Term *items;
     int given;
     if (!tt_term_items(w, args[1], &items, &given))
@@ -93,7 +96,7 @@ Term tt_builtin_device_print(Walker *w, Term *args)
         is_unsigned |= (int64_t)(t.dtype->is_unsigned || tt_dtype_is_bool(t.dtype)) << i;
         values[i] = tt_dtype_is_fp8(t.dtype) ? tt_widen_float(w, t).value : t.value;
     }
-    Attr *attrs = tt_attr_string(w->module, ATTR_message, prefix, NULL);
+    Attr *attrs = tt_attr_string(w->module, ATTR_message, print_prefix(w, args, given > 0), NULL);
     if (tt_arg_bool(w, args, 2))
         attrs = tt_attr_int(w->module, ATTR_hex, 1, attrs);
     if (is_unsigned)
