@@ -81,7 +81,7 @@ static LLVMValueRef splat_constant(LLVMTypeRef type, LLVMValueRef scalar)
 {
     if (LLVMGetTypeKind(type) != LLVMVectorTypeKind)
         return scalar;
-    LLVMValueRef lanes[64];
+    LLVMValueRef lanes[128];
     unsigned count = LLVMGetVectorSize(type);
     TT_ASSERT(count <= TT_COUNT(lanes));
     for (unsigned i = 0; i < count; i++)
@@ -126,7 +126,7 @@ LLVMValueRef const_lanes(const Emit *e, LLVMTypeRef element, int width, int64_t 
 
 LLVMValueRef const_mask(const Emit *e, int width, int active)
 {
-    LLVMValueRef lanes[64];
+    LLVMValueRef lanes[128];
     TT_ASSERT(width <= (int)TT_COUNT(lanes));
     for (int i = 0; i < width; i++)
         lanes[i] = LLVMConstInt(e->i1, i < active, false);
@@ -179,6 +179,19 @@ LLVMValueRef emit_part(Emit *e, LLVMValueRef vector, int first, int count)
     for (int i = 0; i < count; i++)
         indices[i] = first + i;
     return emit_shuffle(e, vector, NULL, indices, count);
+}
+
+LLVMValueRef emit_join(Emit *e, LLVMValueRef a, LLVMValueRef b)
+{
+    int indices[128], first = width_of(a), second = width_of(b);
+    if (second < first) { /* a shuffle takes vectors of one type */
+        for (int i = 0; i < first; i++)
+            indices[i] = i < second ? i : -1;
+        b = emit_shuffle(e, b, NULL, indices, first);
+    }
+    for (int i = 0; i < first + second; i++)
+        indices[i] = i;
+    return emit_shuffle(e, a, b, indices, first + second);
 }
 
 LLVMValueRef emit_select(Emit *e, LLVMValueRef condition, LLVMValueRef a, LLVMValueRef b)

@@ -15,6 +15,7 @@ typedef struct Emit {
     LLVMBuilderRef b;       /* where code goes now */
     LLVMValueRef function;  /* that is being emitted */
     int widest;             /* bytes of a machine vector */
+    void *libmvec;          /* once opened */
 } Emit;
 
 Emit *new_emit(Codegen *codegen, Arena *arena);
@@ -46,6 +47,8 @@ LLVMValueRef emit_lane(Emit *e, LLVMValueRef vector, int lane);
 LLVMValueRef emit_shuffle(Emit *e, LLVMValueRef a, LLVMValueRef b, const int *indices, int count);
 /* `count` lanes of `vector` from `first` on; a scalar when count is 0. */
 LLVMValueRef emit_part(Emit *e, LLVMValueRef vector, int first, int count);
+/* The lanes of a, then those of b, which has as many or fewer. */
+LLVMValueRef emit_join(Emit *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef emit_select(Emit *e, LLVMValueRef condition, LLVMValueRef a, LLVMValueRef b);
 
 /* ---- calls ---- */
@@ -97,3 +100,7 @@ LLVMValueRef emit_narrow(Emit *e, LLVMValueRef value, const Type *type);
 /* ---- math.c ---- */
 /* A function of the mathematical library by its C name, on f32 or f64 scalars or vectors. */
 LLVMValueRef emit_math(Emit *e, const Op *op, const char *name, LLVMValueRef *args, int arg_count);
+
+/* ---- exponentials.c ---- */
+/* exp or exp2 in line; NULL for any other function or type. */
+LLVMValueRef emit_exponential(Emit *e, const char *name, LLVMTypeRef type, LLVMValueRef x);
