@@ -233,7 +233,8 @@ static void choose_lanes(Nest *n)
     Effort effort = measure(n);
     n->effort = effort.ops;
     n->lane_dim = -1;
-    if (n->group->sinks.count && n->group->sinks.data[0].kind == SINK_ATOMIC)
+    SinkKind kind = n->group->sinks.count ? n->group->sinks.data[0].kind : SINK_NONE;
+    if (kind == SINK_ATOMIC || kind == SINK_HISTOGRAM)
         return; /* one element after the other */
     for (int i = 0; i < n->rank; i++)
         if (n->shape[i] > 1)
