@@ -30,6 +30,13 @@ AxisInfos *tt_analyze_axis_info(const Function *function, Arena *arena);
 /* Never NULL: a value that the analysis did not see gets ones. */
 const AxisInfo *tt_axis_info(const AxisInfos *infos, const Value *value);
 
-/* ---- stored_params.c ------------------------------------------------------------------------------------------------
- * For each parameter: may the function, or one that it calls, write to memory through it? */
-void tt_stored_params(const Function *function, bool *stored, Arena *arena);
+/* ---- param_pointers.c -----------------------------------------------------------------------------------------
+ * What a function does with the pointers among its parameters; `stored[i]`: it, or one that it calls, may write to
+ * memory through parameter i. */
+typedef struct ParamPointers {
+    bool *stored;
+    Map origins;
+} ParamPointers;
+ParamPointers *tt_analyze_param_pointers(const Function *function, Arena *arena);
+/* The one parameter that a pointer is computed from; -1 when there are several or none. */
+int tt_pointer_param(const ParamPointers *pointers, const Value *value);

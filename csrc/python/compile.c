@@ -33,8 +33,7 @@ static void find_stored_params(Compiled *compiled)
 {
     const Function *function = compiled->module->functions;
     compiled->slot_count = function->body->arg_count;
-    compiled->stored = TT_NEW_ARRAY(&compiled->arena, bool, compiled->slot_count);
-    tt_stored_params(function, compiled->stored, &compiled->arena);
+    compiled->stored = tt_analyze_param_pointers(function, &compiled->arena)->stored;
 }
 
 static void build(Compilation *c)
@@ -43,6 +42,8 @@ static void build(Compilation *c)
     compiled->module = tt_frontend_build(&compiled->arena, &c->request);
     c->released = PyEval_SaveThread();
     enter_phase(c, PHASE_PASSES);
+    if (c->options.debug)
+        tt_check_bounds(compiled->module);
     tt_run_pipeline(compiled->module);
     find_stored_params(compiled);
     enter_phase(c, PHASE_CODE);
@@ -128,7 +129,7 @@ static PyObject *describe(Kernel *kernel, PyObject *signature, PyObject *options
 static bool compile(Compilation *c, PyObject *signature)
 {
     PyObject *debug = PyDict_GetItemString(c->compiled->info, "debug");
-    c->options.debug = debug && PyObject_IsTrue(debug) == 1;
+    c->options.debug = c->compiled->checks_bounds = debug && PyObject_IsTrue(debug) == 1;
     c->request.function = (PyObject *)c->compiled->kernel;
     c->request.signature = signature;
     c->request.options = c->compiled->info;

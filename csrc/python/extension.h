@@ -143,6 +143,7 @@ PyObject *tt_import(const char *module, const char *name);
 enum { DEVICE_CPU = 1, DEVICE_CUDA = 2 }; /* as DLPack numbers them */
 typedef struct Tensor {
     uint64_t address;
+    uint64_t begin, end; /* of the memory that its elements lie in; all of memory when that is not known */
     ScalarKind element;
     int device_type, device_id;
     bool read_only;
@@ -153,6 +154,7 @@ typedef struct ArgumentPath {
     PyObject *function, *name;        /* of the kernel, of the parameter */
     const struct ArgumentPath *tuple; /* that holds it, or NULL */
     Py_ssize_t index;                 /* in that tuple */
+    bool with_range;                  /* Tensor.begin and end are wanted */
 } ArgumentPath;
 /* Sets an exception whose message begins with the kernel and the argument; always false. The format is Python's. */
 bool tt_argument_error(const ArgumentPath *path, PyObject *exception, const char *format, ...);
@@ -188,11 +190,14 @@ typedef struct Specialization {
     State *state;
     PyObject *function; /* its name */
     bool warmup;
+    bool with_ranges; /* the slots end with begin and end of each pointer's array: see opt/check_bounds.c */
     Key key;
     uint64_t *slots;
     uint8_t *read_only; /* for each slot: an array that must not be stored to */
     int slot_count, word_capacity, object_capacity, slot_capacity;
     bool any_read_only;
+    uint64_t *ranges; /* allocated as they are needed */
+    int range_count;
     PyObject *owned;         /* list of what `key.objects` borrows from nobody else, or NULL */
     PyObject *host_argument; /* name of an argument in host memory, or NULL */
     uint64_t inline_words[INLINE_WORDS], inline_slots[INLINE_SLOTS];
@@ -204,7 +209,8 @@ void tt_specialization_release(Specialization *s);
 /* Each adds to the key (and to the slots); false with an error set. */
 bool tt_specialize_argument(Specialization *s, const Param *param, PyObject *value);
 bool tt_specialize_option(Specialization *s, Option option, PyObject *value);
-void tt_specialization_finish(Specialization *s);
+void tt_specialization_finish(Specialization *s);     /* once the key is complete */
+bool tt_specialization_add_ranges(Specialization *s); /* once the slots are */
 
 /* ---- table.c: compiled kernels by key ------------------------------------------------------------------------------ */
 
@@ -226,6 +232,7 @@ typedef struct Compiled {
     PyObject *info; /* dict: name, target, signature, timings, ... */
     bool *stored;   /* for each slot: is it a pointer that the kernel may store through? */
     int slot_count;
+    bool checks_bounds; /* the slots have the ranges behind them */
 } Compiled;
 
 typedef struct Table {
@@ -257,7 +264,8 @@ extern PyType_Spec tt_kernel_spec, tt_launcher_spec;
 /* signature.c: the tuple of entries and the dict of options for the frontend, as new references. False with an error
  * set. */
 bool tt_describe_key(const Key *key, const Kernel *kernel, PyObject **signature, PyObject **options);
-/* Launches, or with `grid` NULL takes the grid from the keywords. Returns the Compiled that ran. */
+
+/* launch.c: launches, or with `grid` NULL takes the grid from the keywords. Returns the Compiled that ran. */
 PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ssize_t count,
                     PyObject *keywords, bool warmup);
 

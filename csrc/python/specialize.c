@@ -34,6 +34,7 @@ void tt_specialization_release(Specialization *s)
         PyMem_Free(s->key.objects);
     if (s->slots != s->inline_slots)
         PyMem_Free(s->slots);
+    PyMem_Free(s->ranges);
     Py_XDECREF(s->owned);
 }
 
@@ -106,6 +107,19 @@ static bool add_slot(Specialization *s, uint64_t value, bool read_only)
     return true;
 }
 
+static bool add_range(Specialization *s, const Tensor *tensor)
+{
+    if (!s->with_ranges)
+        return true;
+    uint64_t *ranges = PyMem_Realloc(s->ranges, sizeof *ranges * (size_t)(s->range_count + 2));
+    if (!ranges)
+        return PyErr_NoMemory();
+    s->ranges = ranges;
+    ranges[s->range_count++] = tensor->begin;
+    ranges[s->range_count++] = tensor->end;
+    return true;
+}
+
 /* Keeps a new reference alive as long as the specialisation. */
 static bool own(Specialization *s, PyObject *object)
 {
@@ -173,7 +187,7 @@ static bool add_constant_tuple(Specialization *s, PyObject *tuple, const Argumen
         return false;
     bool done = begin_tuple(s, tuple);
     for (Py_ssize_t i = 0; done && i < PyTuple_Size(tuple); i++) {
-        ArgumentPath inner = {path->function, path->name, path, i};
+        ArgumentPath inner = {path->function, path->name, path, i, path->with_range};
         done = add_constant(s, PyTuple_GetItem(tuple, i), &inner);
     }
     Py_LeaveRecursiveCall();
@@ -221,7 +235,7 @@ static bool add_mapping(Specialization *s, PyObject *dict, const ArgumentPath *p
     bool done = keys && !PyList_Sort(keys) && add_word(s, KEY_WORD(KEY_MAPPING, (uint64_t)PyDict_Size(dict)));
     for (Py_ssize_t i = 0; done && i < PyList_Size(keys); i++) {
         PyObject *name = PyList_GetItem(keys, i);
-        ArgumentPath inner = {path->function, name, NULL, 0};
+        ArgumentPath inner = {path->function, name, NULL, 0, false};
         done = add_constant_object(s, name, &inner) && add_constant(s, PyDict_GetItem(dict, name), &inner);
     }
     Py_XDECREF(keys);
@@ -385,7 +399,7 @@ static bool add_pointer(Specialization *s, const Param *param, const Tensor *ten
     bool aligned = tensor->address % 16 == 0 && !param->any_value && !param->any_alignment;
     uint64_t tag = param->is_const ? KEY_CONST_POINTER : KEY_POINTER;
     return add_word(s, KEY_WORD(tag, (unsigned)tensor->element << 8 | (aligned ? 16 : 1))) &&
-           add_slot(s, tensor->address, tensor->read_only);
+           add_slot(s, tensor->address, tensor->read_only) && add_range(s, tensor);
 }
 
 static bool add_array(Specialization *s, const Param *param, const TypeEntry *entry, PyObject *value,
@@ -420,7 +434,7 @@ static bool add_tuple(Specialization *s, const Param *param, PyObject *tuple, co
         return false;
     bool done = begin_tuple(s, tuple);
     for (Py_ssize_t i = 0; done && i < PyTuple_Size(tuple); i++) {
-        ArgumentPath inner = {path->function, path->name, path, i};
+        ArgumentPath inner = {path->function, path->name, path, i, path->with_range};
         done = add_argument(s, param, PyTuple_GetItem(tuple, i), &inner);
     }
     Py_LeaveRecursiveCall();
@@ -471,7 +485,7 @@ static bool add_argument(Specialization *s, const Param *param, PyObject *value,
 
 bool tt_specialize_argument(Specialization *s, const Param *param, PyObject *value)
 {
-    ArgumentPath path = {s->function, param->name, NULL, 0};
+    ArgumentPath path = {s->function, param->name, NULL, 0, s->with_ranges};
     if (param->kind == PARAM_META)
         return add_mapping(s, value, &path);
     return param->is_constexpr ? add_constant(s, value, &path) : add_argument(s, param, value, &path);
@@ -479,8 +493,16 @@ bool tt_specialize_argument(Specialization *s, const Param *param, PyObject *val
 
 bool tt_specialize_option(Specialization *s, Option option, PyObject *value)
 {
-    ArgumentPath path = {s->function, s->state->options[option], NULL, 0};
+    ArgumentPath path = {s->function, s->state->options[option], NULL, 0, false};
     return add_word(s, KEY_WORD(KEY_OPTION, option)) && add_constant(s, value, &path);
+}
+
+bool tt_specialization_add_ranges(Specialization *s)
+{
+    for (int i = 0; i < s->range_count; i++)
+        if (!add_slot(s, s->ranges[i], false))
+            return false;
+    return true;
 }
 
 void tt_specialization_finish(Specialization *s)

@@ -34,6 +34,26 @@ typedef struct DLExchange {
     int (*current_stream)(int device_type, int32_t device_id, void **stream);
 } DLExchange;
 
+/* begin and end from extents, and strides in bytes (NULL: of a row-major array). */
+static void set_range(Tensor *tensor, int rank, const int64_t *shape, const int64_t *strides,
+                      int64_t stride_unit)
+{
+    int64_t bytes = tt_scalars[tensor->element].bytes, low = 0, high = bytes, row_major = bytes;
+    for (int i = rank - 1; i >= 0; i--) {
+        int64_t stride = strides ? strides[i] * stride_unit : row_major;
+        int64_t reach = (shape[i] - 1) * stride;
+        low += reach < 0 ? reach : 0;
+        high += reach > 0 ? reach : 0;
+        row_major *= shape[i];
+        if (!shape[i]) {
+            tensor->begin = tensor->end = tensor->address;
+            return;
+        }
+    }
+    tensor->begin = tensor->address + (uint64_t)low;
+    tensor->end = tensor->address + (uint64_t)high;
+}
+
 static bool vformat_error(const ArgumentPath *path, PyObject *exception, PyObject *what)
 {
     PyObject *where = PyUnicode_FromFormat("%U() argument '%U", path->function, path->name);
@@ -112,11 +132,14 @@ static bool read_ndarray(PyObject *object, const ArgumentPath *path, Tensor *ten
     PyArray_Descr *descr = PyArray_DESCR(array);
     *tensor = (Tensor){.address = (uint64_t)(uintptr_t)PyArray_DATA(array),
                        .element = numpy_scalar(descr),
+                       .end = INT64_MAX,
                        .device_type = DEVICE_CPU,
                        .read_only = !(PyArray_FLAGS(array) & NPY_ARRAY_WRITEABLE)};
-    if (tensor->element != SCALAR_KINDS)
-        return true;
-    return dtype_error(path, Py_NewRef((PyObject *)descr));
+    if (tensor->element == SCALAR_KINDS)
+        return dtype_error(path, Py_NewRef((PyObject *)descr));
+    if (path->with_range)
+        set_range(tensor, PyArray_NDIM(array), PyArray_DIMS(array), PyArray_STRIDES(array), 1);
+    return true;
 }
 
 /* ---- DLPack ---- */
@@ -154,11 +177,15 @@ static bool from_dltensor(State *state, const DLTensor *from, PyObject *object, 
                           Tensor *tensor)
 {
     *tensor = (Tensor){.address = (uint64_t)(uintptr_t)from->data + from->byte_offset,
+                       .end = INT64_MAX,
                        .element = dlpack_scalar(from),
                        .device_type = from->device_type,
                        .device_id = from->device_id};
-    if (tensor->element != SCALAR_KINDS)
+    if (tensor->element != SCALAR_KINDS) {
+        if (path->with_range)
+            set_range(tensor, from->rank, from->shape, from->strides, tt_scalars[tensor->element].bytes);
         return true;
+    }
     PyObject *dtype = PyObject_GetAttr(object, state->names.dtype);
     if (!dtype) {
         PyErr_Clear();
@@ -248,7 +275,7 @@ static bool read_attributes(State *state, PyObject *object, const ArgumentPath *
     PyObject *dtype = PyObject_GetAttr(object, state->names.dtype);
     if (!dtype)
         return false;
-    *tensor = (Tensor){.element = tt_scalar_of_dtype(dtype)};
+    *tensor = (Tensor){.element = tt_scalar_of_dtype(dtype), .end = INT64_MAX};
     if (tensor->element == SCALAR_KINDS)
         return dtype_error(path, dtype);
     Py_DECREF(dtype);
@@ -284,7 +311,7 @@ static bool read_interface(PyObject *object, PyObject *attribute, const Argument
     PyObject *interface = PyObject_GetAttr(object, attribute);
     if (!interface)
         return false;
-    *tensor = (Tensor){.element = SCALAR_KINDS};
+    *tensor = (Tensor){.element = SCALAR_KINDS, .end = INT64_MAX};
     unsigned long long address = 0;
     int read_only = 0;
     PyObject *typestr = PyDict_Check(interface) ? PyDict_GetItemString(interface, "typestr") : NULL;

@@ -138,12 +138,26 @@ static void stored_params(Job *job)
     Module *module = tt_parse_module(&job->arena, job->text, "text");
     const Function *function = module->functions;
     int count = function->body->arg_count;
-    bool *stored = TT_NEW_ARRAY(&job->arena, bool, count);
-    tt_stored_params(function, stored, &job->arena);
+    const bool *stored = tt_analyze_param_pointers(function, &job->arena)->stored;
     char *digits = tt_arena_alloc(&job->arena, (size_t)count + 1);
     for (int i = 0; i < count; i++)
         digits[i] = stored[i] ? '1' : '0';
     job->result = digits;
+}
+
+static void check_bounds(Job *job)
+{
+    Module *module = tt_parse_module(&job->arena, job->text, "text");
+    tt_check_bounds(module);
+    const char *failures = tt_verify(module, &job->arena);
+    job->result = failures ? failures : tt_print_module(module, &job->arena, 0);
+}
+
+static PyObject *py_check_bounds(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Job job = {0};
+    return PyArg_ParseTuple(args, "s", &job.text) ? run_job(&job, check_bounds) : NULL;
 }
 
 static PyObject *py_stored_params(PyObject *module, PyObject *args)
@@ -406,6 +420,8 @@ static PyObject *py_algebra_rules(PyObject *module, PyObject *unused)
 }
 
 PyMethodDef tt_testing_methods[] = {
+    {"_check_bounds", py_check_bounds, METH_VARARGS,
+     "_check_bounds(text) -> str\n--\n\nThe text with checks of every access."},
     {"_stored_params", py_stored_params, METH_VARARGS,
      "_stored_params(text) -> str\n--\n\nFor each parameter 1 if it may be stored through, else 0."},
     {"_parse_print", py_parse_print, METH_VARARGS,

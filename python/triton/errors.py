@@ -111,8 +111,8 @@ def internal_error(message, code):
 
 def launch_error(kernel, message):
     """The exception for a kernel that stopped with a message."""
-    kinds = {"assertion": DeviceAssertionError, "out-of-bounds": MemoryAccessError}
-    kind = next((kinds[word] for word in kinds if word in message), KernelError)
+    kinds = {"out of bounds": MemoryAccessError, "assertion": DeviceAssertionError}
+    kind = next((kinds[words] for words in kinds if words in message), KernelError)
     return kind(f"kernel {kernel!r}: {message}")
 
 

@@ -1,10 +1,14 @@
-/* Which parameters a function may store through: a walk along the uses of each, through arithmetic on pointers, loops,
- * branches and calls. What is loaded through a parameter is another pointer and is not followed. */
+/* Which values are computed from which pointer parameters: a walk along the uses of each, through arithmetic on
+ * pointers, loops, branches and calls. What is loaded through a pointer is another pointer and is not followed. */
 #include "analysis/analysis.h"
 
+enum { SEVERAL = -1 };
+
 typedef struct Search {
-    Map seen; /* Value -> itself */
+    Map *origins; /* Value -> number of the parameter plus one, or SEVERAL; all parameters' */
+    Map seen;     /* Value -> itself; this parameter's */
     TT_VECTOR(const Value *) todo;
+    intptr_t origin;
     bool stores;
 } Search;
 
@@ -14,11 +18,13 @@ static void follow(Search *search, const Value *value)
     TypeKind kind = tt_element(value->type)->kind;
     if (kind != TT_PTR && kind != TT_I64)
         return;
-    void **slot = tt_map_slot_ptr(&search->seen, value);
-    if (*slot)
+    void **seen = tt_map_slot_ptr(&search->seen, value);
+    if (*seen)
         return;
-    *slot = (void *)value;
+    *seen = (void *)value;
     tt_push(search->seen.arena, search->todo, value);
+    void **origin = tt_map_slot_ptr(search->origins, value);
+    *origin = (void *)(*origin ? SEVERAL : search->origin);
 }
 
 static void follow_results(Search *search, const Op *op)
@@ -65,17 +71,32 @@ static void visit_use(Search *search, const Op *user, int operand)
 
 static int operand_index(const Use *use) { return (int)(use - use->user->operands); }
 
-void tt_stored_params(const Function *function, bool *stored, Arena *arena)
+/* Can anything be stored through this parameter? Notes the parameter as the origin of all that is computed from it. */
+static bool trace(const Function *function, int param, Map *origins, Arena *arena)
 {
-    for (int i = 0; i < function->body->arg_count; i++) {
-        Search search = {.seen = {.arena = arena}};
-        if (tt_is_ptr(function->body->args[i]->type))
-            follow(&search, function->body->args[i]);
-        while (search.todo.count && !search.stores) {
-            const Value *value = search.todo.data[--search.todo.count];
-            TT_FOR_USES(use, value)
-            visit_use(&search, use->user, operand_index(use));
-        }
-        stored[i] = search.stores;
+    Search search = {.origins = origins, .seen = {.arena = arena}, .origin = param + 1};
+    if (tt_is_ptr(function->body->args[param]->type))
+        follow(&search, function->body->args[param]);
+    while (search.todo.count) {
+        const Value *value = search.todo.data[--search.todo.count];
+        TT_FOR_USES(use, value)
+        visit_use(&search, use->user, operand_index(use));
     }
+    return search.stores;
+}
+
+ParamPointers *tt_analyze_param_pointers(const Function *function, Arena *arena)
+{
+    ParamPointers *pointers = TT_NEW(arena, ParamPointers);
+    pointers->origins.arena = arena;
+    pointers->stored = TT_NEW_ARRAY(arena, bool, function->body->arg_count);
+    for (int i = 0; i < function->body->arg_count; i++)
+        pointers->stored[i] = trace(function, i, &pointers->origins, arena);
+    return pointers;
+}
+
+int tt_pointer_param(const ParamPointers *pointers, const Value *value)
+{
+    intptr_t origin = (intptr_t)tt_map_find_ptr(&pointers->origins, value);
+    return origin > 0 ? (int)origin - 1 : -1;
 }

@@ -1,0 +1,217 @@
+/* A launch: arguments to a key, the key to a compiled kernel, and its programs on the target. */
+#include "python/extension.h"
+
+/* Everything a kernel depends on, in the order of read_signature and read_options. */
+static bool specialize(const Kernel *kernel, const Call *call, Specialization *s)
+{
+    for (int i = 0; i < kernel->param_count; i++)
+        if (!tt_specialize_argument(s, &kernel->params[i], call->values[i]))
+            return false;
+    for (int i = 0; i < TT_OPTION_COUNT; i++) {
+        PyObject *value = call->options[i];
+        if (!value && i == OPTION_debug)
+            value = kernel->debug;
+        if (value && tt_option_kinds[i] < OPTION_LAUNCH && !tt_specialize_option(s, (Option)i, value))
+            return false;
+    }
+    tt_specialization_finish(s);
+    return true;
+}
+
+/* Compiles and remembers the variant; a new reference. Of two threads that do so at once, the second one's stays. */
+static Compiled *add_variant(Kernel *kernel, const Key *key)
+{
+    PyObject *signature, *options;
+    if (!tt_describe_key(key, kernel, &signature, &options))
+        return NULL;
+    Compiled *compiled = tt_compile(kernel, signature, options);
+    Py_DECREF(signature);
+    Py_DECREF(options);
+    if (compiled && !tt_table_add(&kernel->table, key, compiled))
+        Py_CLEAR(compiled);
+    return compiled;
+}
+
+static Compiled *find_variant(Kernel *kernel, const Key *key)
+{
+    Compiled *compiled = tt_table_find(&kernel->table, key);
+    if (compiled)
+        Py_INCREF((PyObject *)compiled);
+    else if (!PyErr_Occurred())
+        compiled = add_variant(kernel, key);
+    return compiled;
+}
+
+static const Param *param_of_slot(const Kernel *kernel, const Call *call, const Specialization *s, int slot)
+{
+    Specialization again;
+    const Param *found = NULL;
+    tt_specialization_init(&again, kernel->state, kernel->name, s->warmup);
+    for (int i = 0; !found && i < kernel->param_count; i++)
+        if (!tt_specialize_argument(&again, &kernel->params[i], call->values[i]) || again.slot_count > slot)
+            found = &kernel->params[i];
+    tt_specialization_release(&again);
+    return found;
+}
+
+static bool stores_to_read_only(const Kernel *kernel, const Call *call, const Specialization *s,
+                                const Compiled *compiled)
+{
+    for (int i = 0; i < s->slot_count; i++) {
+        if (!s->read_only[i] || !compiled->stored[i])
+            continue;
+        const Param *param = param_of_slot(kernel, call, s, i);
+        ArgumentPath path = {kernel->name, param ? param->name : kernel->name, NULL, 0, false};
+        tt_argument_error(&path, PyExc_ValueError, "the array is read-only, and the kernel stores to it");
+        return true;
+    }
+    return false;
+}
+
+static bool run_hooks(const Kernel *kernel, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    if (!kernel->hooks)
+        return true;
+    PyObject *positional = PyTuple_New(count), *named = PyDict_New();
+    bool done = positional && named;
+    for (Py_ssize_t i = 0; done && i < count; i++)
+        PyTuple_SetItem(positional, i, Py_NewRef(args[i]));
+    for (Py_ssize_t i = 0; done && keywords && i < PyTuple_Size(keywords); i++)
+        done = !PyDict_SetItem(named, PyTuple_GetItem(keywords, i), args[count + i]);
+    for (Py_ssize_t i = 0; done && i < PyList_Size(kernel->hooks); i++) {
+        PyObject *result = PyObject_Call(PyList_GetItem(kernel->hooks, i), positional, named);
+        done = result != NULL;
+        Py_XDECREF(result);
+    }
+    Py_XDECREF(positional);
+    Py_XDECREF(named);
+    return done;
+}
+
+/* What the programs printed goes where Python prints. */
+static bool write_output(const char *text)
+{
+    PyObject *out = PySys_GetObject("stdout");
+    return !out || out == Py_None || PyFile_WriteString(text, out) == 0;
+}
+
+static bool run_programs(Compiled *compiled, const Specialization *s, const int32_t extents[3])
+{
+    if (!extents[0] || !extents[1] || !extents[2])
+        return true;
+    Arena arena = {0};
+    const char *failure, *printed;
+    Py_BEGIN_ALLOW_THREADS;
+    failure = tt_cpu_launch(compiled->code, s->slots, extents, &arena, &printed);
+    Py_END_ALLOW_THREADS;
+    bool done = !printed || write_output(printed);
+    if (failure)
+        tt_set_launch_error(compiled, failure);
+    tt_arena_release(&arena);
+    return done && !failure;
+}
+
+static bool check_slots(const Compiled *compiled, const Specialization *s)
+{
+    if (compiled->slot_count == s->slot_count)
+        return true;
+    PyErr_Format(PyExc_SystemError, "%U was compiled for %d run-time parameters and launched with %d",
+                 compiled->kernel->name, compiled->slot_count, s->slot_count);
+    return false;
+}
+
+/* The slots of a kernel that checks bounds: the arguments are read again, now with where their arrays end. */
+static bool run_checked(const Kernel *kernel, const Call *call, Compiled *compiled, const int32_t extents[3])
+{
+    Specialization s;
+    tt_specialization_init(&s, kernel->state, kernel->name, false);
+    s.with_ranges = true;
+    bool done = true;
+    for (int i = 0; done && i < kernel->param_count; i++)
+        done = tt_specialize_argument(&s, &kernel->params[i], call->values[i]);
+    done = done && tt_specialization_add_ranges(&s) && check_slots(compiled, &s) &&
+           run_programs(compiled, &s, extents);
+    tt_specialization_release(&s);
+    return done;
+}
+
+static bool run_unchecked(Compiled *compiled, const Specialization *s, const int32_t extents[3])
+{
+    return check_slots(compiled, s) && run_programs(compiled, s, extents);
+}
+
+/* One launch, from its arguments to its end. */
+typedef struct Launch {
+    Kernel *kernel;
+    PyObject *grid;
+    PyObject *const *args;
+    Py_ssize_t count;
+    PyObject *keywords;
+    Call call;
+    Specialization specialization;
+} Launch;
+
+static bool start(Launch *launch, Compiled *compiled)
+{
+    Kernel *kernel = launch->kernel;
+    const Specialization *s = &launch->specialization;
+    int32_t extents[3];
+    PyObject *keyword = launch->call.options[OPTION_grid], *grid = launch->grid ? launch->grid : keyword;
+    if (!grid || grid == Py_None || (launch->grid && keyword)) {
+        const char *format = launch->grid && keyword
+                                 ? "%U[grid]() got another grid as the keyword argument 'grid'"
+                                 : "%U.run() needs the keyword argument 'grid'";
+        PyErr_Format(PyExc_TypeError, format, kernel->name);
+        return false;
+    }
+    return tt_read_grid(kernel, grid, &launch->call, extents) &&
+           !(s->any_read_only && stores_to_read_only(kernel, &launch->call, s, compiled)) &&
+           run_hooks(kernel, launch->args, launch->count, launch->keywords) &&
+           (compiled->checks_bounds ? run_checked(kernel, &launch->call, compiled, extents)
+                                    : run_unchecked(compiled, s, extents));
+}
+
+static Compiled *launch_bound(Launch *launch, bool warmup)
+{
+    Kernel *kernel = launch->kernel;
+    Call *call = &launch->call;
+    Specialization *s = &launch->specialization;
+    if (!tt_bind_call(kernel, launch->args, launch->count, launch->keywords, call))
+        return NULL;
+    if (call->options[OPTION_warmup])
+        warmup = PyObject_IsTrue(call->options[OPTION_warmup]) == 1;
+    tt_specialization_init(s, kernel->state, kernel->name, warmup);
+    Compiled *compiled = specialize(kernel, call, s) ? find_variant(kernel, &s->key) : NULL;
+    if (compiled && !warmup && !start(launch, compiled))
+        Py_CLEAR(compiled);
+    tt_specialization_release(s);
+    return compiled;
+}
+
+PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ssize_t count,
+                    PyObject *keywords, bool warmup)
+{
+    enum { INLINE_VALUES = 32 };
+    PyObject *inline_values[INLINE_VALUES], **values = inline_values;
+    if (!kernel->params) {
+        PyErr_SetString(PyExc_TypeError, "the kernel was not initialised");
+        return NULL;
+    }
+    if (kernel->param_count > INLINE_VALUES) {
+        values = PyMem_Malloc(sizeof *values * (size_t)kernel->param_count);
+        if (!values)
+            return PyErr_NoMemory();
+    }
+    Launch launch;
+    launch.kernel = kernel;
+    launch.grid = grid;
+    launch.args = args;
+    launch.count = count;
+    launch.keywords = keywords;
+    launch.call.values = values;
+    Compiled *compiled = launch_bound(&launch, warmup);
+    tt_call_release(&launch.call);
+    if (values != inline_values)
+        PyMem_Free(values);
+    return (PyObject *)compiled;
+}
