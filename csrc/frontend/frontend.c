@@ -53,22 +53,34 @@ static Term add_parameter(Walker *w, Parameters *parameters, PyObject *entry, co
     return tt_value_term(NULL, dtype); /* the value comes with the function */
 }
 
+static Term read_entry(Walker *w, Parameters *parameters, PyObject *entry, const char *name);
+
+/* A list, or a named tuple of entries, which gives its type to the tuple that the kernel sees. */
+static Term read_tuple(Walker *w, Parameters *parameters, PyObject *entry, const char *name)
+{
+    bool named = PyTuple_Check(entry);
+    int count = named ? (int)PyTuple_Size(entry) : tt_list_size(w, entry);
+    Term tuple = {.kind = TERM_TUPLE, .count = count, .items = TT_NEW_ARRAY(w->arena, Term, count)};
+    if (named)
+        tuple.object = tt_keep(w, Py_NewRef((PyObject *)Py_TYPE(entry)));
+    for (int i = 0; i < count; i++) {
+        PyObject *item = named ? PyTuple_GetItem(entry, i) : tt_list_item(w, entry, i);
+        tuple.items[i] = read_entry(w, parameters, item, tt_arena_format(w->arena, "%s_%d", name, i));
+    }
+    return tuple;
+}
+
 static Term read_entry(Walker *w, Parameters *parameters, PyObject *entry, const char *name)
 {
     tt_check_depth(w);
     if (tt_object_kind(w, entry) == OBJECT_CONSTEXPR)
         return tt_python_term(w, entry);
-    if (PyTuple_Check(entry))
+    if (PyTuple_CheckExact(entry))
         return add_parameter(w, parameters, entry, name);
-    if (!PyList_Check(entry))
+    if (!PyList_Check(entry) && !PyTuple_Check(entry))
         tt_fail(w, "the signature of the parameter `%s` is %s", name,
                 tt_describe(w, tt_python_term(w, entry)));
-    int count = tt_list_size(w, entry);
-    Term tuple = {.kind = TERM_TUPLE, .count = count, .items = TT_NEW_ARRAY(w->arena, Term, count)};
-    for (int i = 0; i < count; i++)
-        tuple.items[i] =
-            read_entry(w, parameters, tt_list_item(w, entry, i), tt_arena_format(w->arena, "%s_%d", name, i));
-    return tuple;
+    return read_tuple(w, parameters, entry, name);
 }
 
 static Term *read_signature(Walker *w, const FunctionInfo *info, PyObject *entries, Parameters *parameters)

@@ -8,8 +8,8 @@
 
 typedef struct FrontendRequest {
     PyObject *function; /* triton.runtime.jit.JITFunction */
-    /* tuple, one entry a parameter: ("*fp32", divisibility) or constexpr(value), or a list of entries for a tuple;
-     * **META is constexpr(dict of the launch keywords that no parameter took) */
+    /* tuple, one entry a parameter: ("*fp32", divisibility) or constexpr(value), or a list (or a named tuple) of entries
+     * for a tuple; **META is constexpr(dict of the launch keywords that no parameter took) */
     PyObject *signature;
     PyObject *options; /* dict: num_warps, num_stages, debug, ... */
     /* List or NULL. Receives (namespace, name, value) for each name whose value the kernel was compiled with and that

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import triton
 import triton.compiler.errors
@@ -183,3 +184,62 @@ def test_targets(monkeypatch, target, message):
     with pytest.raises(triton.errors.TargetError) as error:
         triton.jit(asserts.fn)[(1,)](np.ones(1, np.float32))
     assert str(error.value) == message
+
+
+# ---- accesses out of bounds
+
+
+@triton.jit
+def copy(source, target, n, BLOCK: tl.constexpr):
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(target + index, tl.load(source + index, mask=index < n), mask=index < n)
+
+
+@triton.jit(noinline=True)
+def store_at(target, n):
+    tl.store(target + n, 1.0)
+
+
+@triton.jit
+def calls_store(target, n):
+    store_at(target, n)
+
+
+@pytest.mark.parametrize("wrap", [lambda array: array, torch.from_numpy], ids=["numpy", "torch"])
+def test_bounds(wrap):
+    source, target = wrap(np.ones(100, np.float32)), wrap(np.zeros(90, np.float32))
+    copy[(2,)](source, target, 90, BLOCK=64, debug=True)
+    assert target.sum() == 90
+    with pytest.raises(triton.MemoryAccessError, match="store out of bounds of the array 'target'"):
+        copy[(2,)](source, target, 91, BLOCK=64, debug=True)
+    with pytest.raises(triton.MemoryAccessError, match="load out of bounds of the array 'source'"):
+        copy[(2,)](source[:50], target, 51, BLOCK=64, debug=True)
+
+
+def test_bounds_of_strided_and_reversed_arrays():
+    array = np.arange(64, dtype=np.float32)
+    target = np.zeros(64, np.float32)
+    copy[(1,)](array[::2], target, 63, BLOCK=64, debug=True)
+    with pytest.raises(triton.MemoryAccessError):
+        copy[(1,)](array[::2], target, 64, BLOCK=64, debug=True)
+    copy[(1,)](array[::-1], target, 1, BLOCK=64, debug=True)
+    with pytest.raises(triton.MemoryAccessError):
+        copy[(1,)](array[:40:-1], target, 2, BLOCK=64, debug=True)
+    with pytest.raises(triton.MemoryAccessError):
+        copy[(1,)](array[:0], target, 1, BLOCK=64, debug=True)
+
+
+def test_bounds_in_functions_that_are_called():
+    target = np.zeros(4, np.float32)
+    calls_store[(1,)](target, 3, debug=True)
+    assert target[3] == 1
+    with pytest.raises(triton.MemoryAccessError, match="out of bounds of the array 'target'"):
+        calls_store[(1,)](target, 4, debug=True)
+
+
+def test_debugging_by_environment(monkeypatch):
+    monkeypatch.setenv("TRITON_DEBUG", "1")
+    with pytest.raises(triton.MemoryAccessError):
+        triton.jit(copy.fn)[(1,)](np.ones(4, np.float32), np.ones(4, np.float32), 5, BLOCK=8)
+    monkeypatch.setenv("TRITON_DEBUG", "0")
+    assert not triton.jit(copy.fn).warmup(np.ones(4), np.ones(4), 4, BLOCK=8, grid=(1,)).metadata.debug
