@@ -1,8 +1,9 @@
-"""Runs a @triton.jit function of scalars twice: its tile IR in the interpreter, and the same text as plain Python."""
+"""Runs a @triton.jit function of scalars three times: its tile IR in the interpreter, compiled, and as plain Python."""
 
 import importlib.util
 import types
 
+import numpy as np
 from ir.interpreter import Interpreter
 
 import triton
@@ -75,14 +76,23 @@ def interpret(text, args, count):
     return tuple(memory[OUT + 8 * i] for i in range(count))
 
 
+def launch(kernel, args, count):
+    """What the compiled kernel computes."""
+    out = np.zeros(16, np.int64)
+    kernel[(1,)](out, *args)
+    return tuple(map(int, out[:count]))
+
+
 def check(function, *inputs):
-    """Compares the two on every tuple of arguments; types of the arguments must be the same in each."""
+    """Compares the two, and the compiled kernel, on every tuple of arguments; types must be the same in each."""
     text = build(function, *inputs[0])
+    kernel = kernel_of(function)
     for args in inputs:
         expected = plain(function)(*[arg.value if isinstance(arg, tl.constexpr) else arg for arg in args])
         expected = expected if isinstance(expected, tuple) else (expected,)
         result = interpret(text, args, len(expected))
         assert result == expected, f"{args}: {result} instead of {expected}\n{text}"
+        assert launch(kernel, args, len(expected)) == expected, (args, text)
     return text
 
 
