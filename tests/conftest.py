@@ -7,7 +7,7 @@ import pytest
 
 def pytest_addoption(parser):
     parser.addoption("--target", default="cpu", help="the target to compile for: cpu, sim:80, sim:90, cuda")
-    parser.addoption("--update", action="store_true", help="rewrite the texts that messages are compared with")
+    parser.addoption("--update", action="store_true", help="rewrite the expected texts (messages, IR) in the tests")
 
 
 def pytest_configure(config):

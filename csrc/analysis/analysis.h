@@ -30,6 +30,13 @@ AxisInfos *tt_analyze_axis_info(const Function *function, Arena *arena);
 /* Never NULL: a value that the analysis did not see gets ones. */
 const AxisInfo *tt_axis_info(const AxisInfos *infos, const Value *value);
 
+/* ---- bounds.c -------------------------------------------------------------------------------------------------------
+ * Signed bounds that hold for every element in every run; false when none are known. */
+typedef struct IntBounds {
+    int64_t lowest, highest;
+} IntBounds;
+bool tt_int_bounds(const Value *value, IntBounds *bounds);
+
 /* ---- param_pointers.c -----------------------------------------------------------------------------------------
  * What a function does with the pointers among its parameters; `stored[i]`: it, or one that it calls, may write to
  * memory through parameter i. */

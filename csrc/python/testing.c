@@ -68,6 +68,29 @@ static PyObject *py_verify(PyObject *module, PyObject *args)
     return PyArg_ParseTuple(args, "s", &job.text) ? run_job(&job, verify) : NULL;
 }
 
+static void run_pass(Job *job)
+{
+    Module *module = tt_parse_module(&job->arena, job->text, "text");
+    const char *failures = tt_verify(module, &job->arena);
+    if (failures)
+        tt_error(NULL, "%s", failures);
+    if (!strcmp(job->name, "pipeline"))
+        tt_run_pipeline(module);
+    else
+        tt_run_pass(module, job->name);
+    failures = tt_verify(module, &job->arena);
+    if (failures)
+        tt_bug("%s", failures);
+    job->result = tt_print_module(module, &job->arena, 0);
+}
+
+static PyObject *py_run_pass(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Job job = {0};
+    return PyArg_ParseTuple(args, "ss", &job.text, &job.name) ? run_job(&job, run_pass) : NULL;
+}
+
 /* ---- axis analysis ---------------------------------------------------------------------------------------------------- */
 
 static void add_numbers(Text *text, const char *name, const int64_t *numbers, int rank)
@@ -428,6 +451,8 @@ PyMethodDef tt_testing_methods[] = {
      "_parse_print(text, locations=False) -> str\n--\n\nThe text as it is printed once parsed."},
     {"_verify", py_verify, METH_VARARGS,
      "_verify(text) -> str | None\n--\n\nThe IR with its failures marked, or None."},
+    {"_run_pass", py_run_pass, METH_VARARGS,
+     "_run_pass(text, name) -> str\n--\n\nThe IR after a pass, or after the whole 'pipeline'."},
     {"_axis_info", py_axis_info, METH_VARARGS,
      "_axis_info(text) -> str\n--\n\nThe IR with what the axis analysis knows under each line."},
     {"_eval_scalar", py_eval_scalar, METH_VARARGS,

@@ -408,7 +408,11 @@ class Interpreter:
         return []
 
     def op_assert(self, op, operands, *_):
-        self.effects.append(("assert", *map(repr, operands)))
+        checked = np.where(operands[1], operands[0], 1) if len(operands) > 1 else operands[0]
+        if any(x is POISON for x in np.array(checked, dtype=object).flat):
+            raise Undefined("assert")
+        if not np.all(checked):
+            self.effects.append(("assert",))
         return []
 
     def op_barrier(self, *_):

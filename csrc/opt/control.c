@@ -1,0 +1,56 @@
+/* Loops and branches by one view, and changes to them. */
+#include "opt/pass.h"
+
+Loop tt_loop(Op *op)
+{
+    bool is_for = op->opcode == OP_for;
+    Region *body = op->regions[op->region_count - 1];
+    int init = is_for ? 3 : 0;
+    return (Loop){.op = op,
+                  .first = op->regions[0],
+                  .body = body,
+                  .yield = tt_terminator(body),
+                  .count = op->operand_count - init,
+                  .init = init,
+                  .arg = is_for ? 1 : 0};
+}
+
+int tt_add_carried(Loop *loop, Value *init)
+{
+    tt_add_operand(loop->op, init);
+    tt_add_result(loop->op, init->type);
+    for (int i = 0; i < loop->op->region_count; i++)
+        tt_add_region_arg(loop->op->regions[i], init->type);
+    tt_add_operand(loop->yield, init);
+    return loop->count++;
+}
+
+bool tt_trip_count(const Op *op, int64_t *count)
+{
+    int64_t lower, upper, step, distance;
+    if (op->opcode != OP_for || !tt_constant_int(tt_operand(op, 0), &lower) ||
+        !tt_constant_int(tt_operand(op, 1), &upper) || !tt_constant_int(tt_operand(op, 2), &step) ||
+        step <= 0)
+        return false;
+    *count = 0;
+    if (lower >= upper)
+        return true;
+    if (__builtin_sub_overflow(upper, lower, &distance))
+        return false;
+    *count = (distance - 1) / step + 1;
+    return true;
+}
+
+void tt_move_body_before(Region *region, Op *anchor)
+{
+    TT_FOR_OPS_SAFE(op, region)
+    if (!tt_has(op, TERMINATOR))
+        tt_move_before(op, anchor);
+}
+
+void tt_replace_op(Op *op, Value *const *values)
+{
+    for (int i = 0; i < op->result_count; i++)
+        tt_replace_all_uses(op->results[i], values[i]);
+    tt_erase_op(op);
+}

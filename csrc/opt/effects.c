@@ -1,0 +1,28 @@
+/* What may be removed, merged or moved, asked of the traits of an operation and of all in its regions. */
+#include "opt/pass.h"
+
+static bool any_inside(const Op *op, bool (*question)(const Op *op))
+{
+    if (question(op))
+        return true;
+    for (int i = 0; i < op->region_count; i++)
+        TT_FOR_OPS(inner, op->regions[i])
+    if (any_inside(inner, question))
+        return true;
+    return false;
+}
+
+static bool is_volatile(const Op *op) { return tt_int_attr(op, ATTR_volatile, 0) != 0; }
+static bool writes(const Op *op) { return tt_has(op, WRITES); }
+static bool has_effect(const Op *op) { return tt_has(op, HAS_EFFECT) || is_volatile(op); }
+static bool is_seen(const Op *op) { return writes(op) || has_effect(op); }
+static bool is_impure(const Op *op) { return is_seen(op) || tt_has(op, READS); }
+
+bool tt_writes_memory(const Op *op) { return any_inside(op, writes); }
+bool tt_has_effects(const Op *op) { return any_inside(op, has_effect); }
+bool tt_is_removable(const Op *op) { return !tt_has(op, TERMINATOR) && !any_inside(op, is_seen); }
+bool tt_is_pure(const Op *op) { return tt_has(op, PURE) && !any_inside(op, is_impure); }
+bool tt_is_plain_load(const Op *op)
+{
+    return tt_has(op, READS) && !tt_has(op, WRITES | HAS_EFFECT) && !is_volatile(op);
+}
