@@ -111,15 +111,22 @@ static bool is_real(const Value *value, double number)
     return tt_constant_float(value, &constant) && constant == number && signbit(constant) == signbit(number);
 }
 
-static bool match_operands(const Pattern *pattern, Value *const *operands, int count, Match *match);
+/* One way to match: bit n of `flips` says whether the operands of the n-th operation that commutes change places. */
+typedef struct Attempt {
+    Match match;
+    unsigned flips;
+    int commuting;
+} Attempt;
 
-static bool match_value(const Pattern *pattern, Value *value, Match *match)
+static bool match_operands(const Pattern *pattern, Value *const *operands, int count, Attempt *attempt);
+
+static bool match_value(const Pattern *pattern, Value *value, Attempt *attempt)
 {
     switch (pattern->kind) {
     case PATTERN_VALUE:
-        return bind(&match->values[pattern->index], value);
+        return bind(&attempt->match.values[pattern->index], value);
     case PATTERN_CONSTANT:
-        return tt_is_constant(value) && bind(&match->constants[pattern->index], value);
+        return tt_is_constant(value) && bind(&attempt->match.constants[pattern->index], value);
     case PATTERN_INT:
         return is_integer(value, pattern->integer);
     case PATTERN_REAL:
@@ -135,26 +142,39 @@ static bool match_value(const Pattern *pattern, Value *value, Match *match)
     Value *operands[3];
     for (int i = 0; i < op->operand_count; i++)
         operands[i] = tt_operand(op, i);
-    return match_operands(pattern, operands, op->operand_count, match);
+    return match_operands(pattern, operands, op->operand_count, attempt);
 }
 
-static bool match_in_order(const Pattern *pattern, Value *const *operands, int count, Match *match)
+/* An operation that commutes has two operands. */
+static bool match_operands(const Pattern *pattern, Value *const *operands, int count, Attempt *attempt)
 {
+    bool flip = false;
+    if (tt_op_infos[pattern->opcode].traits & COMMUTES)
+        flip = attempt->flips >> attempt->commuting++ & 1;
     for (int i = 0; i < count; i++)
-        if (!match_value(pattern->operands[i], operands[i], match))
+        if (!match_value(pattern->operands[i], operands[flip ? 1 - i : i], attempt))
             return false;
     return true;
 }
 
-/* An operation that commutes has two operands. */
-static bool match_operands(const Pattern *pattern, Value *const *operands, int count, Match *match)
+/* Tries every order of what commutes. An attempt that fails has seen the operations on which it depends, so no order
+ * of the others is worth trying: the next one flips the last that was seen. */
+static bool match_rule(const Rule *rule, Value *const *operands, int count, const Type *type, Match *match)
 {
-    Match before = *match;
-    if (match_in_order(pattern, operands, count, match))
-        return true;
-    *match = before;
-    return tt_op_infos[pattern->opcode].traits & COMMUTES &&
-           match_in_order(pattern, (Value *[]){operands[1], operands[0]}, count, match);
+    for (unsigned flips = 0;;) {
+        Attempt attempt = {.match.type = type, .flips = flips};
+        if (match_operands(rule->pattern, operands, count, &attempt) &&
+            (!rule->condition || rule->condition(&attempt.match))) {
+            *match = attempt.match;
+            return true;
+        }
+        int last = attempt.commuting - 1;
+        while (last >= 0 && flips >> last & 1)
+            last--;
+        if (last < 0)
+            return false;
+        flips = (flips & ((1u << last) - 1)) | 1u << last;
+    }
 }
 
 /* ---- replacing ------------------------------------------------------------------------------------------------------------- */
@@ -201,9 +221,8 @@ Value *tt_apply_rules(Builder *b, Opcode opcode, Value *const *operands, int ope
         const Rule *rule = &tt_rules[i];
         if (roots[i] != opcode || (!may_build && builds_operations(rule->replacement)))
             continue;
-        Match match = {.type = type};
-        if (match_operands(rule->pattern, operands, operand_count, &match) &&
-            (!rule->condition || rule->condition(&match)))
+        Match match;
+        if (match_rule(rule, operands, operand_count, type, &match))
             return tt_build_replacement(b, rule->replacement, &match);
     }
     return NULL;

@@ -131,12 +131,18 @@ static double int_to_float(uint64_t magnitude, bool negative, const Type *type)
     return negative ? -value : value;
 }
 
+/* The bits of a value of the type. Infinity is one even in a format whose casts saturate. */
 static uint64_t float_bits(double value, const Type *type)
 {
     const FloatFormat *format = tt_float_format(type);
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
-    return format ? tt_float_encode(format, value, false) : bits;
+    if (!format)
+        return bits;
+    if (isinf(value) && format->has_infinity)
+        return (uint64_t)(signbit(value) != 0) << (format->bits - 1) | ((1ull << format->exponent_bits) - 1)
+                                                                           << format->mantissa_bits;
+    return tt_float_encode(format, value, false);
 }
 
 static double float_from_bits(uint64_t bits, const Type *type)
@@ -197,7 +203,10 @@ static bool eval_cast(Opcode opcode, const Type *from, const Type *to, const Sca
         result->i = wrap((Wide)operand->f, to_bits);
         return true;
     case OP_float_cast:
-        result->f = tt_round_to(to, operand->f);
+        result->f = tt_float_format(to) && tt_element(to)->kind != TT_F32
+                        ? tt_float_decode(tt_float_format(to),
+                                          tt_float_encode(tt_float_format(to), operand->f, false))
+                        : tt_round_to(to, operand->f);
         return true;
     case OP_bitcast:
         return eval_bitcast(from, to, operand, result);

@@ -102,10 +102,12 @@ const FloatFormat *tt_float_format(const Type *type)
 
 double tt_round_to(const Type *type, double value)
 {
+    const FloatFormat *format = tt_float_format(type);
+    if (!format || (value - value != 0 && value == value && format->has_infinity))
+        return value; /* infinity is a value of the format, even where what is too large saturates */
     if (tt_element(type)->kind == TT_F32 && value == value)
         return (float)value;
-    const FloatFormat *format = tt_float_format(type);
-    return format ? tt_float_decode(format, tt_float_encode(format, value, false)) : value;
+    return tt_float_decode(format, tt_float_encode(format, value, false));
 }
 
 const char *tt_type_name(TypeKind kind)

@@ -271,3 +271,6 @@ def test_bitcasts():
     assert _C._eval_scalar("bitcast", "i32", "f32", 0x7FC00001) is None
     assert _C._eval_scalar("bitcast", "i16", "f16", 0x3C00) == 1.0
     assert _C._eval_scalar("bitcast", "bf16", "i16", 1.0) == 0x3F80
+    assert _C._eval_scalar("bitcast", "i8", "f8e5m2", 0x7C) == math.inf
+    assert _C._eval_scalar("bitcast", "f8e5m2", "i8", -math.inf) == 0xFC - 256
+    assert _C._eval_scalar("float_cast", "f32", "f8e5m2", math.inf) == 57344.0
