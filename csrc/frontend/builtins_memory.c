@@ -39,7 +39,7 @@ static Attr *hint_attributes(Walker *w, Term *args, int cache, int eviction, boo
 static Term pointer_argument(Walker *w, Term *args, int index)
 {
     Term t = args[index];
-    if (tt_is_value(t) && tt_dtype_is_pointer(t.dtype))
+    if (tt_is_value(t) && tt_dtype_is_pointer(t.dtype) && t.dtype->pointee != &tt_void)
         return t;
     const char *remedy = "the first argument is an address: a pointer parameter, or one plus offsets";
     if (t.kind == TERM_BLOCK_POINTER)

@@ -60,6 +60,16 @@ static Value *combined_value(Walker *w, const Operands *o, int index, Term resul
     return result.value;
 }
 
+/* Elements are combined in any order and number, so there is nothing but arithmetic. */
+static void check_combine(Op *op, void *context)
+{
+    Walker *w = context;
+    if (!tt_has(op, READS | WRITES | HAS_EFFECT))
+        return;
+    tt_error_with_remedy(op->loc, "compute from the parameters only, and load before the call",
+                         "the combine function of %s cannot access memory, print or assert", tt_call_name(w));
+}
+
 /* Fills the region of a reduce or scan: the combine function called on two elements of each operand. */
 static void build_combine(Walker *w, Op *op, const Operands *o, Term function)
 {
@@ -71,6 +81,7 @@ static void build_combine(Walker *w, Op *op, const Operands *o, Term function)
         scalars[i] = tt_value_term(tt_add_region_arg(region, tt_dtype_ir(w, dtype)), dtype);
     }
     int given = tt_call_in_region(w, region, function, scalars, 2 * o->count, results, MAX_OPERANDS);
+    tt_walk(region, check_combine, w);
     if (given != o->count)
         tt_fail(w, "the combine function of %s must return %d value%s, one for each tile, not %d",
                 tt_call_name(w), o->count, o->count == 1 ? "" : "s", given);

@@ -38,7 +38,7 @@ static void infer_extent(Walker *w, Term t, Shape *shape)
             tt_fail(w, "%s can infer one extent of -1, not several", tt_call_name(w));
         if (shape->extents[i] == -1)
             unknown = i;
-        else if (shape->extents[i] > 0 && known < INT32_MAX)
+        else if (shape->extents[i] > 0 && shape->extents[i] < INT32_MAX && known < INT32_MAX)
             known *= shape->extents[i];
     }
     Shape from = tt_shape_of(t);
@@ -133,7 +133,7 @@ Term tt_builtin_join(Walker *w, Term *args)
 {
     /* A number takes the type of what it joins; two tensors must agree. */
     for (int i = 0; i < 2; i++)
-        if (tt_is_number(args[i]) && tt_is_value(args[1 - i]))
+        if (tt_is_number(args[i]) && tt_is_value(args[1 - i]) && !tt_dtype_is_pointer(args[1 - i].dtype))
             args[i] = tt_convert_operand(w, "tl.join", args[i], args[1 - i].dtype);
     Term pair[] = {tt_arg_value(w, args, 0), tt_arg_value(w, args, 1)};
     if (pair[0].dtype != pair[1].dtype)

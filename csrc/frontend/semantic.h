@@ -17,6 +17,8 @@ int tt_dtype_width(const Dtype *dtype); /* bits */
 const Dtype *tt_common_dtype(const Dtype *a, const Dtype *b);
 /* The same for operands, where a number is weak: it takes the other's type unless it is of a higher kind. */
 const Dtype *tt_promoted_dtype(Walker *w, const char *what, Term a, Term b);
+/* Does a compile-time integer fit into an integer type? */
+bool tt_int_fits(Term number, int width, bool is_unsigned);
 /* Converts an operand to the promoted type; a number must fit into it. */
 Term tt_convert_operand(Walker *w, const char *what, Term operand, const Dtype *dtype);
 /* Promotes, converts and broadcasts all of them to one type and shape. */

@@ -77,6 +77,9 @@ static Term move_pointer(Walker *w, Operator op, Term a, Term b)
                             "%s does not work on two pointers, %s and %s", quoted(w, op), tt_describe(w, a),
                             tt_describe(w, b));
     bool first = is_pointer(a);
+    if ((first ? a : b).dtype->pointee == &tt_void)
+        tt_fail_with_remedy(w, "convert it to a pointer to something, as in p.to(tl.pointer_type(tl.int8))",
+                            "%s cannot move a pointer to void, whose elements have no size", quoted(w, op));
     if (!first && op == OPERATOR_SUB)
         tt_fail(w, "a pointer, %s, cannot be subtracted from %s", tt_describe(w, b), tt_describe(w, a));
     Term pointer = first ? a : b, offset = offset_operand(w, op, pointer, first ? b : a);
@@ -140,20 +143,11 @@ static const Dtype *operation_dtype(Walker *w, Operator op, Term a, Term b)
     return dtype;
 }
 
-/* In bitwise operations a number may also be given by its bits: int32 with 0xFFFFFFFF. */
-static Term bit_pattern(Walker *w, Term number, const Dtype *dtype)
-{
-    int64_t value;
-    int width = tt_dtype_width(dtype);
-    if (dtype->is_unsigned || width == 64 || !tt_term_int(w, number, &value) || value >> width)
-        return number;
-    return tt_value_term(tt_build_int(&w->builder, tt_dtype_ir(w, dtype), value), dtype);
-}
-
 static Term convert(Walker *w, Operator op, Term t, const Dtype *dtype)
 {
-    if (tt_is_number(t) && is_bitwise(op) && tt_dtype_is_int(dtype) && !tt_dtype_is_bool(dtype))
-        t = bit_pattern(w, t, dtype);
+    /* In bitwise operations a number may also be given by its bits: int32 with 0xFFFFFFFF. */
+    if (is_bitwise(op) && tt_is_number(t) && tt_int_fits(t, tt_dtype_width(dtype), true))
+        return tt_number_value(w, t, dtype);
     return tt_convert_operand(w, quoted(w, op), t, dtype);
 }
 

@@ -67,29 +67,29 @@ const Dtype *tt_promoted_dtype(Walker *w, const char *what, Term a, Term b)
     return common;
 }
 
-static bool int_fits(PyObject *number, const Dtype *dtype)
+bool tt_int_fits(Term number, int width, bool is_unsigned)
 {
-    int width = tt_dtype_width(dtype), overflow;
-    long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+    int overflow;
+    long long value = PyLong_AsLongLongAndOverflow(number.object, &overflow);
     if (overflow) {
-        if (overflow < 0 || dtype != &tt_uint64)
+        if (overflow < 0 || !is_unsigned || width < 64)
             return false;
-        unsigned long long wide = PyLong_AsUnsignedLongLong(number);
+        unsigned long long wide = PyLong_AsUnsignedLongLong(number.object);
         bool fits = !(wide == (unsigned long long)-1 && PyErr_Occurred());
         PyErr_Clear();
         return fits;
     }
-    if (dtype->is_unsigned)
+    if (is_unsigned)
         return value >= 0 && (width == 64 || value < 1LL << width);
     return width == 64 || (value >= -(1LL << (width - 1)) && value < 1LL << (width - 1));
 }
 
 Term tt_convert_operand(Walker *w, const char *what, Term operand, const Dtype *dtype)
 {
-    if (!tt_is_number(operand))
+    if (!tt_is_number(operand) || tt_dtype_is_pointer(dtype))
         return tt_cast(w, operand, dtype, ROUND_NEAREST_EVEN);
-    bool is_int = PyLong_Check(operand.object) && !tt_dtype_is_bool(dtype);
-    if (is_int && tt_dtype_is_int(dtype) && !int_fits(operand.object, dtype))
+    bool is_int = PyLong_Check(operand.object) && tt_dtype_is_int(dtype) && !tt_dtype_is_bool(dtype);
+    if (is_int && !tt_int_fits(operand, tt_dtype_width(dtype), dtype->is_unsigned))
         tt_fail_with_remedy(w, "convert the tensor to a type that holds the number, with .to(...)",
                             "%s in %s does not fit into %s, the type of the other operand",
                             tt_describe(w, operand), what, dtype->name);

@@ -11,6 +11,14 @@ import triton
 import triton.language as tl
 
 @triton.jit
+def halving(a, b):
+    return (a + b) / 2
+
+@triton.jit
+def two(a, b):
+    return a, b
+
+@triton.jit
 def kernel(p, q: tl.const, n, f, B: tl.constexpr):
     a = tl.arange(0, 8)
     x = a.to(tl.float32)
@@ -76,6 +84,9 @@ CASES = [
     ("tl.load(p + a, boundary_check=(0,))", "takes boundary_check and padding_option for block pointers only",
      "`mask`"),
     ("tl.store(q + a, x)", "tl.store cannot write through pointer<const fp32>[8], which is read-only", "tl.const"),
+    ("tl.load(p.to(tl.pointer_type(tl.void)))", "`pointer` of tl.load must be a pointer, not pointer<void>", None),
+    ("p.to(tl.pointer_type(tl.void)) + 1", "`+` cannot move a pointer to void", "tl.pointer_type(tl.int8)"),
+    ("tl.join(p, 1)", "tl.join takes two tensors of one element type, not pointer<fp32> and int32", None),
     ("tl.store(p, x)", "tl.store got a scalar pointer, pointer<fp32>, and a tile as `value`, fp32[8]", "tl.arange"),
     ("tl.store(p + a, m)", "`value` of tl.store, fp32[8, 4], does not broadcast to the shape of the pointer",
      "x[:, None]"),
@@ -137,6 +148,11 @@ CASES = [
     ("tl.sort(m, 2)", "raised ValueError: dimension 2 is out of range for a tile of 2 dimensions", None),
     ("tl.topk(x, 9)", "tl.topk: static assertion failed: k is not between 1 and the extent", None),
     ("tl.softmax(a)", "tl.softmax: tl.exp takes floats, not int32[8]", ".to(tl.float32)"),
+    ("tl.reduce(a, 0, halving)", "takes scalars of type int32 and must return such, not fp32", ".to(...)"),
+    ("tl.reduce(a, 0, two)", "the combine function of tl.reduce must return 1 value, one for each tile, not 2", None),
+    ("tl.associative_scan((a, x), 0, two)", "`two` takes 2 positional arguments, but 4 are given", None),
+    ("tl.reduce((a, m), 0, two)", "tl.reduce takes tiles of one shape together, not int32[8] and fp32[8, 4]", "tl.bro"),
+    ("tl.reduce(a, 0, 3)", "3", None),
     ("tl.dot(x, x)", "tl.dot takes two tiles of two dimensions", "tl.sum(a * b"),
     ("tl.dot(m, m)", "tl.dot takes [M, K] and [K, N], with the same K on both sides, not fp32[8, 4] and fp32[8, 4]",
      "trans"),
