@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     MOST_THREADS = 1024,
@@ -136,6 +137,48 @@ static int wanted_threads(void)
     return (int)TT_MIN(wanted, MOST_THREADS);
 }
 
+/* The cores for `wanted` threads. A caller that may run on fewer has been bound to its own, as OpenMP does with the main
+ * thread, and that is not to hold for others. */
+static cpu_set_t usable_cores(int wanted)
+{
+    cpu_set_t cores;
+    if (!sched_getaffinity(0, sizeof cores, &cores) && CPU_COUNT(&cores) >= wanted)
+        return cores;
+    CPU_ZERO(&cores);
+    for (long i = TT_MIN(sysconf(_SC_NPROCESSORS_ONLN), CPU_SETSIZE) - 1; i >= 0; i--)
+        CPU_SET(i, &cores);
+    return cores;
+}
+
+/* With a thread for every core each worker gets its own, other than the caller's: schedulers that save power wake a
+ * worker on the core of the thread that wakes it, and then the two take turns. */
+static cpu_set_t cores_of_worker(const cpu_set_t *usable, int wanted, int worker)
+{
+    int left = worker, caller = sched_getcpu();
+    if (CPU_COUNT(usable) != wanted)
+        return *usable;
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, usable) && i != caller && !--left) {
+            cpu_set_t own;
+            CPU_ZERO(&own);
+            CPU_SET(i, &own);
+            return own;
+        }
+    return *usable;
+}
+
+static bool start_worker(pthread_attr_t *attributes, const cpu_set_t *cores)
+{
+    pthread_t thread;
+    pthread_attr_setaffinity_np(attributes, sizeof *cores, cores);
+    if (!pthread_create(&thread, attributes, run_worker, NULL))
+        return true;
+    cpu_set_t any; /* the system forbids those cores: let it choose */
+    memset(&any, 0xff, sizeof any);
+    pthread_attr_setaffinity_np(attributes, sizeof any, &any);
+    return !pthread_create(&thread, attributes, run_worker, NULL);
+}
+
 /* Returns how many threads there are, the caller included. Signals are left to the threads of the program. */
 static int start_workers(int wanted)
 {
@@ -145,10 +188,14 @@ static int start_workers(int wanted)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    cpu_set_t usable = usable_cores(wanted);
     int started = 1;
-    pthread_t thread;
-    while (started < wanted && !pthread_create(&thread, &attributes, run_worker, NULL))
+    while (started < wanted) {
+        cpu_set_t cores = cores_of_worker(&usable, wanted, started);
+        if (!start_worker(&attributes, &cores))
+            break;
         started++;
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return started;
