@@ -268,6 +268,18 @@ static LLVMValueRef emit_cast(Emit *e, const Op *op, LLVMValueRef x)
     }
 }
 
+LLVMValueRef emit_element_cast(Emit *e, LLVMValueRef value, const Type *from, const Type *to)
+{
+    from = tt_element(from), to = tt_element(to);
+    if (from->kind == to->kind)
+        return value;
+    if (tt_is_float(from) && tt_is_float(to))
+        return emit_float_cast(e, value, from, to, false);
+    LLVMTypeRef type = with_element(LLVMTypeOf(value), register_type(e, to));
+    TT_ASSERT(tt_is_int(from) && tt_is_int(to));
+    return LLVMBuildIntCast2(e->b, value, type, true, "");
+}
+
 /* ---- all of them ------------------------------------------------------------------------------------------------------ */
 
 static LLVMValueRef emit_on_ints(Emit *e, const Op *op, LLVMValueRef *x)

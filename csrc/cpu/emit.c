@@ -287,6 +287,29 @@ static bool is_all_true(LLVMValueRef mask)
     return !mask || (LLVMIsConstant(mask) && mask == LLVMConstAllOnes(LLVMTypeOf(mask)));
 }
 
+/* The only lane of a constant mask, or -1. One-lane accesses are made scalar here, because LLVM 22 makes them so wrongly:
+ * a masked store of one lane that follows a truncation writes the element in its width before it. */
+static int only_lane(LLVMValueRef mask)
+{
+    int lane = -1;
+    if (!mask || !LLVMIsConstant(mask))
+        return -1;
+    for (int i = 0; i < width_of(mask); i++) {
+        LLVMValueRef bit = LLVMGetAggregateElement(mask, (unsigned)i);
+        bool is_set = bit && LLVMIsAConstantInt(bit) && LLVMConstIntGetZExtValue(bit);
+        if (is_set && lane >= 0)
+            return -1;
+        if (is_set)
+            lane = i;
+    }
+    return lane;
+}
+
+static LLVMValueRef lane_pointer(Emit *e, LLVMTypeRef element, LLVMValueRef pointer, int lane)
+{
+    return emit_index(e, element, pointer, const_int(e->i64, lane));
+}
+
 LLVMValueRef emit_masked_load(Emit *e, LLVMTypeRef type, LLVMValueRef pointer, LLVMValueRef mask, LLVMValueRef other,
                               int align)
 {
@@ -294,6 +317,12 @@ LLVMValueRef emit_masked_load(Emit *e, LLVMTypeRef type, LLVMValueRef pointer, L
     bool scattered = width_of(pointer) != 0;
     if (!scattered && is_all_true(mask))
         return emit_load(e, type, pointer, align);
+    int lane = scattered ? -1 : only_lane(mask);
+    if (lane >= 0) {
+        LLVMTypeRef element = element_of(type);
+        LLVMValueRef value = emit_load(e, element, lane_pointer(e, element, pointer, lane), align);
+        return LLVMBuildInsertElement(e->b, other ? other : LLVMConstNull(type), value, const_int(e->i32, lane), "");
+    }
     if (!mask)
         mask = const_mask(e, width, width);
     LLVMTypeRef types[2] = {type, LLVMTypeOf(pointer)};
@@ -306,6 +335,12 @@ void emit_masked_store(Emit *e, LLVMValueRef value, LLVMValueRef pointer, LLVMVa
     bool scattered = width_of(pointer) != 0;
     if (!scattered && is_all_true(mask)) {
         emit_store(e, value, pointer, align);
+        return;
+    }
+    int lane = scattered ? -1 : only_lane(mask);
+    if (lane >= 0) {
+        pointer = lane_pointer(e, element_of(LLVMTypeOf(value)), pointer, lane);
+        emit_store(e, emit_lane(e, value, lane), pointer, align);
         return;
     }
     if (!mask)

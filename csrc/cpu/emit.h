@@ -90,6 +90,8 @@ void end_loop(Emit *e, EmitLoop *loop, LLVMValueRef *carried);
 /* ---- elementwise.c ---- */
 /* One pure elementwise operation on values that are all scalars or all vectors of one width. */
 LLVMValueRef emit_elementwise(Emit *e, const Op *op, LLVMValueRef *operands);
+/* Float to float, or signed integer to a wider one. */
+LLVMValueRef emit_element_cast(Emit *e, LLVMValueRef value, const Type *from, const Type *to);
 
 /* ---- narrow_floats.c ---- */
 LLVMValueRef emit_float_cast(Emit *e, LLVMValueRef value, const Type *from, const Type *to, bool toward_zero);

@@ -226,7 +226,7 @@ static LLVMValueRef scaled_base(Nest *n, const Coord *coord, int64_t factor)
     return remember(n, coord->base, &key, 1, (Vec){product, coord->level, true}).v;
 }
 
-static Coord scale_coord(Nest *n, Coord coord, int64_t factor, int64_t offset)
+Coord scale_coord(Nest *n, Coord coord, int64_t factor, int64_t offset)
 {
     coord.offset = coord.offset * factor + offset;
     coord.stride *= factor;

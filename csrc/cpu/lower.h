@@ -52,6 +52,7 @@ typedef enum SinkKind {
     SINK_EXTRACT, /* an element as a scalar: extract and split of rank 1 */
     SINK_CHECK,   /* assert */
     SINK_HISTOGRAM,
+    SINK_PAIRS,   /* SINK_COPY of the right operand of a dot, two rows interleaved */
     SINK_NONE,
 } SinkKind;
 
@@ -106,6 +107,7 @@ typedef struct Lower {
     Function *function;
     AxisInfos *axis;
     Map plans; /* Region* -> RegionPlan* */
+    Map dots;  /* Op* -> DotPlan* */
     TT_VECTOR(Buffer *) buffers;
     OpPlace *places; /* by Op.index */
     int stamp;
@@ -242,6 +244,7 @@ Coord zero_coord(void);
 Coord const_coord(int64_t at);
 bool is_uniform(const Coord *coords, int rank);
 bool within_group(const Nest *n, const Coord *coord, int64_t size, int64_t extent);
+Coord scale_coord(Nest *n, Coord coord, int64_t factor, int64_t offset);
 void operand_coords(Nest *n, const Op *op, int result, const Coord *coords, Coord *inner);
 /* Of the first lane; the others are *stride elements apart. */
 Vec buffer_address(Nest *n, const Buffer *buffer, int64_t origin, const Coord *coords, int64_t *stride);
@@ -275,4 +278,5 @@ void end_reduce(Nest *n, const Op *op, int slot);
 void emit_combine(Nest *n, const Op *op, const LLVMValueRef *args, LLVMValueRef *results);
 void step_scan(Nest *n, const Op *op, LLVMValueRef *slots);
 void sink_atomic(Nest *n, Op *op);
+void run_pairs(Nest *n, const Sink *sink); /* dot.c */
 void lower_scalar_atomic(Lower *l, Op *op);

@@ -216,7 +216,7 @@ static Effort measure(Nest *n)
     for (int i = 0; i < n->group->sinks.count; i++) {
         const Sink *sink = &n->group->sinks.data[i];
         effort.ops++;
-        if (sink->kind == SINK_COPY)
+        if (sink->value)
             count_value(&effort, sink->value, true);
         for (int j = 0; sink->op && j < sink->op->operand_count; j++) {
             const Value *operand = tt_operand(sink->op, j);

@@ -33,6 +33,8 @@ void end_sink(Nest *n, const Sink *sink, int slot)
 
 void eval_operands(Nest *n, const Sink *sink)
 {
+    if (sink->kind == SINK_PAIRS)
+        return;
     if (sink->kind == SINK_COPY)
         eval(n, sink->value, n->coords);
     else if (sink->kind == SINK_STORE)
@@ -47,7 +49,10 @@ void eval_operands(Nest *n, const Sink *sink)
 static void run_copy(Nest *n, const Sink *sink)
 {
     const Buffer *to = sink->to ? sink->to : info_of(sink->value)->buffer;
-    write_buffer(n, to, sink->origin, n->coords, eval(n, sink->value, n->coords));
+    Vec value = eval(n, sink->value, n->coords);
+    at_level(n, value.level);
+    value.v = emit_element_cast(n->e, value.v, sink->value->type, to->type);
+    write_buffer(n, to, sink->origin, n->coords, value);
 }
 
 /* Pairs side by side: one store of both vectors interleaved where the pairs lie in the lanes' direction. */
@@ -162,6 +167,9 @@ void run_sink(Nest *n, const Sink *sink, LLVMValueRef *slots)
         break;
     case SINK_HISTOGRAM:
         run_histogram(n, sink->op);
+        break;
+    case SINK_PAIRS:
+        run_pairs(n, sink);
         break;
     case SINK_NONE:
         break;
