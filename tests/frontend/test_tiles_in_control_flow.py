@@ -1,5 +1,7 @@
 """Tiles, pointers, block pointers and tuples of them through branches, loops and calls."""
 
+# ruff: noqa: SIM108 -- both forms of a choice are tested
+
 import numpy as np
 import pytest
 
@@ -197,7 +199,7 @@ def unsigned_bounds(out, x):
     for i in range(n - 5, n):
         tl.static_assert(i.dtype == tl.uint32)
         count += 1
-    for i in range(3, n - n - 1 + 1, -1):
+    for _ in range(3, n - n - 1 + 1, -1):
         count += 10
     tl.store(out, count)
 
