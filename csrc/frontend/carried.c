@@ -92,7 +92,11 @@ static const char *changes_remedy(Walker *w, Term before, Term after)
         return tt_is_tile(after.value->type)
                    ? "start from a tile of that shape, tl.zeros(shape, dtype) for instance, or use two names"
                    : "keep its shape the same in all iterations, or use two names";
-    return tt_arena_format(w->arena, "start from a value of that type, or cast the new one with .to(%s)",
+    bool int_to_float = tt_dtype_is_int(before.dtype) && tt_dtype_is_float(after.dtype);
+    const char *start = !int_to_float                   ? "a value of that type"
+                        : tt_is_tile(after.value->type) ? "a tile of floats"
+                                                        : "a float, 0.0 instead of 0 for instance";
+    return tt_arena_format(w->arena, "start from %s, or cast the new value with .to(%s)", start,
                            tt_dtype_spelling(w, before.dtype));
 }
 

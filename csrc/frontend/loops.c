@@ -78,32 +78,34 @@ static const Dtype *larger(const Dtype *a, const Dtype *b)
     return b->is_unsigned ? b : a;
 }
 
+static void check_bound(Walker *w, Term t)
+{
+    bool is_value = t.kind == TERM_VALUE, is_tile = is_value && tt_is_tile(t.value->type);
+    bool is_int = is_value ? !is_tile && tt_dtype_is_int(t.dtype) : tt_is_number(t) && PyLong_Check(t.object);
+    if (is_int)
+        return;
+    const char *remedy = "count in integers: n // k or tl.cdiv(n, k) instead of n / k, or .to(tl.int32)";
+    if (is_tile)
+        remedy = "take a scalar, with tl.max for instance";
+    else if (tt_is_none(t))
+        remedy = "give it a number";
+    tt_fail_with_remedy(w, remedy, "the bounds of a range are ints, not %s", tt_describe(w, t));
+}
+
 /* The dtype of the index: that of the run-time bounds, at least 32 bits wide; numbers fit in where they can. */
 static const Dtype *index_dtype(Walker *w, const Range *range)
 {
     const Term bounds[] = {range->start, range->stop, range->step};
     const Dtype *dtype = NULL;
     for (int i = 0; i < 3; i++) {
-        Term t = bounds[i];
-        bool is_int = t.kind == TERM_VALUE ? !tt_is_tile(t.value->type) && tt_dtype_is_int(t.dtype)
-                                           : tt_is_number(t) && PyLong_Check(t.object);
-        if (!is_int)
-            tt_fail_with_remedy(
-                w,
-                t.kind == TERM_VALUE && tt_is_tile(t.value->type) ? "take a scalar, with tl.max for instance"
-                : tt_is_none(t)
-                    ? "give it a number"
-                    : "count in integers: n // k or tl.cdiv(n, k) instead of n / k, or .to(tl.int32)",
-                "the bounds of a range are ints, not %s", tt_describe(w, t));
-        if (t.kind == TERM_VALUE)
-            dtype = dtype ? larger(dtype, t.dtype) : t.dtype;
+        check_bound(w, bounds[i]);
+        if (bounds[i].kind == TERM_VALUE)
+            dtype = dtype ? larger(dtype, bounds[i].dtype) : bounds[i].dtype;
     }
     if (!dtype || dtype->kind < TT_I32)
         dtype = &tt_int32;
     for (int i = 0; i < 3; i++) {
-        if (bounds[i].kind == TERM_VALUE)
-            continue;
-        const Dtype *own = tt_number_dtype(w, bounds[i]);
+        const Dtype *own = bounds[i].kind == TERM_VALUE ? dtype : tt_number_dtype(w, bounds[i]);
         if (own->kind == TT_I64 || (own == &tt_uint32 && !dtype->is_unsigned))
             dtype = larger(dtype, &tt_int64);
     }
@@ -129,7 +131,7 @@ static Counting prepare_counting(Walker *w, const Range *range)
     Counting c = {.index = index_dtype(w, range)};
     c.counter = c.index->kind == TT_I64 || c.index->is_unsigned ? &tt_int64 : c.index;
     int64_t step = 1;
-    if (tt_term_int(w, range->step, &step) && !step)
+    if (tt_term_int(w, range->step, &step) && (!step || step == INT64_MIN))
         tt_fail_with_remedy(w, "leave the step out to count by 1", "the step of this range is 0");
     c.operands[0] = bound_value(w, range->start, c.counter);
     c.operands[1] = bound_value(w, range->stop, c.counter);
