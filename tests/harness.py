@@ -93,10 +93,14 @@ def code_values(name):
     return _decoded[name]
 
 
-def encode(values, name, toward_zero=False):
-    """Codes of the values rounded to a narrow format: to the nearest, ties to the even code, or toward zero."""
+def encode(values, name, toward_zero=False, exactly=False):
+    """Codes of the values rounded to a narrow format: to the nearest, ties to the even code, or toward zero.
+
+    exactly    the values are of the format already: where it has infinities, they stay
+    """
     values = np.asarray(values, np.float64)
     *_, infinities, saturates, nans = NARROW[name]
+    saturates = saturates and not (exactly and infinities)
     table = code_values(name)[: len(code_values(name)) // 2]
     last = int(np.flatnonzero(np.isfinite(table))[-1])
     above = 2 * table[last] - table[last - 1]  # what the next code would mean
@@ -177,7 +181,7 @@ class Buffer:
     def __init__(self, source):
         source = array(source)
         self.dtype, self.shape = source.dtype, source.shape
-        codes = encode(source.values, self.dtype) if self.dtype in NARROW else source.values
+        codes = encode(source.values, self.dtype, exactly=True) if self.dtype in NARROW else source.values
         content = np.frombuffer(np.ascontiguousarray(codes).tobytes(), np.uint8)
         self.size = content.size
         self.bytes = np.full(self.size + 2 * GUARD, FILL, np.uint8)

@@ -124,23 +124,6 @@ PROGRAMS = {
             r += j
         r += 100
     return r""",
-    "for else": """def f(a, b):
-    r = 0
-    for i in range(a):
-        if i == b:
-            r = 1
-            break
-    else:
-        r = 2
-    return r""",
-    "while else": """def f(a, b):
-    while a > 0:
-        a -= 1
-        if a == b:
-            break
-    else:
-        a = 77
-    return a""",
     "early return": "def f(a, b):\n    if a > b:\n        return 10\n    return 20",
     "early returns": """def f(a, b):
     if a == 0:

@@ -149,7 +149,7 @@ def test_functions_with_effects():
         names=NAMES,
     )
     code = "apart_stores(x_ptr, n)\nout = tl.load(x_ptr + tl.arange(0, 8))"
-    check(code, {"x": X, "n": 5}, np.where(np.arange(8) < 5, np.arange(8) ** 2, X), names=NAMES)
+    check(code, {"x": X, "n": 5}, np.where(np.arange(8) < 5, np.arange(8, dtype=np.int32) ** 2, X), names=NAMES)
 
 
 def test_one_function_for_several_types():
