@@ -322,7 +322,9 @@ def evaluate(code, inputs, results, grid=(1,), names=None, proofs=True, **option
     inputs   name -> array, loaded whole and passed as `NAME_ptr` too; or a number, passed as it is
     results  name -> Array whose shape, dtype and first content the result has
     names    what else the code may refer to
+    options  of the launch; products and sums are not fused unless they say so, for exact comparisons
     """
+    options = {"enable_fp_fusion": False, **options}
     code = textwrap.dedent(code).strip()
     if list(results) == ["out"] and "\n" not in code and not code.startswith("out"):
         code = f"out = {code}"

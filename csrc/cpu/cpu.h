@@ -8,7 +8,7 @@ typedef struct CpuKernel CpuKernel;
 
 typedef struct CpuOptions {
     bool debug;     /* bounds, overflow and assertion checks */
-    bool fast_math; /* reserved */
+    bool no_fusion; /* a product and a sum are never one fma unless the program says so */
 } CpuOptions;
 
 /* Consumes nothing; the module may be printed afterwards. Raises diagnostics. GIL not needed. */

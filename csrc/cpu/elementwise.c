@@ -90,9 +90,9 @@ static LLVMValueRef emit_int_compare(Emit *e, LLVMIntPredicate predicate, LLVMVa
 /* ---- floats ----------------------------------------------------------------------------------------------------------- */
 
 /* A product that feeds a sum may become one fma, as the language allows. */
-static LLVMValueRef contracted(LLVMValueRef value)
+static LLVMValueRef contracted(const Emit *e, LLVMValueRef value)
 {
-    if (LLVMCanValueUseFastMathFlags(value))
+    if (!e->no_fusion && LLVMCanValueUseFastMathFlags(value))
         LLVMSetFastMathFlags(value, LLVMFastMathAllowContract);
     return value;
 }
@@ -132,11 +132,11 @@ static LLVMValueRef emit_float_op(Emit *e, const Op *op, LLVMValueRef *x)
     LLVMTypeRef type = LLVMTypeOf(x[0]);
     switch (op->opcode) {
     case OP_fadd:
-        return contracted(LLVMBuildFAdd(e->b, x[0], x[1], ""));
+        return contracted(e, LLVMBuildFAdd(e->b, x[0], x[1], ""));
     case OP_fsub:
-        return contracted(LLVMBuildFSub(e->b, x[0], x[1], ""));
+        return contracted(e, LLVMBuildFSub(e->b, x[0], x[1], ""));
     case OP_fmul:
-        return contracted(LLVMBuildFMul(e->b, x[0], x[1], ""));
+        return contracted(e, LLVMBuildFMul(e->b, x[0], x[1], ""));
     case OP_fdiv:
     case OP_fdiv_rn:
         return LLVMBuildFDiv(e->b, x[0], x[1], "");

@@ -14,6 +14,7 @@ typedef struct Emit {
     LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, ptr, nothing;
     LLVMBuilderRef b;       /* where code goes now */
     LLVMValueRef function;  /* that is being emitted */
+    bool no_fusion;         /* see CpuOptions */
     int widest;             /* bytes of a machine vector */
     void *libmvec;          /* once opened */
 } Emit;

@@ -359,7 +359,9 @@ static void lower_module(Codegen *codegen, Module *module, CpuKernel *kernel, Ar
     if (!module->functions)
         tt_bug("cpu: the module has no kernel");
     Map functions = {.arena = arena};
-    Lower *l = new_lower(new_emit(codegen, arena), arena, kernel, module->functions, &functions);
+    Emit *emit = new_emit(codegen, arena);
+    emit->no_fusion = kernel->options.no_fusion;
+    Lower *l = new_lower(emit, arena, kernel, module->functions, &functions);
     lower_kernel(l);
     tt_return_marks(l->function);
 }

@@ -130,6 +130,8 @@ static bool compile(Compilation *c, PyObject *signature)
 {
     PyObject *debug = PyDict_GetItemString(c->compiled->info, "debug");
     c->options.debug = c->compiled->checks_bounds = debug && PyObject_IsTrue(debug) == 1;
+    PyObject *fusion = PyDict_GetItemString(c->compiled->info, "enable_fp_fusion");
+    c->options.no_fusion = fusion && PyObject_IsTrue(fusion) == 0;
     c->request.function = (PyObject *)c->compiled->kernel;
     c->request.signature = signature;
     c->request.options = c->compiled->info;

@@ -91,7 +91,7 @@ typedef enum OptionKind {
     OPTION(grid, LAUNCH)                                                                                     \
     OPTION(stream, LAUNCH)                                                                                   \
     OPTION(cluster_dims, IGNORED)                                                                            \
-    OPTION(enable_fp_fusion, IGNORED)                                                                        \
+    OPTION(enable_fp_fusion, BOOL)                                                                           \
     OPTION(launch_cooperative_grid, IGNORED)                                                                 \
     OPTION(launch_pdl, IGNORED)                                                                              \
     OPTION(sanitize_overflow, IGNORED)

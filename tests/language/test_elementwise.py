@@ -107,11 +107,13 @@ def test_fma_rounds_once(dtype):
     check("tl.math.fma(x, y, z)", {"x": x, "y": y, "z": z}, expected)
 
 
-def test_products_and_sums_are_not_contracted_behind_our_back():
-    """x * y - z is two roundings unless the program says fma: results do not depend on the optimiser."""
-    x, y = random((512,), "float32", seed=1), random((512,), "float32", seed=2)
-    product = x.values * y.values
-    check("x * y - z", {"x": x, "y": y, "z": product}, np.zeros(512, np.float32))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_fusion_is_an_option(dtype):
+    """x * y - z rounds once or twice as the target likes, and always twice with enable_fp_fusion=False."""
+    x, y = random((512,), dtype, seed=1), random((512,), dtype, seed=2)
+    inputs = {"x": x, "y": y, "z": Array(x.values * y.values, dtype)}
+    check("x * y - z", inputs, Array(np.zeros(512, x.values.dtype), dtype), enable_fp_fusion=False)
+    check("x * y - z", inputs, Array(np.zeros(512, x.values.dtype), dtype), atol=1e-6, enable_fp_fusion=True)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
