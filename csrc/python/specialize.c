@@ -16,7 +16,10 @@
 
 void tt_specialization_init(Specialization *s, State *state, PyObject *function, bool warmup)
 {
-    *s = (Specialization){.state = state, .function = function, .warmup = warmup};
+    memset(s, 0, offsetof(Specialization, inline_words)); /* the buffers behind need no zeros */
+    s->state = state;
+    s->function = function;
+    s->warmup = warmup;
     s->key.words = s->inline_words;
     s->key.objects = s->inline_objects;
     s->slots = s->inline_slots;
