@@ -14,8 +14,15 @@ typedef struct CpuOptions {
 /* Consumes nothing; the module may be printed afterwards. Raises diagnostics. GIL not needed. */
 CpuKernel *tt_cpu_compile(Module *module, const CpuOptions *options, Arena *arena);
 void tt_cpu_release(CpuKernel *kernel);
-/* LLVM IR ("llir") or assembly ("asm"), made on request in `arena`; NULL for another `what`. */
+/* Tile IR after the passes ("ttir"), LLVM IR ("llir") or assembly ("asm"), made on request in `arena`; NULL for another
+ * `what`. */
 const char *tt_cpu_text(const CpuKernel *kernel, const char *what, Arena *arena);
+
+typedef struct CpuFacts {
+    double lowering_milliseconds; /* of the time that compiling took; the rest was LLVM's */
+    size_t scratch_size;          /* bytes that a program keeps beside its registers */
+} CpuFacts;
+CpuFacts tt_cpu_facts(const CpuKernel *kernel);
 
 /* runtime/cpu_launch.c: runs grid[0] * grid[1] * grid[2] programs on the thread pool and returns when all are done. NULL
  * on success, else a message (failed assertion, out of memory) allocated in `arena`. What the programs printed is left

@@ -35,11 +35,12 @@ struct CpuLaunch {
 typedef void (*CpuEntry)(CpuLaunch *launch, void *scratch, int64_t begin, int64_t end);
 
 struct CpuKernel {
-    Arena arena;         /* owns all of it, the code included */
+    Arena arena; /* owns all of it, the code included */
     const char *name;
-    const char *source;  /* the tile IR, from which texts are made on request */
+    const char *source; /* the tile IR, from which texts are made on request */
     CpuOptions options;
     CpuEntry entry;
     size_t scratch_size; /* of one program at a time */
-    float nanoseconds;   /* of one program, by the last launches; 0: not launched yet. Races do no harm. */
+    double lowering_milliseconds;
+    float nanoseconds; /* of one program, by the last launches; 0: not launched yet. Races do no harm. */
 };

@@ -3,6 +3,7 @@
  * moved up needs them. */
 #include "cpu/lower.h"
 #include <stdlib.h>
+#include <time.h>
 
 void straight(Lower *l) { l->e->b = l->builders[0]; }
 
@@ -173,7 +174,8 @@ static LLVMValueRef add_function(Emit *e, const char *name, LLVMTypeRef type)
     static const char *const attributes[] = {"nounwind"};
     for (size_t i = 0; i < TT_COUNT(attributes); i++) {
         unsigned kind = LLVMGetEnumAttributeKindForName(attributes[i], strlen(attributes[i]));
-        LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->context, kind, 0));
+        LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex,
+                                LLVMCreateEnumAttribute(e->context, kind, 0));
     }
     return function;
 }
@@ -181,7 +183,8 @@ static LLVMValueRef add_function(Emit *e, const char *name, LLVMTypeRef type)
 static void add_parameter_attribute(Emit *e, LLVMValueRef function, int parameter, const char *name)
 {
     unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
-    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)(parameter + 1), LLVMCreateEnumAttribute(e->context, kind, 0));
+    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)(parameter + 1),
+                            LLVMCreateEnumAttribute(e->context, kind, 0));
 }
 
 static void release_builder(void *builder) { LLVMDisposeBuilder(builder); }
@@ -235,13 +238,15 @@ static void lower_kernel(Lower *l)
 {
     Emit *e = l->e;
     LLVMTypeRef params[4] = {e->ptr, e->ptr, e->i64, e->i64};
-    LLVMValueRef function = add_function(e, l->function->name, LLVMFunctionType(e->nothing, params, 4, false));
+    LLVMValueRef function =
+        add_function(e, l->function->name, LLVMFunctionType(e->nothing, params, 4, false));
     add_parameter_attribute(e, function, 1, "noalias");
     e->function = function;
     l->launch = LLVMGetParam(function, 0);
     l->scratch = LLVMGetParam(function, 1);
     LLVMValueRef begin = LLVMGetParam(function, 2), end = LLVMGetParam(function, 3);
-    LLVMBasicBlockRef entry = new_block(e, "entry"), program = new_block(e, "program"), done = new_block(e, "done");
+    LLVMBasicBlockRef entry = new_block(e, "entry"), program = new_block(e, "program"),
+                      done = new_block(e, "done");
     LLVMPositionBuilderAtEnd(l->builders[0], entry);
     straight(l);
     plan_function(l);
@@ -388,6 +393,13 @@ static void add_library_symbols(Codegen *codegen)
     tt_add_symbol(codegen, "memmove", (void *)(uintptr_t)memmove);
 }
 
+static double milliseconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
+}
+
 CpuKernel *tt_cpu_compile(Module *module, const CpuOptions *options, Arena *arena)
 {
     CpuKernel **holder = TT_NEW(arena, CpuKernel *);
@@ -398,10 +410,13 @@ CpuKernel *tt_cpu_compile(Module *module, const CpuOptions *options, Arena *aren
     kernel->options = *options;
     kernel->source = tt_print_module(module, &kernel->arena, TT_PRINT_LOCATIONS);
     kernel->name = tt_arena_strdup(&kernel->arena, module->functions->name);
-    Arena *work = TT_NEW(arena, Arena); /* what only the compilation needs, released at its end or when it fails */
+    Arena *work =
+        TT_NEW(arena, Arena); /* what only the compilation needs, released at its end or when it fails */
     tt_arena_on_release(arena, release_arena, work);
     Codegen *codegen = tt_new_codegen(work, kernel->name);
+    double start = milliseconds();
     lower_module(codegen, module, kernel, work);
+    kernel->lowering_milliseconds = milliseconds() - start;
     if (wants_verification())
         tt_codegen_verify(codegen);
     add_library_symbols(codegen);
@@ -418,12 +433,19 @@ void tt_cpu_release(CpuKernel *kernel)
     free(kernel);
 }
 
+CpuFacts tt_cpu_facts(const CpuKernel *kernel)
+{
+    return (CpuFacts){kernel->lowering_milliseconds, kernel->scratch_size};
+}
+
 const char *tt_cpu_text(const CpuKernel *kernel, const char *what, Arena *arena)
 {
-    bool assembly = !strcmp(what, "asm");
-    if (!assembly && strcmp(what, "llir"))
+    bool assembly = !strcmp(what, "asm"), tiles = !strcmp(what, "ttir");
+    if (!assembly && !tiles && strcmp(what, "llir"))
         return NULL;
     Module *module = tt_parse_module(arena, kernel->source, kernel->name);
+    if (tiles)
+        return tt_print_module(module, arena, 0);
     CpuKernel scratch = {.name = kernel->name, .options = kernel->options};
     Codegen *codegen = tt_new_codegen(arena, kernel->name);
     lower_module(codegen, module, &scratch, arena);

@@ -2,12 +2,15 @@
 #include "python/extension.h"
 #include <time.h>
 
-typedef enum Phase { PHASE_AST, PHASE_FRONTEND, PHASE_PASSES, PHASE_CODE, PHASES } Phase;
+typedef enum Phase { PHASE_AST, PHASE_FRONTEND, PHASE_PASSES, PHASE_LOWERING, PHASE_LLVM, PHASES } Phase;
 
 typedef struct Compilation {
     Compiled *compiled;
     FrontendRequest request;
     CpuOptions options;
+    Arena arena; /* of `module` */
+    Module *module;
+    const ParamPointers *pointers;
     PyThreadState *released; /* while the GIL is not held, else NULL */
     Phase phase;
     double milliseconds[PHASES], started;
@@ -29,25 +32,17 @@ static void enter_phase(Compilation *c, Phase phase)
     c->phase = phase;
 }
 
-static void find_stored_params(Compiled *compiled)
-{
-    const Function *function = compiled->module->functions;
-    compiled->slot_count = function->body->arg_count;
-    compiled->stored = tt_analyze_param_pointers(function, &compiled->arena)->stored;
-}
-
 static void build(Compilation *c)
 {
-    Compiled *compiled = c->compiled;
-    compiled->module = tt_frontend_build(&compiled->arena, &c->request);
+    c->module = tt_frontend_build(&c->arena, &c->request);
     c->released = PyEval_SaveThread();
     enter_phase(c, PHASE_PASSES);
     if (c->options.debug)
-        tt_check_bounds(compiled->module);
-    tt_run_pipeline(compiled->module);
-    find_stored_params(compiled);
-    enter_phase(c, PHASE_CODE);
-    compiled->code = tt_cpu_compile(compiled->module, &c->options, &compiled->arena);
+        tt_check_bounds(c->module);
+    tt_run_pipeline(c->module);
+    c->pointers = tt_analyze_param_pointers(c->module->functions, &c->arena);
+    enter_phase(c, PHASE_LLVM);
+    c->compiled->code = tt_cpu_compile(c->module, &c->options, &c->arena);
     PyEval_RestoreThread(c->released);
     c->released = NULL;
 }
@@ -57,16 +52,33 @@ static bool build_safely(Compilation *c)
 {
     Trap trap;
     enter_phase(c, PHASE_FRONTEND);
-    if (tt_try(&trap, &c->compiled->arena)) {
+    if (tt_try(&trap, &c->arena)) {
         build(c);
         tt_end_try(&trap);
-        enter_phase(c, PHASES - 1);
+        enter_phase(c, PHASE_LLVM);
         return true;
     }
     if (c->released)
         PyEval_RestoreThread(c->released);
-    tt_set_error(&trap.diag, c->compiled->module);
+    tt_set_error(&trap.diag, c->module);
     return false;
+}
+
+static bool keep_facts(Compilation *c)
+{
+    Compiled *compiled = c->compiled;
+    compiled->slot_count = c->module->functions->body->arg_count;
+    compiled->stored = PyMem_Malloc((size_t)compiled->slot_count + 1);
+    if (!compiled->stored)
+        return PyErr_NoMemory();
+    memcpy(compiled->stored, c->pointers->stored, sizeof(bool) * (size_t)compiled->slot_count);
+    CpuFacts facts = tt_cpu_facts(compiled->code);
+    c->milliseconds[PHASE_LOWERING] = facts.lowering_milliseconds;
+    c->milliseconds[PHASE_LLVM] -= facts.lowering_milliseconds;
+    PyObject *shared = PyLong_FromSize_t(TT_MAX(facts.scratch_size, (size_t)64)); /* a cache line at least */
+    bool done = shared && !PyDict_SetItemString(compiled->info, "shared", shared);
+    Py_XDECREF(shared);
+    return done;
 }
 
 /* Reads the source first, so that the time for it is seen apart. */
@@ -98,7 +110,7 @@ static bool keep_used_names(Compiled *compiled, PyObject *list)
 
 static bool keep_timings(Compilation *c)
 {
-    static const char *const names[PHASES] = {"ast", "frontend", "passes", "code"};
+    static const char *const names[PHASES] = {"ast", "frontend", "passes", "lowering", "llvm"};
     PyObject *timings = PyDict_New();
     for (int i = 0; timings && i < PHASES; i++) {
         PyObject *value = PyFloat_FromDouble(c->milliseconds[i]);
@@ -135,8 +147,8 @@ static bool compile(Compilation *c, PyObject *signature)
     c->request.function = (PyObject *)c->compiled->kernel;
     c->request.signature = signature;
     c->request.options = c->compiled->info;
-    return parse_source(c) && build_safely(c) && keep_used_names(c->compiled, c->request.used_names) &&
-           keep_timings(c);
+    return parse_source(c) && build_safely(c) && keep_facts(c) &&
+           keep_used_names(c->compiled, c->request.used_names) && keep_timings(c);
 }
 
 Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options)
@@ -148,6 +160,7 @@ Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options)
     bool done = c.compiled && c.request.used_names && compile(&c, signature);
     if (!done)
         Py_CLEAR(c.compiled);
+    tt_arena_release(&c.arena);
     Py_XDECREF(c.request.used_names);
     Py_XDECREF(info);
     return c.compiled;

@@ -56,7 +56,7 @@ static void compiled_dealloc(PyObject *self)
     compiled_clear(self);
     if (compiled->code)
         tt_cpu_release(compiled->code);
-    tt_arena_release(&compiled->arena);
+    PyMem_Free(compiled->stored);
     PyObject_GC_Del(self);
     Py_DECREF(type);
 }
@@ -69,8 +69,7 @@ static PyObject *stage_text(Compiled *compiled, const char *stage, Arena *arena)
         tt_set_error(&trap.diag, NULL);
         return NULL;
     }
-    const char *text = !strcmp(stage, "ttir") ? tt_print_module(compiled->module, arena, 0)
-                                              : tt_cpu_text(compiled->code, stage, arena);
+    const char *text = tt_cpu_text(compiled->code, stage, arena);
     tt_end_try(&trap);
     return text ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
 }

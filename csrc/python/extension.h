@@ -227,8 +227,6 @@ typedef struct Compiled {
     UsedName *used_names;
     int used_name_count;
     CpuKernel *code;
-    Arena arena; /* of `module` */
-    Module *module;
     PyObject *info; /* dict: name, target, signature, timings, ... */
     bool *stored;   /* for each slot: is it a pointer that the kernel may store through? */
     int slot_count;

@@ -50,7 +50,8 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-extern PyMethodDef tt_layout_methods[], tt_testing_methods[], tt_testing_frontend_methods[], tt_testing_cpu_methods[];
+extern PyMethodDef tt_layout_methods[], tt_testing_methods[], tt_testing_frontend_methods[],
+    tt_testing_cpu_methods[];
 
 static int add_tables(PyObject *module)
 {

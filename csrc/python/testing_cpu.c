@@ -154,7 +154,8 @@ static PyObject *cpu_text(PyObject *module, PyObject *args)
 
 PyMethodDef tt_testing_cpu_methods[] = {
     {"_run_cpu", run_cpu, METH_VARARGS,
-     "_run_cpu(text, arguments, grid=(1, 1, 1), passes=False) -> str | None\n--\n\nRuns the first function of the IR "
+     "_run_cpu(text, arguments, grid=(1, 1, 1), passes=False) -> str | None\n--\n\nRuns the first function "
+     "of the IR "
      "text; what it printed."},
     {"_cpu_text", cpu_text, METH_VARARGS,
      "_cpu_text(text, what, passes=False) -> str\n--\n\nIts LLVM IR ('llir') or assembly ('asm')."},

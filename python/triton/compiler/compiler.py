@@ -30,8 +30,8 @@ def describe(kernel, signature, options):
     return info
 
 
-# Of a program on the CPU: it has all registers of its core, and at least a cache line of it.
-_RESOURCES = {"shared": 64, "n_regs": 16, "n_spills": 0, "n_max_threads": 1}
+# Of a program on the CPU: all registers of a core are its own. The compiler adds the memory it keeps ("shared").
+_RESOURCES = {"n_regs": 16, "n_spills": 0, "n_max_threads": 1}
 
 
 def _checked(kernel, name, value):
