@@ -86,6 +86,25 @@ void tt_set_attr(Op *op, Attr *attr)
     *link = attr;
 }
 
+void tt_remove_attr(Op *op, AttrKey key)
+{
+    Attr **link = &op->attrs;
+    while (*link && (*link)->key != key)
+        link = &(*link)->next;
+    if (*link)
+        *link = (*link)->next;
+}
+
+Attr *tt_copy_attrs(Module *module, const Attr *attrs)
+{
+    Attr *copy = NULL, **link = &copy;
+    for (; attrs; attrs = attrs->next, link = &(*link)->next) {
+        *link = tt_arena_copy(module->arena, attrs, sizeof *attrs);
+        (*link)->next = NULL;
+    }
+    return copy;
+}
+
 static bool same_attr(const Attr *a, const Attr *b)
 {
     switch (tt_attr_kinds[a->key]) {

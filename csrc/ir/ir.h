@@ -232,6 +232,9 @@ Attr *tt_attr_float(Module *module, AttrKey key, double value, Attr *next);
 Attr *tt_attr_ints(Module *module, AttrKey key, const int64_t *values, int count, Attr *next);
 Attr *tt_attr_string(Module *module, AttrKey key, const char *value, Attr *next);
 void tt_set_attr(Op *op, Attr *attr); /* replaces one of the same key */
+void tt_remove_attr(Op *op, AttrKey key);
+Attr *tt_copy_attrs(Module *module,
+                    const Attr *attrs); /* a list is changed in place, so each op has its own */
 bool tt_same_attrs(const Op *a, const Op *b);
 
 /* Where new operations go. With `raw` set nothing folds (for tests and for passes that must keep what they build). */

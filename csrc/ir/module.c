@@ -432,14 +432,10 @@ Op *tt_clone_op(Builder *b, const Op *op, Map *map)
     const Type **types = TT_NEW_ARRAY(module->arena, const Type *, op->result_count);
     for (int i = 0; i < op->result_count; i++)
         types[i] = op->results[i]->type;
-    Attr *attrs = NULL, **link = &attrs;
-    for (const Attr *attr = op->attrs; attr; attr = attr->next, link = &(*link)->next) {
-        *link = tt_arena_copy(module->arena, attr, sizeof *attr);
-        (*link)->next = NULL;
-    }
     const Loc *loc = b->loc;
     b->loc = op->loc;
-    Op *copy = tt_build_op(b, op->opcode, operands, op->operand_count, types, op->result_count, attrs);
+    Op *copy = tt_build_op(b, op->opcode, operands, op->operand_count, types, op->result_count,
+                           tt_copy_attrs(module, op->attrs));
     for (int i = 0; i < op->result_count; i++) {
         copy->results[i]->name = op->results[i]->name;
         copy->results[i]->layout = op->results[i]->layout;

@@ -3,7 +3,6 @@
 #pragma once
 #include "opt/opt.h"
 
-bool tt_opt_inline(Function *function, Arena *scratch);
 bool tt_opt_canonicalize(Function *function, Arena *scratch);
 bool tt_opt_cse(Function *function, Arena *scratch);
 bool tt_opt_dce(Function *function, Arena *scratch);

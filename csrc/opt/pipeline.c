@@ -17,6 +17,10 @@ static const Pass passes[] = {
     {"canonicalize", tt_opt_canonicalize},
     {"cse", tt_opt_cse},
     {"dce", tt_opt_dce},
+    {"unroll", tt_opt_unroll},
+    {"combine", tt_opt_combine},
+    {"licm", tt_opt_licm},
+    {"induction", tt_opt_induction},
 };
 
 /* Passes that feed one another are run in turn until none of them finds anything; this many rounds are plenty. */
@@ -27,9 +31,21 @@ typedef struct Step {
     bool repeat;
 } Step;
 
+/* Calls are not inlined here: the frontend builds one only for a function that asks not to be inlined. */
 static const Step pipeline[] = {
     /* What the frontend wrote down is full of constants, repeated index arithmetic and values no one uses. */
     {{"canonicalize", "cse", "dce"}, true},
+    /* Bounds are as constant now as they get, and each copy of a body is yet to be simplified for its iteration. */
+    {{"unroll"}, false},
+    /* The copies; and only simplified operations show the patterns that combine looks for. */
+    {{"canonicalize", "cse", "dce"}, true},
+    {{"combine"}, false},
+    /* A carried tile becomes an invariant one and a scalar before licm looks for what is invariant. */
+    {{"induction"}, false},
+    {{"licm"}, false},
+    /* Scalars from induction move into base addresses, tiles that nothing carries any more disappear, and what licm
+     * brought together is merged; which shows more that does not change. */
+    {{"canonicalize", "cse", "dce", "licm"}, true},
 };
 
 typedef struct Manager {

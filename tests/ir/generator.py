@@ -230,6 +230,25 @@ class Generator:
         a, b, c = self.any_of("i8", (m, k)), self.any_of("i8", (k, n)), self.any_of("i32", (m, n))
         self.emit("dot", [a, b, c], "i32", (m, n))
 
+    def combined(self):
+        """What the combine pass looks for: a product that is added to something, a choice by a load's mask."""
+        if random.random() < 0.5:
+            zero = self.constant("i32", (2, 2), 0)
+            product = self.emit("dot", [self.any_of("i8", (2, 3)), self.any_of("i8", (3, 2)), zero], "i32", (2, 2))
+            operands = [product, self.any_of("i32", (2, 2))]
+            random.shuffle(operands)
+            self.emit("add", operands, "i32", (2, 2))
+            return
+        shape = random.choice(SHAPES)
+        (pointer, pointee), mask = self.pointer(shape), self.any_of("i1", shape)
+        early = self.any_of(pointee, shape)
+        operands = [pointer, mask] + ([self.any_of(pointee, shape)] if random.random() < 0.5 else [])
+        loaded = self.emit("load", operands, pointee, shape)
+        if random.random() < 0.3:
+            self.store()
+        late = early if random.random() < 0.7 else self.any_of(pointee, shape)
+        self.emit("select", [mask, loaded, late], pointee, shape)
+
     # ---- control
 
     def block(self, steps, results):
@@ -347,7 +366,7 @@ class Generator:
 
     def step(self):
         steps = [self.arithmetic] * 6 + [self.compare, self.select, self.cast, self.range, self.shape, self.shape]
-        steps += [self.load, self.load, self.store, self.reduce, self.dot]
+        steps += [self.load, self.load, self.store, self.reduce, self.dot, self.combined]
         if random.random() < 0.1:
             steps = [self.effect]
         if self.depth < 3 and random.random() < 0.25:

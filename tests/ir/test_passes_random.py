@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 
 from triton import _C
@@ -9,7 +10,7 @@ from triton import _C
 from .generator import CELLS, Generator
 from .interpreter import POISON, Interpreter, Undefined, same
 
-PASSES = ["canonicalize", "cse", "dce", "pipeline"]
+PASSES = ["canonicalize", "cse", "dce", "unroll", "combine", "licm", "induction", "pipeline"]
 BASES = {"%p": 1 << 12, "%q": 1 << 16}
 
 
@@ -78,6 +79,30 @@ def test_random_programs(seed):
 @pytest.mark.parametrize("seed", range(100, 140))
 def test_many_random_programs(seed):
     fuzz(seed, 200)
+
+
+def test_a_sum_of_products_that_became_a_dot():
+    """On small numbers, whose sums are exact in any order."""
+    text = """
+func @f(%a: tile<4x8xf32>, %b: tile<8x4xf32>) -> (tile<4x4xf32>) {
+  %0 = expand_dims %a {axis = 2} : tile<4x8x1xf32>
+  %1 = broadcast %0 : tile<4x8x4xf32>
+  %2 = expand_dims %b {axis = 0} : tile<1x8x4xf32>
+  %3 = broadcast %2 : tile<4x8x4xf32>
+  %4 = fmul %3, %1 : tile<4x8x4xf32>
+  %5 = reduce %4 {axis = 1} : tile<4x4xf32> { ^(%x: f32, %y: f32):
+    %sum = fadd %x, %y : f32
+    yield %sum
+  }
+  return %5
+}
+"""
+    after = _C._run_pass(text, "combine")
+    assert "dot" in after
+    random.seed(0)
+    a, b = (np.array([float(random.randint(-9, 9)) for _ in range(32)], dtype=object) for _ in range(2))
+    args = a.reshape(4, 8), b.reshape(8, 4)
+    assert same(Interpreter(text).call(*args)[0], Interpreter(after).call(*args)[0])
 
 
 def test_poison_may_become_anything():

@@ -1,0 +1,162 @@
+/* Puts operations together that one does better than two:
+ * - dot(a, b, 0) + c accumulates onto c. The sum is taken in another order, as dot leaves it open;
+ * - a sum over the products of two broadcast tiles, A[m, k, 1] * B[1, k, n], is a dot;
+ * - a choice between a masked load and something else, by the same mask, is the load with that as `other`. */
+#include "opt/pass.h"
+
+/* ---- dot ---------------------------------------------------------------------------------------------------------------- */
+
+static bool is_zero(const Value *value)
+{
+    int64_t integer;
+    double real;
+    return (tt_constant_int(value, &integer) && integer == 0) ||
+           (tt_constant_float(value, &real) && real == 0);
+}
+
+/* Not into a loop that the product stands outside of: it would be computed each time. */
+static Value *accumulate_onto(Builder *b, Op *op)
+{
+    if (op->opcode != OP_fadd && op->opcode != OP_add)
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        Value *product = tt_operand(op, i);
+        const Op *dot = tt_def(product, OP_dot);
+        if (dot && dot->parent == op->parent && tt_has_one_use(product) && is_zero(tt_operand(dot, 2))) {
+            Value *operands[] = {tt_operand(dot, 0), tt_operand(dot, 1), tt_operand(op, 1 - i)};
+            return tt_build(b, OP_dot, operands, 3, op->results[0]->type,
+                            tt_copy_attrs(b->module, dot->attrs));
+        }
+    }
+    return NULL;
+}
+
+/* The opcode of the one operation by which a reduction combines its two scalars, if that is all it does. */
+static Opcode combining_opcode(const Op *reduce)
+{
+    const Region *region = reduce->regions[0];
+    const Op *op = region->first;
+    if (reduce->operand_count != 1 || !op || op->next != region->last || op->result_count != 1 ||
+        tt_operand(region->last, 0) != op->results[0] || op->operand_count != 2)
+        return TT_OPCODES;
+    bool both = tt_operand(op, 0) != tt_operand(op, 1) && tt_operand(op, 0)->region == region &&
+                tt_operand(op, 1)->region == region;
+    return both && tt_has(op, COMMUTES) ? op->opcode : TT_OPCODES;
+}
+
+/* The matrix in an operand of the product that is broadcast along dimension `missing` of three. */
+static Value *matrix_of(Builder *b, Value *operand, int missing)
+{
+    const Op *broadcast = tt_def(operand, OP_broadcast);
+    Value *x = broadcast ? tt_operand(broadcast, 0) : operand;
+    if (x->type->shape[missing] != 1)
+        return NULL;
+    int64_t shape[2] = {x->type->shape[missing == 0], x->type->shape[missing == 2 ? 1 : 2]};
+    const int64_t *wide = operand->type->shape;
+    if (shape[0] != wide[missing == 0] || shape[1] != wide[missing == 2 ? 1 : 2])
+        return NULL;
+    return b ? tt_build_reshape(b, x, shape, 2) : x;
+}
+
+/* Products this small are not worth the packing of a dot. */
+static bool is_worth_a_dot(const Type *type)
+{
+    return type->shape[0] >= 4 && type->shape[1] >= 8 && type->shape[2] >= 4;
+}
+
+/* reduce(A * B) along the middle of [m, k, n], in f32 or f64, where a dot multiplies and adds the same numbers. */
+static Value *sum_of_products(Builder *b, Op *op)
+{
+    if (op->opcode != OP_reduce || tt_int_attr(op, ATTR_axis, 0) != 1 || combining_opcode(op) != OP_fadd)
+        return NULL;
+    const Op *product = tt_def(tt_operand(op, 0), OP_fmul);
+    const Type *type = tt_operand(op, 0)->type;
+    if (!product || product->parent != op->parent || !tt_has_one_use(tt_operand(op, 0)) || type->rank != 3 ||
+        !is_worth_a_dot(type) || tt_bit_width(type) < 32)
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        Value *a = tt_operand(product, i), *c = tt_operand(product, 1 - i);
+        if (!matrix_of(NULL, a, 2) || !matrix_of(NULL, c, 0))
+            continue;
+        Value *operands[] = {matrix_of(b, a, 2), matrix_of(b, c, 0),
+                             tt_build_float(b, op->results[0]->type, 0)};
+        Attr *precision = tt_attr_string(b->module, ATTR_precision, "ieee", NULL);
+        return tt_build(b, OP_dot, operands, 3, op->results[0]->type, precision);
+    }
+    return NULL;
+}
+
+/* ---- select and load -------------------------------------------------------------------------------------------------------- */
+
+static bool encloses(const Region *region, const Op *op)
+{
+    const Region *inner = op->parent;
+    while (inner != region && inner->op)
+        inner = inner->op->parent;
+    return inner == region;
+}
+
+/* `value`, or a constant like it, where `op` stands; NULL when it is computed only later. */
+static Value *available_at(Value *value, Op *op)
+{
+    int64_t integer;
+    double real;
+    Builder b = tt_builder_before(op);
+    if (tt_constant_int(value, &integer))
+        return tt_build_int(&b, value->type, integer);
+    if (tt_constant_float(value, &real))
+        return tt_build_float(&b, value->type, real);
+    bool before = value->op ? tt_comes_before(value->op, op) : encloses(value->region, op);
+    return before ? value : NULL;
+}
+
+/* select(mask, load(p, mask), y) = load(p, mask, y): the load stays where it is. */
+static Value *load_with_other(Op *op)
+{
+    if (op->opcode != OP_select)
+        return NULL;
+    Value *loaded = tt_operand(op, 1);
+    Op *load = tt_def(loaded, OP_load);
+    if (!load || load->operand_count < 2 || tt_operand(load, 1) != tt_operand(op, 0) ||
+        !tt_has_one_use(loaded))
+        return NULL;
+    Value *other = available_at(tt_operand(op, 2), load);
+    if (!other)
+        return NULL;
+    if (load->operand_count == 3)
+        tt_set_operand(load, 2, other);
+    else
+        tt_add_operand(load, other);
+    return loaded;
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------------------------------- */
+
+static bool visit_region(Region *region)
+{
+    bool changed = false;
+    TT_FOR_OPS_SAFE(op, region)
+    {
+        for (int i = 0; i < op->region_count; i++)
+            changed |= visit_region(op->regions[i]);
+        if (op->result_count != 1)
+            continue;
+        Builder b = tt_builder_before(op);
+        Value *value = accumulate_onto(&b, op);
+        if (!value)
+            value = sum_of_products(&b, op);
+        if (!value)
+            value = load_with_other(op);
+        if (value) {
+            tt_replace_op(op, &value);
+            changed = true;
+        }
+    }
+    return changed;
+}
+
+bool tt_opt_combine(Function *function, Arena *scratch)
+{
+    (void)scratch;
+    return visit_region(function->body);
+}

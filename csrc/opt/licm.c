@@ -1,0 +1,73 @@
+/* Moves what does not change out of loops, from the innermost outwards: pure operations (they cannot fail, so one that
+ * is never reached costs time only), and plain loads where memory does not change in the loop and the load would have
+ * been reached in any case before anything else can be seen. A load is never made to read what the program might not
+ * have read. Operations inside of a branch stay there. */
+#include "opt/pass.h"
+
+static bool is_inside(const Value *value, const Op *holder)
+{
+    const Region *region = value->op ? value->op->parent : value->region;
+    for (; region && region->op; region = region->op->parent)
+        if (region->op == holder)
+            return true;
+    return false;
+}
+
+/* Do `op` and all in its regions use only what they define themselves and what stands outside of the loop? */
+static bool uses_invariants(const Op *op, const Op *moved, const Op *loop)
+{
+    for (int i = 0; i < op->operand_count; i++)
+        if (is_inside(tt_operand(op, i), loop) && !is_inside(tt_operand(op, i), moved))
+            return false;
+    for (int i = 0; i < op->region_count; i++)
+        TT_FOR_OPS(inner, op->regions[i])
+    if (!uses_invariants(inner, moved, loop))
+        return false;
+    return true;
+}
+
+/* Does the first region run at least once? */
+static bool surely_runs(const Op *loop)
+{
+    int64_t count;
+    return loop->region_count == 2 || (tt_trip_count(loop, &count) && count > 0);
+}
+
+static bool hoist_region(Op *loop, Region *region, bool loads)
+{
+    bool changed = false;
+    TT_FOR_OPS_SAFE(op, region)
+    {
+        bool moves = tt_is_pure(op) || (loads && tt_is_plain_load(op));
+        if (moves && !tt_has(op, TERMINATOR) && uses_invariants(op, op, loop)) {
+            tt_move_before(op, loop);
+            changed = true;
+        } else if (tt_has_effects(op)) {
+            loads =
+                false; /* what comes later might not have been reached: an assertion may end the program */
+        }
+    }
+    return changed;
+}
+
+static bool visit_region(Region *region)
+{
+    bool changed = false;
+    TT_FOR_OPS_SAFE(op, region)
+    {
+        for (int i = 0; i < op->region_count; i++)
+            changed |= visit_region(op->regions[i]);
+        if (!tt_has(op, LOOPS))
+            continue;
+        bool loads = surely_runs(op) && !tt_writes_memory(op);
+        for (int i = 0; i < op->region_count; i++)
+            changed |= hoist_region(op, op->regions[i], loads && i == 0);
+    }
+    return changed;
+}
+
+bool tt_opt_licm(Function *function, Arena *scratch)
+{
+    (void)scratch;
+    return visit_region(function->body);
+}
