@@ -74,11 +74,8 @@ static void add_statement(Walker *w, AssignedNames *into, PyObject *node)
         break;
     case NODE_For:
         add_target(w, into, tt_field(w, node, FIELD_target));
-        add_block(w, into, tt_field(w, node, FIELD_body));
-        break;
+        /* fallthrough */
     case NODE_While:
-        add_block(w, into, tt_field(w, node, FIELD_body));
-        break;
     case NODE_If:
         add_block(w, into, tt_field(w, node, FIELD_body));
         add_block(w, into, tt_field(w, node, FIELD_orelse));

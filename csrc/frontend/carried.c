@@ -25,6 +25,7 @@ void tt_begin_carried(Walker *w, Loop *loop, PyObject *node)
     }
     Bindings *now = &w->state->frame->scope.now;
     loop->loc = tt_here(w);
+    loop->has_else = tt_list_size(w, tt_field(w, node, FIELD_orelse)) > 0;
     loop->names = names;
     for (int i = SLOT_BROKE; i <= SLOT_CONTINUED; i++) {
         loop->outer_exits[i] = now->data[i];
@@ -197,6 +198,15 @@ void tt_collect_exits(Walker *w, Loop *loop, Flow flow)
     w->builder = body;
 }
 
+static Term broke_term(Walker *w, const Loop *loop, Value *const *exit_results)
+{
+    if (!(loop->exits & BREAKS))
+        return tt_bool_term(w, false);
+    if (!(loop->exits & RETURNS))
+        return tt_value_term(exit_results[0], &tt_int1);
+    return tt_value_term(tt_build2(&w->builder, OP_xor, exit_results[0], exit_results[1]), &tt_int1);
+}
+
 static void bind_exits(Walker *w, Loop *loop, Value *const *exit_results)
 {
     Bindings *now = &w->state->frame->scope.now;
@@ -240,6 +250,7 @@ void tt_bind_results(Walker *w, Loop *loop, Value *const *results)
     Bindings end = frame->scope.now;
     frame->scope.now = loop->before;
     bind_exits(w, loop, results + loop->inits.count);
+    loop->broke = loop->has_else ? broke_term(w, loop, results + loop->inits.count) : tt_none(w);
     forget_inner_names(w, loop, &end);
     for (int i = 0; i < loop->carried.count; i++) {
         Carried *carried = &loop->carried.data[i];

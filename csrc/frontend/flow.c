@@ -19,23 +19,21 @@ Value *tt_exit_taken(Walker *w, Flow exits)
     return any ? any : tt_build_int(&w->builder, tt_scalar_type(w->module, TT_I1), 0);
 }
 
-/* Wraps the rest of a sequence in `if (no exit was taken)`. */
-static Flow walk_guarded(Walker *w, Sequence *sequence, int next, Flow so_far, Flow tail)
+Flow tt_walk_unless(Walker *w, Value *skip, Flow skipped, Sequence *sequence, int next, Flow tail)
 {
-    Flow exits = so_far & ~(Flow)FALLS;
     Frame *frame = w->state->frame;
     Region *region = w->builder.region;
     Value *yes = tt_build_int(&w->builder, tt_scalar_type(w->module, TT_I1), 1);
-    Value *stays = tt_build2(&w->builder, OP_xor, tt_exit_taken(w, exits), yes);
+    Value *stays = tt_build2(&w->builder, OP_xor, skip, yes);
     Join join = {.loc = tt_here(w)};
     join.op = tt_build_op(&w->builder, OP_if, &stays, 1, NULL, 0, NULL);
-    join.sides[1] = (Side){join.op->regions[1], tt_copy_bindings(w), exits};
+    join.sides[1] = (Side){join.op->regions[1], tt_copy_bindings(w), skipped};
     w->builder.region = join.op->regions[0];
     Flow flow = tt_walk_sequence(w, sequence, next, tail);
     join.sides[0] = (Side){join.op->regions[0], frame->scope.now, flow};
     w->builder.region = region;
     tt_join_bindings(w, &join, tail);
-    return flow | exits;
+    return flow | skipped;
 }
 
 Flow tt_walk_rest(Walker *w, Sequence *sequence, int next, Flow so_far, Flow tail)
@@ -44,7 +42,8 @@ Flow tt_walk_rest(Walker *w, Sequence *sequence, int next, Flow so_far, Flow tai
         return so_far;
     if (so_far == FALLS)
         return tt_walk_sequence(w, sequence, next, tail);
-    return walk_guarded(w, sequence, next, so_far, tail);
+    Flow exits = so_far & ~(Flow)FALLS;
+    return tt_walk_unless(w, tt_exit_taken(w, exits), exits, sequence, next, tail);
 }
 
 Flow tt_walk_sequence(Walker *w, Sequence *sequence, int start, Flow tail)

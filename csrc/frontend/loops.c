@@ -10,6 +10,35 @@ typedef struct Range {
     bool is_static;
 } Range;
 
+/* How a loop ended: FALLS is its own end or `break`, as `broke` (int1, compile-time or not) says. */
+typedef struct LoopEnd {
+    Flow flow;
+    Term broke;
+} LoopEnd;
+
+/* ---- `else` of a loop: runs unless the loop was left ------------------------------------------------------------------ */
+
+static bool has_else(Walker *w, PyObject *node)
+{
+    return tt_list_size(w, tt_field(w, node, FIELD_orelse)) > 0;
+}
+
+static Flow walk_else(Walker *w, PyObject *node, LoopEnd end, Flow tail)
+{
+    PyObject *statements = tt_field(w, node, FIELD_orelse);
+    Sequence block = {
+        .walk = tt_walk_statement, .count = tt_list_size(w, statements), .statements = statements};
+    if (!block.count || !(end.flow & FALLS))
+        return end.flow;
+    int truth = tt_known_truth(w, end.broke);
+    if (truth >= 0)
+        return truth ? end.flow : tt_walk_rest(w, &block, 0, end.flow, tail);
+    Value *skip = tt_condition(w, end.broke);
+    if (end.flow & RETURNS)
+        skip = tt_build2(&w->builder, OP_or, skip, tt_exit_taken(w, RETURNS));
+    return tt_walk_unless(w, skip, end.flow, &block, 0, tail);
+}
+
 /* ---- unrolled loops -------------------------------------------------------------------------------------------------- */
 
 static Flow walk_iteration(Walker *w, Sequence *sequence, int index, Flow tail)
@@ -24,7 +53,7 @@ static Flow walk_iteration(Walker *w, Sequence *sequence, int index, Flow tail)
     return flow;
 }
 
-static Flow walk_unrolled(Walker *w, PyObject *node, const Term *items, int count, Flow tail)
+static LoopEnd walk_unrolled(Walker *w, PyObject *node, const Term *items, int count, Flow tail)
 {
     Frame *frame = w->state->frame;
     w->state->unrolled += count;
@@ -36,11 +65,14 @@ static Flow walk_unrolled(Walker *w, PyObject *node, const Term *items, int coun
     Binding outer[] = {*tt_binding(w, SLOT_BROKE), *tt_binding(w, SLOT_CONTINUED)};
     tt_binding(w, SLOT_BROKE)->term = tt_binding(w, SLOT_CONTINUED)->term = tt_bool_term(w, false);
     frame->loop_depth++;
-    Flow flow = tt_walk_sequence(w, &sequence, 0, tail | BREAKS);
+    Flow flow = tt_walk_sequence(w, &sequence, 0, has_else(w, node) ? 0 : tail | BREAKS);
     frame->loop_depth--;
+    Term broke = flow & FALLS ? tt_binding(w, SLOT_BROKE)->term : tt_bool_term(w, true);
     *tt_binding(w, SLOT_BROKE) = outer[0];
     *tt_binding(w, SLOT_CONTINUED) = outer[1];
-    return flow & BREAKS ? (flow & ~(Flow)BREAKS) | FALLS : flow;
+    if (flow & BREAKS)
+        return (LoopEnd){(flow & ~(Flow)BREAKS) | FALLS, broke};
+    return (LoopEnd){flow, tt_bool_term(w, false)};
 }
 
 static int64_t static_bound(Walker *w, Term t, const char *name)
@@ -53,7 +85,7 @@ static int64_t static_bound(Walker *w, Term t, const char *name)
     return value;
 }
 
-static Flow walk_static_range(Walker *w, PyObject *node, const Range *range, Flow tail)
+static LoopEnd walk_static_range(Walker *w, PyObject *node, const Range *range, Flow tail)
 {
     int64_t start = static_bound(w, range->start, "start"), stop = static_bound(w, range->stop, "stop");
     int64_t step = static_bound(w, range->step, "step");
@@ -197,7 +229,7 @@ static Op *make_while(Walker *w, Loop *loop, const Counting *c)
     return op;
 }
 
-static Flow walk_range(Walker *w, PyObject *node, const Range *range)
+static LoopEnd walk_range(Walker *w, PyObject *node, const Range *range)
 {
     Loop loop = {0};
     Frame *frame = w->state->frame;
@@ -231,7 +263,7 @@ static Flow walk_range(Walker *w, PyObject *node, const Range *range)
     if (loop.exits)
         loop.op = make_while(w, &loop, &counting);
     tt_bind_results(w, &loop, loop.op->results);
-    return FALLS | (flow & RETURNS);
+    return (LoopEnd){FALLS | (flow & RETURNS), loop.broke};
 }
 
 /* ---- reading the iterable ---------------------------------------------------------------------------------------------- */
@@ -312,16 +344,11 @@ static bool walk_iterable(Walker *w, PyObject *iterable, Range *range, Term *ter
     return false;
 }
 
-Flow tt_walk_for(Walker *w, PyObject *node, Flow tail)
+static LoopEnd walk_for(Walker *w, PyObject *node, Flow tail)
 {
     PyObject *iterable = tt_field(w, node, FIELD_iter);
     Range range;
     Term term;
-    if (tt_list_size(w, tt_field(w, node, FIELD_orelse))) {
-        tt_at(w, node);
-        tt_fail_with_remedy(w, "set a flag before `break` and test it after the loop",
-                            "`else` of a loop cannot be compiled");
-    }
     bool is_range = walk_iterable(w, iterable, &range, &term);
     tt_at(w, iterable);
     if (is_range)
@@ -330,6 +357,11 @@ Flow tt_walk_for(Walker *w, PyObject *node, Flow tail)
     int count;
     tt_iterate(w, term, &items, &count);
     return walk_unrolled(w, node, items, count, tail);
+}
+
+Flow tt_walk_for(Walker *w, PyObject *node, Flow tail)
+{
+    return walk_else(w, node, walk_for(w, node, tail), tail);
 }
 
 /* ---- while ------------------------------------------------------------------------------------------------------------- */
@@ -418,15 +450,15 @@ static void begin_while(Walker *w, Loop *loop, PyObject *node)
     loop->test_args = tt_bind_carried(w, loop, loop->op->regions[0]);
 }
 
-Flow tt_walk_while(Walker *w, PyObject *node)
+static LoopEnd walk_while(Walker *w, PyObject *node)
 {
     PyObject *test = tt_field(w, node, FIELD_test);
     Frame *frame = w->state->frame;
     bool test_assigns = tt_has_walrus(w, test);
     tt_at(w, node);
-    if (tt_list_size(w, tt_field(w, node, FIELD_orelse)))
-        tt_fail_with_remedy(w, "set a flag before `break` and test it after the loop",
-                            "`else` of a loop cannot be compiled");
+    if (test_assigns && has_else(w, node))
+        tt_fail_with_remedy(w, "assign the name in the body of the loop",
+                            "a `while` with both `:=` in its test and an `else` cannot be compiled");
     Loop loop = {0};
     Builder outer = w->builder;
     Bindings before = tt_copy_bindings(w);
@@ -440,7 +472,7 @@ Flow tt_walk_while(Walker *w, PyObject *node)
         w->builder = outer;
         tt_erase_op(loop.op);
         frame->scope.now = before;
-        return FALLS;
+        return (LoopEnd){FALLS, tt_bool_term(w, false)};
     }
     w->builder.region = loop.op->regions[1];
     loop.args = tt_bind_carried(w, &loop, loop.op->regions[1]);
@@ -456,5 +488,10 @@ Flow tt_walk_while(Walker *w, PyObject *node)
     w->builder = outer;
     tt_bind_results(w, &loop, loop.op->results);
     bool may_end = truth < 0 || flow & BREAKS;
-    return (may_end ? FALLS : 0) | (flow & RETURNS);
+    return (LoopEnd){(may_end ? FALLS : 0) | (flow & RETURNS), loop.broke};
+}
+
+Flow tt_walk_while(Walker *w, PyObject *node, Flow tail)
+{
+    return walk_else(w, node, walk_while(w, node), tail);
 }

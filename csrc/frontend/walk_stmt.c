@@ -213,7 +213,7 @@ Flow tt_walk_statement(Walker *w, Sequence *sequence, int index, Flow tail)
     case NODE_For:
         return tt_walk_for(w, node, own_tail);
     case NODE_While:
-        return tt_walk_while(w, node);
+        return tt_walk_while(w, node, own_tail);
     case NODE_Return:
         return walk_return(w, node);
     case NODE_Break:

@@ -222,6 +222,8 @@ Flow tt_walk_sequence(Walker *w, Sequence *sequence, int start, Flow tail);
 Flow tt_walk_block(Walker *w, PyObject *statements, Flow tail);
 /* Goes on after a statement that may have left: wraps the rest in an `if` when it is not certain. */
 Flow tt_walk_rest(Walker *w, Sequence *sequence, int next, Flow so_far, Flow tail);
+/* if (!skip) { the rest of the sequence }, where skipping it leads to the exits `skipped`. */
+Flow tt_walk_unless(Walker *w, Value *skip, Flow skipped, Sequence *sequence, int next, Flow tail);
 Flow tt_walk_statement(Walker *w, Sequence *sequence, int index, Flow tail); /* walk_stmt.c */
 Value *tt_exit_taken(Walker *w, Flow exits); /* i1: one of these exits was taken */
 
@@ -259,7 +261,7 @@ Term tt_walk_if_expr(Walker *w, PyObject *node);
 Term tt_walk_bool_op(Walker *w, PyObject *node);
 Term tt_walk_compare(Walker *w, PyObject *node);
 Flow tt_walk_for(Walker *w, PyObject *node, Flow tail);
-Flow tt_walk_while(Walker *w, PyObject *node);
+Flow tt_walk_while(Walker *w, PyObject *node, Flow tail);
 
 /* ---- assigned.c --------------------------------------------------------------------------------------------------- */
 
@@ -282,6 +284,7 @@ typedef struct Carried {
 typedef struct Loop {
     Op *op;
     const Loc *loc;
+    bool has_else;
     const AssignedNames *names;
     TT_VECTOR(Carried) carried;
     TT_VECTOR(Value *) inits;
@@ -290,6 +293,7 @@ typedef struct Loop {
     TT_VECTOR(Value *) exit_inits, exit_yields; /* flags and result of exits, carried behind the names */
     Flow exits;                                 /* BREAKS, RETURNS: taken somewhere in the body at run time */
     Binding result;                             /* of a return in the body */
+    Term broke;                                 /* after a loop with an `else`: was it left by `break`? */
     Bindings before;
     Binding outer_exits[SLOT_CONTINUED + 1];
 } Loop;

@@ -70,7 +70,7 @@ class Writer:
             self.line(depth, "else:")
             self.block(depth + 1, in_loop, budget)
 
-    def loop(self, depth, budget):
+    def loop(self, depth, in_loop, budget):
         self.loops += 1
         name = f"i{self.loops}"
         choice = self.random.random()
@@ -90,13 +90,16 @@ class Writer:
         if self.random.random() < 0.5:
             self.line(depth + 1, f"{self.random.choice(NAMES)} += {name}")
         self.block(depth + 1, True, budget)
+        if self.random.random() < 0.15:
+            self.line(depth, "else:")
+            self.block(depth + 1, in_loop, budget)
 
     def statement(self, depth, in_loop, budget):
         choice = self.random.random()
         if budget and choice < 0.3:
             self.branch(depth, in_loop, budget - 1)
         elif budget and choice < 0.5:
-            self.loop(depth, budget - 1)
+            self.loop(depth, in_loop, budget - 1)
         elif in_loop and choice < 0.58:
             self.line(depth, self.random.choice(["break", "continue"]))
         elif choice < 0.65 and depth > 1:

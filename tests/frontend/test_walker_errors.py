@@ -104,7 +104,11 @@ CASES = [
         "it is None before the loop and int32 after",
         "instead of None",
     ),
-    ("§for i in range(n):\n    pass\nelse:\n    pass", "`else` of a loop cannot be compiled", "set a flag"),
+    (
+        "§while (x := n) > 0:\n    break\nelse:\n    pass",
+        "a `while` with both `:=` in its test and an `else`",
+        "in the body",
+    ),
     ("for i in §range(f):\n    pass", "the bounds of a range are ints, not fp32", ".to(tl.int32)"),
     ("for i in §range(0, n, 0):\n    pass", "the step of this range is 0", None),
     ("for i in §range(1, 2, 3, 4):\n    pass", "range() takes 1 to 3 arguments, not 4", None),

@@ -359,6 +359,56 @@ def loop_that_always_ends(a, b):
 
 
 @triton.jit
+def for_else(a, b):
+    r = 0
+    for i in range(a):
+        if i == b:
+            r += 1
+            break
+    else:
+        r += 10
+    for i in range(a):
+        if i == 2:
+            continue
+        if i > b:
+            return r * 7
+    else:
+        r += 100
+    while r < 200:
+        r += 60
+        if r == 160 + b:
+            break
+    else:
+        if a == 3:
+            return r
+        r += 1
+    return r
+
+
+@triton.jit
+def static_else(a, b):
+    r = 0
+    for i in tl.static_range(3):
+        if i == a:
+            break
+        if i == b:
+            return r + i
+        r += 1
+    else:
+        r = 50
+    for j in range(4):
+        for k in (1, 2):
+            if k * j == a:
+                break
+        else:
+            continue
+        r += j
+        if j == b:
+            break
+    return r
+
+
+@triton.jit
 def sequence_of_guards(a, b):
     for i in range(4):
         if i == a:
@@ -409,6 +459,8 @@ def test_leaving_loops():
         only_continue,
         loop_that_always_ends,
         sequence_of_guards,
+        for_else,
+        static_else,
         calls_in_loops,
     ):
         check(function, *SMALL, (9, 9))
