@@ -1,6 +1,8 @@
 /* Reading Python's ast: kinds of nodes, children, locations; and attributes of other Python objects. Type objects are
  * looked up once a run and found by their address from then on. */
+#define _GNU_SOURCE /* pthread_getattr_np */
 #include "frontend/walker.h"
+#include <pthread.h>
 #include <stdlib.h>
 
 static const struct {
@@ -151,11 +153,36 @@ const char *tt_utf8(Walker *w, PyObject *text)
     return utf8 ? utf8 : "?";
 }
 
+/* Bytes of stack that this thread may still use below `here`, as far as the system tells. */
+static ptrdiff_t stack_left(const char *here)
+{
+    ptrdiff_t left = 512 << 10;
+#ifdef __GLIBC__
+    pthread_attr_t attr;
+    void *bottom;
+    size_t size;
+    if (!pthread_getattr_np(pthread_self(), &attr)) {
+        if (!pthread_attr_getstack(&attr, &bottom, &size))
+            left = here - (const char *)bottom;
+        pthread_attr_destroy(&attr);
+    }
+#else
+    (void)here;
+#endif
+    return left;
+}
+
 void tt_check_depth(Walker *w)
 {
-    enum { STACK_LIMIT = 2 << 20 }; /* bytes; the main thread and Python's threads have 8 MiB */
+    enum { ALWAYS_THERE = 64 << 10, MOST = 2 << 20 };
+    WalkerState *state = w->state;
     const char *here = __builtin_frame_address(0);
-    if (w->state->stack_base - here > STACK_LIMIT)
+    ptrdiff_t used = state->stack_base - here;
+    if (used < (state->stack_limit ? state->stack_limit : ALWAYS_THERE))
+        return;
+    if (!state->stack_limit) /* asked for only here, for it takes the system a while */
+        state->stack_limit = TT_MIN(used + stack_left(here) / 2, (ptrdiff_t)MOST);
+    if (used >= state->stack_limit)
         tt_fail_with_remedy(w, "split it into simpler statements or into functions",
                             "the program is nested too deeply to be compiled");
 }

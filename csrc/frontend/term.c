@@ -37,12 +37,21 @@ static Term tuple_of_objects(Walker *w, PyObject *tuple)
     return term;
 }
 
-/* NumPy's integers and the like are no int, but can be one. */
-static PyObject *plain_number(PyObject *object)
+/* NumPy's scalars are no int, float or bool, but stand for one; NULL for anything that does not. */
+static PyObject *plain_number(Walker *w, PyObject *object)
 {
-    PyObject *number = PyNumber_Index(object);
-    if (!number)
-        PyErr_Clear(); /* an array, perhaps */
+    PyObject *number = NULL, *type = (PyObject *)Py_TYPE(object);
+    if (PyIndex_Check(object)) {
+        number = PyNumber_Index(object);
+    } else {
+        PyObject *module = tt_attribute_or_null(w, type, FIELD___module__);
+        bool is_numpy =
+            module && PyUnicode_Check(module) && !PyUnicode_CompareWithASCIIString(module, "numpy");
+        number = is_numpy && !PyType_Check(object) ? PyObject_CallMethod(object, "item", NULL) : NULL;
+        if (number && !PyLong_Check(number) && !PyFloat_Check(number))
+            Py_CLEAR(number);
+    }
+    PyErr_Clear(); /* an array, perhaps */
     return number;
 }
 
@@ -59,7 +68,7 @@ Term tt_python_term(Walker *w, PyObject *object)
         tt_check_depth(w);
         return tt_python_term(w, tt_attribute(w, object, FIELD_value));
     }
-    PyObject *number = PyIndex_Check(object) ? plain_number(object) : NULL;
+    PyObject *number = tt_object_kind(w, object) == OBJECT_OTHER ? plain_number(w, object) : NULL;
     term.object = tt_keep(w, number ? number : Py_NewRef(object));
     return term;
 }

@@ -137,6 +137,7 @@ typedef struct WalkerState {
     PyObject *used_names; /* list of the request or NULL */
     Map reported;
     const char *stack_base;
+    ptrdiff_t stack_limit; /* bytes below the base; 0 before it is asked for */
     int inline_depth, unrolled;
 } WalkerState;
 

@@ -287,3 +287,16 @@ def test_references_are_released():
             _C._frontend(broken, (POINTER, INT, marker))
     gc.collect()
     assert sys.getrefcount(value) == before
+
+
+def test_numpy_scalars_are_numbers():
+    import numpy as np
+
+    @triton.jit
+    def kernel(out, a: tl.constexpr, b: tl.constexpr, c: tl.constexpr):
+        if c:
+            tl.static_assert(a * 2 == 3.0)
+            tl.store(out, a * 2 + b)
+
+    values = [tl.constexpr(value) for value in (np.float32(1.5), np.int64(3), np.bool_(True))]
+    assert interpret(_C._frontend(kernel, (POINTER, *values)), (), 1) == (6,)
