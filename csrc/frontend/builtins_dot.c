@@ -43,9 +43,9 @@ static void check_types(Walker *w, const char *what, Term *a, Term *b)
                       known ? "takes operands of one element type"
                             : "takes int8, uint8 or floats on both sides",
                       "convert one of them with .to(...)");
-    for (int i = 0; i < 2 && bytes && a->dtype->is_unsigned; i++) {
-        Term *t = i ? b : a;
-        *t = tt_value_term(tt_cast(w, *t, &tt_uint16, ROUND_NEAREST_EVEN).value, &tt_int16);
+    if (bytes && a->dtype->is_unsigned) {
+        *a = tt_cast(w, *a, &tt_int16, ROUND_NEAREST_EVEN);
+        *b = tt_cast(w, *b, &tt_int16, ROUND_NEAREST_EVEN);
     }
     if (both_fp8 && a->dtype != b->dtype) { /* fp16 holds the values of each */
         *a = tt_cast(w, *a, &tt_fp16, ROUND_NEAREST_EVEN);
