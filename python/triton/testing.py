@@ -240,7 +240,7 @@ def _plot(benchmark, table, show, save_path):
     for number, line in enumerate(table.lines):
         color, style = benchmark.styles[number] if benchmark.styles else (None, "-")
         value, low, high = zip(*(row[1][number] for row in table.rows), strict=True)
-        (drawn,) = axes.plot(x, value, label=line, color=color, linestyle=style)
+        (drawn,) = axes.plot(x, value, label=line, color=color, linestyle=style, marker=".")
         if None not in low and None not in high:
             axes.fill_between(x, low, high, alpha=0.15, color=drawn.get_color())
     axes.set_xscale("log" if benchmark.x_log else "linear")
@@ -248,6 +248,9 @@ def _plot(benchmark, table, show, save_path):
     axes.set_xlabel(benchmark.xlabel or benchmark.x_names[0])
     axes.set_ylabel(benchmark.ylabel)
     axes.set_title(benchmark.plot_name)
+    axes.grid(alpha=0.3)
+    if not benchmark.y_log:
+        axes.set_ylim(bottom=0)
     axes.legend()
     if save_path:
         figure.savefig(os.path.join(save_path, f"{benchmark.plot_name}.png"))
