@@ -8,28 +8,19 @@ their own, so that a crash is seen, reported with its source, and minimised. `--
 
 import argparse
 import ast
-import os
-import resource
-import select
-import signal
-import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from pathlib import Path
 
 import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 
+import batches  # noqa: E402
 import corpus  # noqa: E402
 import mutations  # noqa: E402
 from harness import define  # noqa: E402
-
-TIMEOUT = 30  # seconds without news from a batch
-MEMORY = 8 << 30
-BATCH = 500
 
 
 def make(seed):
@@ -55,62 +46,6 @@ def compile_mutant(source, positional, keywords):
     return "compiled"
 
 
-def work(seeds):
-    """Compiles mutants one by one, and says before each which it is and after it how it ended."""
-    if "asan" not in os.environ.get("LD_PRELOAD", ""):  # its shadow memory takes terabytes of addresses
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    news = os.fdopen(os.dup(1), "w", buffering=1)
-    quiet = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(quiet, 1)
-    for seed in seeds:
-        news.write(f"{seed} begins\n")
-        try:
-            outcome = compile_mutant(*make(seed))
-        except BaseException:
-            outcome = "bug " + traceback.format_exc().splitlines()[-1]
-        news.write(f"{seed} {outcome}\n")
-
-
-def run_batch(seeds):
-    """Runs a batch in a process of its own. Yields (seed, outcome); after a crash the rest goes on in another."""
-    seeds = list(seeds)
-    while seeds:
-        command = [sys.executable, __file__, "--work", *map(str, seeds)]
-        with tempfile.TemporaryFile() as errors:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
-            current = None
-            for line in lines_with_timeout(process):
-                seed, outcome = line.split(maxsplit=1)
-                current = int(seed)
-                if outcome != "begins":
-                    seeds.remove(current)
-                    yield current, outcome
-                    current = None
-            hung = process.poll() is None and current is not None
-            process.kill() if hung else None
-            code = process.wait()
-            errors.seek(0)
-            message = errors.read().decode(errors="replace").strip()[-2000:]
-        if current is None and not seeds:
-            return
-        if current is None:
-            raise RuntimeError(f"a batch ended early with code {code}: {message}")
-        seeds.remove(current)
-        yield current, "hangs" if hung else f"crash {code}: {message}"
-
-
-def lines_with_timeout(process):
-    """Lines of a process until it ends or is silent for too long."""
-    pending = b""
-    while select.select([process.stdout], [], [], TIMEOUT)[0]:
-        block = os.read(process.stdout.fileno(), 1 << 16)
-        if not block:
-            process.wait()
-            return
-        *lines, pending = (pending + block).split(b"\n")
-        yield from (line.decode() for line in lines)
-
-
 def is_failure(outcome):
     return outcome.split()[0] in ("crash", "hangs", "bug")
 
@@ -120,12 +55,7 @@ def still_fails(source, seed):
     with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
         file.write(source)
         file.flush()
-        command = [sys.executable, __file__, "--run", str(seed), "--source", file.name]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
-        except subprocess.TimeoutExpired:
-            return True
-        return done.returncode != 0 or "bug" in done.stdout
+        return batches.fails(__file__, "--run", str(seed), "--source", file.name)
 
 
 def minimised(seed):
@@ -165,12 +95,11 @@ def report(seed, outcome, minimise=True):
 def run(seeds):
     """Counts of outcomes, and reports of failures."""
     counts, reports = {}, []
-    for start in range(0, len(seeds), BATCH):
-        for seed, outcome in run_batch(seeds[start : start + BATCH]):
-            name = outcome.split()[0]
-            counts[name] = counts.get(name, 0) + 1
-            if is_failure(outcome):
-                reports.append(report(seed, outcome, minimise=len(reports) < 10))
+    for seed, outcome in batches.outcomes(__file__, seeds):
+        name = outcome.split()[0]
+        counts[name] = counts.get(name, 0) + 1
+        if is_failure(outcome):
+            reports.append(report(seed, outcome, minimise=len(reports) < 10))
     return counts, reports
 
 
@@ -184,11 +113,10 @@ def main():
     parser.add_argument("--work", type=int, nargs="+")
     options = parser.parse_args()
     if options.work:
-        return work(options.work)
+        return batches.work(options.work, lambda seed: compile_mutant(*make(seed)))
     if options.show is not None:
         return print(report(options.show, "", minimise=False))
     if options.run is not None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
         source, positional, keywords = make(options.run)
         source = Path(options.source).read_text() if options.source else source
         return print(compile_mutant(source, positional, keywords))
