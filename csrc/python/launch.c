@@ -62,7 +62,9 @@ static bool stores_to_read_only(const Kernel *kernel, const Call *call, const Sp
             continue;
         const Param *param = param_of_slot(kernel, call, s, i);
         ArgumentPath path = {kernel->name, param ? param->name : kernel->name, NULL, 0, false};
-        tt_argument_error(&path, PyExc_ValueError, "the array is read-only, and the kernel stores to it");
+        tt_argument_error(
+            &path, PyExc_ValueError,
+            "the array is read-only, and the kernel stores to it; pass a copy, or make it writeable");
         return true;
     }
     return false;

@@ -1,9 +1,9 @@
 """Kernels as IR text, built line by line, and run against arrays.
 
-    k = Kernel()
-    x = k.load(array)                   # a tile of the array's shape
-    y = k.op("fadd", x, x)              # the result has the first operand's type
-    out = k.run(y)                      # a new array
+k = Kernel()
+x = k.load(array)                   # a tile of the array's shape
+y = k.op("fadd", x, x)              # the result has the first operand's type
+out = k.run(y)                      # a new array
 """
 
 import numpy as np

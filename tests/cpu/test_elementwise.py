@@ -97,9 +97,7 @@ def test_shifts(dtype):
         count = np.minimum(b, bits - 1)
         np.testing.assert_array_equal(left, np.where(over, 0, a << count))
         np.testing.assert_array_equal(signed, a >> count)
-        np.testing.assert_array_equal(
-            logical, np.where(over, 0, (unsigned(a) >> unsigned(count)).view(a.dtype))
-        )
+        np.testing.assert_array_equal(logical, np.where(over, 0, (unsigned(a) >> unsigned(count)).view(a.dtype)))
 
 
 @pytest.mark.parametrize("dtype", INTS)
