@@ -202,7 +202,20 @@ static LLVMValueRef emit_on_floats(Emit *e, const Op *op, LLVMValueRef *operands
 
 /* ---- casts ------------------------------------------------------------------------------------------------------------ */
 
-/* Rounded once also where f32 is too narrow to hold the integer before the second rounding. */
+/* A 64-bit integer of at most 53 significant bits that rounds to any narrower format as x does: the low bits of a large
+ * one become a single sticky bit above them. */
+static LLVMValueRef keep_53_bits(Emit *e, bool is_signed, LLVMValueRef x)
+{
+    LLVMTypeRef type = LLVMTypeOf(x);
+    LLVMValueRef low = LLVMBuildAnd(e->b, x, const_int(type, 0x7ff), "");
+    LLVMValueRef lost = LLVMBuildICmp(e->b, LLVMIntNE, low, LLVMConstNull(type), "");
+    LLVMValueRef sticky = emit_select(e, lost, const_int(type, 0x800), LLVMConstNull(type));
+    LLVMValueRef kept = LLVMBuildOr(e->b, LLVMBuildSub(e->b, x, low, ""), sticky, "");
+    LLVMValueRef size = is_signed ? emit_abs(e, x) : x;
+    return emit_select(e, LLVMBuildICmp(e->b, LLVMIntUGE, size, const_int(type, 1ll << 53), ""), kept, x);
+}
+
+/* Rounded once also where f32 or f64 is too narrow to hold the integer before the second rounding. */
 static LLVMValueRef emit_int_to_float(Emit *e, bool is_signed, LLVMValueRef x, const Type *from, const Type *to)
 {
     LLVMTypeRef type = LLVMTypeOf(x);
@@ -213,6 +226,8 @@ static LLVMValueRef emit_int_to_float(Emit *e, bool is_signed, LLVMValueRef x, c
         return convert(e->b, x, with_element(type, kind == TT_F32 ? e->f32 : e->f64), "");
     Type f32 = {.kind = TT_F32}, f64 = {.kind = TT_F64};
     bool exact = tt_bit_width(from) <= 16;
+    if (tt_bit_width(from) == 64)
+        x = keep_53_bits(e, is_signed, x);
     LLVMValueRef wide = convert(e->b, x, with_element(type, exact ? e->f32 : e->f64), "");
     return emit_float_cast(e, wide, exact ? &f32 : &f64, to, false);
 }

@@ -333,6 +333,27 @@ static Vec eval_gather(Nest *n, Op *op, const Coord *coords)
     return result;
 }
 
+/* A stored tile under another shape: the same elements in row-major order. */
+static Vec eval_reshape(Nest *n, Op *op, const Coord *coords)
+{
+    Value *operand = tt_operand(op, 0);
+    Coord inner[TT_MAX_RANK] = {0};
+    if (is_splat(operand))
+        return eval(n, operand, inner);
+    if (keeps_coordinates(op)) {
+        operand_coords(n, op, 0, coords, inner);
+        return eval(n, operand, inner);
+    }
+    void **view = tt_map_slot_ptr(&n->l->views, op);
+    if (!*view) {
+        if (!info_of(operand)->stored)
+            tt_bug("cpu: a tile is reshaped before it is stored");
+        *view = tt_arena_copy(n->l->arena, info_of(operand)->buffer, sizeof(Buffer));
+        ((Buffer *)*view)->type = op->results[0]->type;
+    }
+    return read_buffer(n, *view, coords);
+}
+
 static Vec eval_op(Nest *n, Value *value, const Coord *coords)
 {
     Op *op = value->op;
@@ -354,11 +375,9 @@ static Vec eval_op(Nest *n, Value *value, const Coord *coords)
         return eval_load(n, op, coords);
     case OP_gather:
         return eval_gather(n, op, coords);
+    case OP_reshape:
+        return eval_reshape(n, op, coords);
     default:
-        if (op->opcode == OP_reshape && is_splat(tt_operand(op, 0))) {
-            memset(inner, 0, sizeof inner);
-            return eval(n, tt_operand(op, 0), inner);
-        }
         operand_coords(n, op, value->index, coords, inner);
         return eval(n, tt_operand(op, 0), inner);
     }

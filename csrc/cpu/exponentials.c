@@ -1,7 +1,9 @@
-/* exp and exp2 of f32, in line: a call of the vector library would spill every vector register around it. The argument
- * is split into an integer n and a rest r, e^x = 2^n e^r with |r| <= ln(2) / 2 (or 2^x = 2^n 2^r, |r| <= 1/2), and the
- * function of the rest is a polynomial: the minimax ones of relative error 2^-28, by the Remez exchange. The result is
- * within 1 ulp, denormals included. */
+/* exp, exp2, exp10 and erf of f32, in line: a call of the vector library would spill every vector register around it.
+ *
+ * The argument of an exponential is split into an integer n and a rest r, e^x = 2^n e^r with |r| <= ln(2) / 2 (or
+ * 2^x = 2^n 2^r, |r| <= 1/2), and the function of the rest is a polynomial: the minimax ones of relative error 2^-28, by
+ * the Remez exchange. exp and exp2 are within 1 ulp, exp10 within 2, denormals included. erf, within 2, is a polynomial up
+ * to 1, and 1 - e^q(|x|) from there on. */
 #include "cpu/emit.h"
 
 /* e^r = 1 + r + r^2 p(r); 2^r = 1 + r p(r); lowest power first */
@@ -10,6 +12,13 @@ static const double exp2_terms[] = {0x1.62e430p-1, 0x1.ebfbdcp-3, 0x1.c6aee8p-5,
                                     0x1.3b2d4cp-7, 0x1.5f3e52p-10, 0x1.41fbbcp-13};
 /* ln(2) in two parts: the first has few enough bits that n times it is exact */
 static const double log2_e = 0x1.715476p+0, ln2_high = 0x1.62e400p-1, ln2_low = 0x1.7f7d1cp-20;
+static const double log2_10 = 0x1.a934f0p+1, log10_2_high = 0x1.3440p-2, log10_2_low = 0x1.3509f8p-18;
+static const double ln10_high = 0x1.26bb1cp+1, ln10_low = -0x1.12aabap-25;
+/* erf(x) = x + x p(x^2) up to 1; ln(1 - erf(x)) = q(x) from 1 to 4 */
+static const double erf_terms[] = {0x1.06eba8p-3,  -0x1.81273ep-2,  0x1.ce2cf8p-4, -0x1.b7f90ep-6,
+                                   0x1.5405b2p-8, -0x1.a3f700p-11, 0x1.496a32p-14};
+static const double ln_erfc_terms[] = {0x1.8b3f14p-13, -0x1.212c2cp+0, -0x1.4434f0p-1,  -0x1.bc18d0p-4,
+                                       0x1.9d0bd4p-6,  -0x1.1398fap-8, 0x1.ceeaecp-12, -0x1.6c068ep-16};
 /* Adding it to a number below 2^22 rounds to an integer, which is then in the low bits. */
 static const double rounder = 0x1.8p23;
 
@@ -59,24 +68,44 @@ static LLVMValueRef clamp(Emit *e, LLVMValueRef x, double low, double high)
     return emit_select(e, LLVMBuildFCmp(e->b, LLVMRealOGT, bottom, x, ""), bottom, x);
 }
 
-static LLVMValueRef emit_exp(Emit *e, LLVMValueRef x, bool base2)
+typedef enum Base { BASE_E, BASE_2, BASE_10 } Base;
+
+/* base^rest, where |base^rest| is within a factor of sqrt(2) of 1 */
+static LLVMValueRef emit_rest(Emit *e, Base base, LLVMValueRef rest)
 {
-    LLVMTypeRef type = LLVMTypeOf(x);
-    LLVMValueRef one = const_float(type, 1), shift = const_float(type, rounder), value;
-    x = base2 ? clamp(e, x, -152, 129) : clamp(e, x, -105, 89);
-    LLVMValueRef shifted = base2 ? LLVMBuildFAdd(e->b, x, shift, "")
-                                 : fma_of(e, x, const_float(type, log2_e), shift);
-    LLVMValueRef n = LLVMBuildFSub(e->b, shifted, shift, "");
-    if (base2) {
-        LLVMValueRef rest = LLVMBuildFSub(e->b, x, n, "");
-        value = fma_of(e, polynomial(e, rest, exp2_terms, TT_COUNT(exp2_terms)), rest, one);
-    } else {
-        LLVMValueRef rest = fma_of(e, n, const_float(type, -ln2_high), x);
-        rest = fma_of(e, n, const_float(type, -ln2_low), rest);
-        LLVMValueRef square = LLVMBuildFMul(e->b, rest, rest, "");
-        value = fma_of(e, polynomial(e, rest, exp_terms, TT_COUNT(exp_terms)), square, rest);
-        value = LLVMBuildFAdd(e->b, value, one, "");
+    LLVMTypeRef type = LLVMTypeOf(rest);
+    LLVMValueRef one = const_float(type, 1);
+    if (base == BASE_2)
+        return fma_of(e, polynomial(e, rest, exp2_terms, TT_COUNT(exp2_terms)), rest, one);
+    if (base == BASE_10) {
+        LLVMValueRef low = LLVMBuildFMul(e->b, rest, const_float(type, ln10_low), "");
+        rest = fma_of(e, rest, const_float(type, ln10_high), low);
     }
+    LLVMValueRef square = LLVMBuildFMul(e->b, rest, rest, "");
+    LLVMValueRef value = fma_of(e, polynomial(e, rest, exp_terms, TT_COUNT(exp_terms)), square, rest);
+    return LLVMBuildFAdd(e->b, value, one, "");
+}
+
+static LLVMValueRef emit_exp(Emit *e, LLVMValueRef x, Base base)
+{
+    static const struct {
+        double low, high;              /* beyond, the result is 0 or infinite */
+        double factor;                 /* log2 of the base */
+        double log_high, log_low;      /* log of 2 to the base */
+    } bases[] = {
+        [BASE_E] = {-105, 89, log2_e, ln2_high, ln2_low},
+        [BASE_2] = {-152, 129, 1, 1, 0},
+        [BASE_10] = {-46, 39, log2_10, log10_2_high, log10_2_low},
+    };
+    LLVMTypeRef type = LLVMTypeOf(x);
+    LLVMValueRef shift = const_float(type, rounder);
+    x = clamp(e, x, bases[base].low, bases[base].high);
+    LLVMValueRef shifted = fma_of(e, x, const_float(type, bases[base].factor), shift);
+    LLVMValueRef n = LLVMBuildFSub(e->b, shifted, shift, "");
+    LLVMValueRef rest = fma_of(e, n, const_float(type, -bases[base].log_high), x);
+    if (bases[base].log_low != 0)
+        rest = fma_of(e, n, const_float(type, -bases[base].log_low), rest);
+    LLVMValueRef value = emit_rest(e, base, rest);
     if (e->codegen->host.has_avx512 && width_of(x) == 16)
         return scale_by_instruction(e, value, n);
     LLVMTypeRef ints = with_element(type, e->i32);
@@ -84,10 +113,27 @@ static LLVMValueRef emit_exp(Emit *e, LLVMValueRef x, bool base2)
     return scale(e, value, LLVMBuildSub(e->b, bits, LLVMBuildBitCast(e->b, shift, ints, ""), ""));
 }
 
+static LLVMValueRef emit_erf(Emit *e, LLVMValueRef x)
+{
+    LLVMTypeRef type = LLVMTypeOf(x);
+    LLVMValueRef one = const_float(type, 1), size = emit_intrinsic1(e, "llvm.fabs", x);
+    LLVMValueRef square = LLVMBuildFMul(e->b, x, x, "");
+    LLVMValueRef small = fma_of(e, x, polynomial(e, square, erf_terms, TT_COUNT(erf_terms)), x);
+    LLVMValueRef bounded = clamp(e, size, 0, 4);
+    LLVMValueRef tail = emit_exp(e, polynomial(e, bounded, ln_erfc_terms, TT_COUNT(ln_erfc_terms)), BASE_E);
+    LLVMValueRef large = emit_intrinsic2(e, "llvm.copysign", LLVMBuildFSub(e->b, one, tail, ""), x);
+    return emit_select(e, LLVMBuildFCmp(e->b, LLVMRealOLT, size, one, ""), small, large);
+}
+
 LLVMValueRef emit_exponential(Emit *e, const char *name, LLVMTypeRef type, LLVMValueRef x)
 {
-    bool base2 = !strcmp(name, "exp2");
-    if (element_of(type) != e->f32 || !e->codegen->host.has_fma || (!base2 && strcmp(name, "exp")))
+    if (element_of(type) != e->f32 || !e->codegen->host.has_fma)
         return NULL;
-    return emit_exp(e, x, base2);
+    if (!strcmp(name, "erf"))
+        return emit_erf(e, x);
+    if (!strcmp(name, "exp"))
+        return emit_exp(e, x, BASE_E);
+    if (!strcmp(name, "exp2"))
+        return emit_exp(e, x, BASE_2);
+    return strcmp(name, "exp10") ? NULL : emit_exp(e, x, BASE_10);
 }

@@ -197,7 +197,7 @@ static Lower *new_lower(Emit *e, Arena *arena, CpuKernel *kernel, Function *func
     l->kernel = kernel;
     l->function = function;
     l->functions = functions;
-    l->plans.arena = l->dots.arena = arena;
+    l->plans.arena = l->dots.arena = l->views.arena = arena;
     l->axis = tt_analyze_axis_info(function, arena);
     tt_take_marks(function);
     for (size_t i = 0; i < TT_COUNT(l->builders); i++) {

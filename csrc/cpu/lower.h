@@ -108,6 +108,7 @@ typedef struct Lower {
     AxisInfos *axis;
     Map plans; /* Region* -> RegionPlan* */
     Map dots;  /* Op* -> DotPlan* */
+    Map views; /* Op* (a reshape) -> Buffer*: its operand's, with its result's shape */
     TT_VECTOR(Buffer *) buffers;
     OpPlace *places; /* by Op.index */
     int stamp;

@@ -4,6 +4,8 @@
 #include "runtime/thread_pool.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 /* Waking a worker costs several microseconds; a job shorter than this is done before one has arrived. */
@@ -79,6 +81,21 @@ static uint64_t read_bits(const void *data, int64_t index, int bytes)
     return bits;
 }
 
+/* The shortest decimal that reads back to the same value of its format. */
+static void write_float(Text *text, const FloatFormat *format, double value)
+{
+    char digits[40];
+    for (int precision = 1; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        double read = strtod(digits, NULL);
+        if (read == value || (format && (format == &tt_format_f32 ? (float)read == (float)value
+                                                                  : tt_float_encode(format, read, false) ==
+                                                                        tt_float_encode(format, value, false))))
+            break;
+    }
+    tt_text_add(text, "%s", digits);
+}
+
 static void write_element(Text *text, const CpuSite *site, const CpuPrintOperand *operand, const void *data, int64_t index)
 {
     static const struct {
@@ -106,9 +123,9 @@ static void write_element(Text *text, const CpuSite *site, const CpuPrintOperand
     if (site->hex || operand->kind == TT_PTR)
         tt_text_add(text, "0x%0*llx", 2 * bytes, (unsigned long long)bits);
     else if (kinds[operand->kind].format)
-        tt_text_add(text, "%f", tt_float_decode(kinds[operand->kind].format, bits));
+        write_float(text, kinds[operand->kind].format, tt_float_decode(kinds[operand->kind].format, bits));
     else if (operand->kind == TT_F64)
-        tt_text_add(text, "%f", real);
+        write_float(text, NULL, real);
     else if (operand->is_unsigned || operand->kind == TT_I1)
         tt_text_add(text, "%llu", (unsigned long long)bits);
     else

@@ -266,6 +266,19 @@ def test_exponentials_are_accurate(name):
     assert (np.abs(out[finite].astype("float64") - exact[finite]) / unit).max() < 1
 
 
+@pytest.mark.parametrize("name, low, high", [("exp10", -46, 38.5), ("erf", -5, 5)])
+def test_derived_exponentials_are_accurate(name, low, high):
+    torch = pytest.importorskip("torch")
+    x = np.concatenate([np.linspace(low, high, 1 << 18), [0, -0.0, 1e-30, -1e-39, np.nan]]).astype("float32")
+    k = Kernel()
+    attrs = '{symbol = "exp10"}' if name == "exp10" else ""
+    out = k.run(k.op("extern_call" if attrs else name, k.load(x), attrs=attrs))
+    exact = 10 ** x.astype("float64") if attrs else torch.erf(torch.from_numpy(x).double()).numpy()
+    unit = np.spacing(np.abs(exact).astype("float32")).astype("float64")
+    error = np.abs(out[:-1].astype("float64") - exact[:-1]) / unit[:-1]
+    assert error.max() < 2 and np.isnan(out[-1])
+
+
 @pytest.mark.parametrize(
     "symbol",
     "acos acosh asin asinh atan atanh cbrt cosh erf erfc exp10 expm1 lgamma log10 log1p rint round sinh tan tgamma"
