@@ -27,7 +27,7 @@ static const Pass passes[] = {
 enum { MOST_ROUNDS = 10 };
 
 typedef struct Step {
-    const char *passes[4];
+    const char *passes[6];
     bool repeat;
 } Step;
 
@@ -37,15 +37,11 @@ static const Step pipeline[] = {
     {{"canonicalize", "cse", "dce"}, true},
     /* Bounds are as constant now as they get, and each copy of a body is yet to be simplified for its iteration. */
     {{"unroll"}, false},
-    /* The copies; and only simplified operations show the patterns that combine looks for. */
     {{"canonicalize", "cse", "dce"}, true},
-    {{"combine"}, false},
-    /* A carried tile becomes an invariant one and a scalar before licm looks for what is invariant. */
-    {{"induction"}, false},
-    {{"licm"}, false},
-    /* Scalars from induction move into base addresses, tiles that nothing carries any more disappear, and what licm
-     * brought together is merged; which shows more that does not change. */
-    {{"canonicalize", "cse", "dce", "licm"}, true},
+    /* Combine looks for patterns of simplified operations. Induction makes of a carried tile an invariant one and a
+     * scalar, which canonicalize moves into base addresses, dce forgets the tile that nothing carries any more, and licm
+     * takes out what now does not change; all of which may show more. */
+    {{"combine", "induction", "canonicalize", "cse", "dce", "licm"}, true},
 };
 
 typedef struct Manager {
