@@ -200,7 +200,11 @@ static bool add_constant_tuple(Specialization *s, PyObject *tuple, const Argumen
 /* The value in a tl.constexpr, or one that NumPy made as Python's own, is kept alive by `s->owned`. */
 static bool add_constant_inside(Specialization *s, PyObject *inside, const ArgumentPath *path)
 {
-    return own(s, inside) && add_constant(s, inside, path);
+    if (!own(s, inside) || Py_EnterRecursiveCall(" in the arguments of a kernel"))
+        return false;
+    bool done = add_constant(s, inside, path);
+    Py_LeaveRecursiveCall();
+    return done;
 }
 
 static bool add_constant(Specialization *s, PyObject *value, const ArgumentPath *path)

@@ -51,6 +51,15 @@ def test_what_a_compiled_kernel_says():
     assert metadata.timings == compiled.timings
 
 
+def test_how_many_programs_fit():
+    """Host code that computes occupancy as on a GPU gets a sensible number."""
+    properties = triton.runtime.driver.active.utils.get_device_properties(0)
+    compiled = fresh().warmup(np.ones(64, np.float32), 2.0, 64, BLOCK=32, num_warps=8, grid=(1,))
+    by_registers = properties["max_num_regs"] // (compiled.n_regs * properties["warpSize"] * 8)
+    by_memory = properties["max_shared_mem"] // compiled.metadata.shared
+    assert properties["multiprocessor_count"] * min(by_registers, by_memory) >= 1
+
+
 def test_a_launch_returns_what_ran():
     x = np.ones(64, np.float32)
     kernel = fresh()
