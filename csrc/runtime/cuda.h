@@ -1,0 +1,55 @@
+/* cuda: compiled PTX on NVIDIA GPUs, through the driver. Nothing of CUDA is touched before the first call here, and
+ * none of these functions needs the GIL. Errors are diagnostics (support.h) that carry the driver's own words. */
+#pragma once
+#include "runtime/cuda_api.h"
+#include "support/support.h"
+
+enum { TT_MAX_CUDA_DEVICES = 64 };
+
+/* NULL when there is a driver and a device, else one sentence that says what is missing. */
+const char *tt_cuda_unavailable(void);
+int tt_cuda_device_count(void); /* 0 without a driver */
+
+typedef struct CudaDevice {
+    char name[128];
+    int capability; /* 90 for 9.0 */
+    int multiprocessors, warp_size, max_threads, max_threads_per_multiprocessor, max_registers;
+    int max_shared; /* bytes a block may have, opted in */
+    int shared_per_multiprocessor;
+    int clock_khz, memory_clock_khz, memory_bus_bits, l2_bytes;
+    size_t memory_bytes;
+    int ptx_version; /* the newest the driver accepts: 87 for 8.7 */
+} CudaDevice;
+/* Properties of a device; read once a process. */
+const CudaDevice *tt_cuda_device(int ordinal);
+int tt_cuda_current_device(void); /* of the current context, 0 when there is none */
+
+/* What the compiler made. Strings are copied. */
+typedef struct CudaImage {
+    const char *name; /* of the entry */
+    const char *ptx;
+    int shared_bytes;    /* dynamic shared memory */
+    int threads;         /* a block */
+    int parameter_count; /* each one a 64-bit slot, read to its own width */
+    int max_registers;   /* 0: the driver decides */
+} CudaImage;
+
+/* A kernel, loaded on each device when it is first launched there. Safe to share between threads. */
+typedef struct CudaKernel CudaKernel;
+CudaKernel *tt_cuda_new_kernel(const CudaImage *image);
+void tt_cuda_release_kernel(CudaKernel *kernel);
+
+typedef struct CudaKernelInfo {
+    int registers, spilled_bytes, shared_bytes, max_threads;
+    const void *cubin; /* owned by the kernel */
+    size_t cubin_size;
+} CudaKernelInfo;
+/* Loads the kernel on the device if it is not there yet. `arena` holds messages of a failure. */
+const CudaKernelInfo *tt_cuda_load(CudaKernel *kernel, int device, Arena *arena);
+
+/* Enqueues grid[0] x grid[1] x grid[2] blocks on the stream and returns at once. Inside a stream capture too, a first
+ * load included. Raises when the driver refuses; an error of an earlier kernel may surface here, as CUDA has it. */
+void tt_cuda_launch(CudaKernel *kernel, int device, void *stream, const uint64_t *args, const int32_t grid[3],
+                    Arena *arena);
+/* Waits for all work of the device's primary context. */
+void tt_cuda_synchronize(int device);

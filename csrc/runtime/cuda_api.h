@@ -1,0 +1,86 @@
+/* The part of the CUDA driver API that is used, declared here so that no CUDA header is needed, and resolved from
+ * libcuda.so.1 when it is first wanted. Values from the CUDA Driver API manual; names as there. */
+#pragma once
+#include <stddef.h>
+
+typedef int CUresult;
+typedef int CUdevice;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUstream_st *CUstream;
+typedef struct CUlinkState_st *CUlinkState;
+
+enum {
+    CUDA_SUCCESS = 0,
+    CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
+
+    CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK = 8,
+    CU_DEVICE_ATTRIBUTE_WARP_SIZE = 10,
+    CU_DEVICE_ATTRIBUTE_CLOCK_RATE = 13,
+    CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
+    CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE = 36,
+    CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH = 37,
+    CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE = 38,
+    CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR = 39,
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 81,
+    CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR = 82,
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
+
+    CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
+    CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
+    CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3,
+    CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+
+    CU_JIT_MAX_REGISTERS = 0,
+    CU_JIT_INFO_LOG_BUFFER = 3,
+    CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES = 4,
+    CU_JIT_ERROR_LOG_BUFFER = 5,
+    CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
+    CU_JIT_GENERATE_LINE_INFO = 13,
+    CU_JIT_INPUT_PTX = 1,
+
+    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+};
+
+/* One row a function: CUDA(symbol, arguments). */
+#define TT_CUDA_FUNCTIONS                                                                                    \
+    CUDA(cuInit, (unsigned flags))                                                                           \
+    CUDA(cuDriverGetVersion, (int *version))                                                                 \
+    CUDA(cuGetErrorName, (CUresult error, const char **name))                                                \
+    CUDA(cuGetErrorString, (CUresult error, const char **text))                                              \
+    CUDA(cuDeviceGetCount, (int *count))                                                                     \
+    CUDA(cuDeviceGet, (CUdevice * device, int ordinal))                                                      \
+    CUDA(cuDeviceGetName, (char *name, int length, CUdevice device))                                         \
+    CUDA(cuDeviceGetAttribute, (int *value, int attribute, CUdevice device))                                 \
+    CUDA(cuDeviceTotalMem_v2, (size_t *bytes, CUdevice device))                                              \
+    CUDA(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                                   \
+    CUDA(cuCtxGetCurrent, (CUcontext * context))                                                             \
+    CUDA(cuCtxGetDevice, (CUdevice * device))                                                                \
+    CUDA(cuCtxSetCurrent, (CUcontext context))                                                               \
+    CUDA(cuCtxSynchronize, (void))                                                                           \
+    CUDA(cuStreamSynchronize, (CUstream stream))                                                             \
+    CUDA(cuThreadExchangeStreamCaptureMode, (int *mode))                                                     \
+    CUDA(cuLinkCreate_v2, (unsigned count, int *options, void **values, CUlinkState *state))                 \
+    CUDA(cuLinkAddData_v2, (CUlinkState state, int type, void *data, size_t size, const char *name,          \
+                            unsigned count, int *options, void **values))                                    \
+    CUDA(cuLinkComplete, (CUlinkState state, void **cubin, size_t *size))                                    \
+    CUDA(cuLinkDestroy, (CUlinkState state))                                                                 \
+    CUDA(cuModuleLoadData, (CUmodule * module, const void *image))                                           \
+    CUDA(cuModuleUnload, (CUmodule module))                                                                  \
+    CUDA(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name))                    \
+    CUDA(cuFuncGetAttribute, (int *value, int attribute, CUfunction function))                               \
+    CUDA(cuFuncSetAttribute, (CUfunction function, int attribute, int value))                                \
+    CUDA(cuLaunchKernel, (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,            \
+                          unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,       \
+                          CUstream stream, void **parameters, void **extra))
+
+typedef struct CudaApi {
+#define CUDA(symbol, arguments) CUresult(*symbol) arguments;
+    TT_CUDA_FUNCTIONS
+#undef CUDA
+} CudaApi;
