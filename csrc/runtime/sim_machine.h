@@ -1,0 +1,95 @@
+/* sim_machine: a simulator of the GPU's execution model, for GPU code compiled for the host.
+ *
+ * A block (CTA) runs on one host thread; its GPU threads are coroutines that switch only where GPU threads meet: block
+ * barriers and warp collectives. Between two meetings a thread runs alone, so what the machine must find is not torn
+ * data but missing order: every byte of shared memory remembers who wrote and read it since the last ordering point,
+ * and two accesses of different threads without order between them, one a write, are a race. Asynchronous copies take
+ * effect as late as the program's waits permit. Global memory is checked against the buffers of the launch.
+ *
+ * Generated code calls the tt_sim_ functions below with its SimThread; a SimSite says which Python line an access
+ * belongs to. Errors end the launch: the first one is kept. */
+#pragma once
+#include "runtime/coroutine.h"
+#include "support/support.h"
+
+enum { SIM_WARP = 32, SIM_MAX_THREADS = 1024, SIM_BARRIERS = 16 };
+
+typedef struct SimSite {
+    const char *file;
+    int32_t line, column;
+    const char *what; /* "load of x", "conversion", ...: for messages */
+} SimSite;
+
+/* What generated code reads directly: keep the order of the fields up to `shared`. */
+typedef struct SimThread {
+    int32_t index; /* in the block */
+    int32_t program[3], grid[3];
+    char *shared; /* the block's shared memory */
+    struct SimBlock *block;
+    Coroutine coroutine;
+    struct SimThread *next_waiting;
+    /* the meeting it waits at */
+    enum { SIM_READY, SIM_AT_BARRIER, SIM_AT_COLLECTIVE, SIM_DONE } state;
+    int barrier;
+    int collective;
+    uint32_t mask;
+    int argument;
+    uint64_t value, result;
+    const SimSite *site;
+    struct SimCopy *copies, **copies_end; /* asynchronous copies in flight, oldest first */
+    int open_groups;
+} SimThread;
+
+typedef void SimEntry(SimThread *self, const uint64_t *args);
+
+/* A piece of global memory that the kernel may touch. */
+typedef struct SimBuffer {
+    uint64_t start, end;
+    const char *name;
+    bool read_only;
+} SimBuffer;
+
+typedef struct SimError {
+    enum { SIM_RACE = 1, SIM_ACCESS, SIM_ASSERT, SIM_DEADLOCK } kind;
+    char message[1024];
+} SimError;
+
+typedef struct SimLaunch {
+    SimEntry *entry;
+    const uint64_t *args;
+    int32_t grid[3];
+    int threads;      /* a block; a multiple of 32 */
+    int shared_bytes;
+    const SimBuffer *buffers; /* sorted by start; count 0: global accesses are not checked */
+    int buffer_count;
+    uint64_t seed;    /* 0: threads in order and copies as late as allowed; else a random choice of both */
+    SimError error;   /* kind 0: none */
+    int32_t failed;   /* set once, atomically */
+} SimLaunch;
+
+/* Runs one block to its end or to the launch's first error. Blocks may run on several host threads at once. */
+void tt_sim_run_block(SimLaunch *launch, const int32_t program[3]);
+
+/* ---- called by generated code --------------------------------------------------------------------------------------- */
+
+/* bar.sync id, count (0: the whole block). */
+void tt_sim_barrier(SimThread *self, int32_t id, int32_t count, const SimSite *site);
+/* bar.warp.sync: orders the lanes of `mask`. */
+void tt_sim_warp_sync(SimThread *self, uint32_t mask, const SimSite *site);
+typedef enum SimCollective { SIM_SHUFFLE_XOR, SIM_SHUFFLE_UP, SIM_SHUFFLE_DOWN, SIM_SHUFFLE_INDEX, SIM_BALLOT,
+                             SIM_SYNC } SimCollective;
+/* shfl.sync over the full warp; `argument` is the mask, delta or lane. Up and down keep the own value at the edge. */
+uint64_t tt_sim_shuffle(SimThread *self, int32_t mode, uint64_t value, int32_t argument, const SimSite *site);
+uint32_t tt_sim_ballot(SimThread *self, int32_t predicate, const SimSite *site);
+/* Before a plain access of `bytes` at `offset` of shared memory. Atomics order themselves: is_atomic. */
+void tt_sim_shared_access(SimThread *self, uint32_t offset, int32_t bytes, int32_t is_write, int32_t is_atomic,
+                          const SimSite *site);
+/* Before an access to global memory. */
+void tt_sim_global_access(SimThread *self, uint64_t address, int32_t bytes, int32_t is_write, const SimSite *site);
+/* cp.async of `bytes`, of which `source_bytes` come from memory and the rest are zero; commit_group; wait_group n. */
+void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32_t bytes, int32_t source_bytes,
+                       const SimSite *site);
+void tt_sim_copy_commit(SimThread *self);
+void tt_sim_copy_wait(SimThread *self, int32_t groups_left);
+/* Ends the launch. */
+void tt_sim_fail(SimThread *self, int32_t kind, const char *message, const SimSite *site);
