@@ -7,7 +7,7 @@ typedef enum Phase { PHASE_AST, PHASE_FRONTEND, PHASE_PASSES, PHASE_LOWERING, PH
 typedef struct Compilation {
     Compiled *compiled;
     FrontendRequest request;
-    CpuOptions options;
+    CodeOptions options;
     Arena arena; /* of `module` */
     Module *module;
     const ParamPointers *pointers;
@@ -42,7 +42,7 @@ static void build(Compilation *c)
     tt_run_pipeline(c->module);
     c->pointers = tt_analyze_param_pointers(c->module->functions, &c->arena);
     enter_phase(c, PHASE_LLVM);
-    c->compiled->code = tt_cpu_compile(c->module, &c->options, &c->arena);
+    c->compiled->code = tt_code_compile(c->module, &c->options, &c->arena);
     PyEval_RestoreThread(c->released);
     c->released = NULL;
 }
@@ -72,10 +72,10 @@ static bool keep_facts(Compilation *c)
     if (!compiled->stored)
         return PyErr_NoMemory();
     memcpy(compiled->stored, c->pointers->stored, sizeof(bool) * (size_t)compiled->slot_count);
-    CpuFacts facts = tt_cpu_facts(compiled->code);
+    CodeFacts facts = tt_code_facts(compiled->code);
     c->milliseconds[PHASE_LOWERING] = facts.lowering_milliseconds;
     c->milliseconds[PHASE_LLVM] -= facts.lowering_milliseconds;
-    PyObject *shared = PyLong_FromSize_t(TT_MAX(facts.scratch_size, (size_t)64)); /* a cache line at least */
+    PyObject *shared = PyLong_FromLongLong(facts.shared);
     bool done = shared && !PyDict_SetItemString(compiled->info, "shared", shared);
     Py_XDECREF(shared);
     return done;
@@ -124,12 +124,13 @@ static bool keep_timings(Compilation *c)
 }
 
 /* The target, the options with their defaults, and the name: what is said of the compiled kernel later. */
-static PyObject *describe(Kernel *kernel, PyObject *signature, PyObject *options)
+static PyObject *describe(Kernel *kernel, PyObject *signature, PyObject *options, Target target)
 {
     PyObject *function = tt_import("triton.compiler.compiler", "describe");
-    PyObject *info =
-        function ? PyObject_CallFunctionObjArgs(function, (PyObject *)kernel, signature, options, NULL)
-                 : NULL;
+    char name[16];
+    PyObject *info = function ? PyObject_CallFunction(function, "OOOs", (PyObject *)kernel, signature, options,
+                                                      tt_target_name(target, name))
+                              : NULL;
     Py_XDECREF(function);
     if (info && !PyDict_Check(info)) {
         PyErr_SetString(PyExc_TypeError, "describe() did not return a dict");
@@ -138,8 +139,18 @@ static PyObject *describe(Kernel *kernel, PyObject *signature, PyObject *options
     return info;
 }
 
+/* 0 where it is None; describe() has checked it. */
+static int int_option(const Compilation *c, const char *name)
+{
+    PyObject *value = PyDict_GetItemString(c->compiled->info, name);
+    return value && PyLong_Check(value) ? (int)PyLong_AsLong(value) : 0;
+}
+
 static bool compile(Compilation *c, PyObject *signature)
 {
+    c->options.num_warps = int_option(c, "num_warps");
+    c->options.num_stages = int_option(c, "num_stages");
+    c->options.max_registers = int_option(c, "maxnreg");
     PyObject *debug = PyDict_GetItemString(c->compiled->info, "debug");
     c->options.debug = c->compiled->checks_bounds = debug && PyObject_IsTrue(debug) == 1;
     PyObject *fusion = PyDict_GetItemString(c->compiled->info, "enable_fp_fusion");
@@ -151,10 +162,10 @@ static bool compile(Compilation *c, PyObject *signature)
            keep_used_names(c->compiled, c->request.used_names) && keep_timings(c);
 }
 
-Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options)
+Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target)
 {
-    Compilation c = {0};
-    PyObject *info = describe(kernel, signature, options);
+    Compilation c = {.options.target = target};
+    PyObject *info = describe(kernel, signature, options, target);
     c.compiled = info ? tt_new_compiled(kernel, info) : NULL;
     c.request.used_names = PyList_New(0);
     bool done = c.compiled && c.request.used_names && compile(&c, signature);

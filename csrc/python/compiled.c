@@ -55,13 +55,13 @@ static void compiled_dealloc(PyObject *self)
     PyObject_GC_UnTrack(self);
     compiled_clear(self);
     if (compiled->code)
-        tt_cpu_release(compiled->code);
+        tt_code_release(compiled->code);
     PyMem_Free(compiled->stored);
     PyObject_GC_Del(self);
     Py_DECREF(type);
 }
 
-/* A new text, or None for a stage this target does not have. */
+/* A new text (bytes of a cubin), or None for a stage this target does not have. */
 static PyObject *stage_text(Compiled *compiled, const char *stage, Arena *arena)
 {
     Trap trap;
@@ -69,9 +69,13 @@ static PyObject *stage_text(Compiled *compiled, const char *stage, Arena *arena)
         tt_set_error(&trap.diag, NULL);
         return NULL;
     }
-    const char *text = tt_cpu_text(compiled->code, stage, arena);
+    size_t size;
+    const char *text = tt_code_stage(compiled->code, stage, compiled->device, arena, &size);
     tt_end_try(&trap);
-    return text ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
+    if (!text)
+        return Py_NewRef(Py_None);
+    return strcmp(stage, "cubin") ? PyUnicode_FromStringAndSize(text, (Py_ssize_t)size)
+                                  : PyBytes_FromStringAndSize(text, (Py_ssize_t)size);
 }
 
 static PyObject *compiled_text(PyObject *self, PyObject *stage)
@@ -137,6 +141,54 @@ static PyObject *compiled_repr(PyObject *self)
                                 PyDict_GetItemString(compiled->info, "signature"));
 }
 
+/* Loads the code on its device if that has not happened yet; the facts that follow are kept in `info`. */
+static bool load(Compiled *compiled)
+{
+    if (PyDict_GetItemString(compiled->info, "n_regs"))
+        return true;
+    Arena arena = {0};
+    Trap trap;
+    LoadedFacts facts = {0};
+    bool done = tt_try(&trap, &arena);
+    if (done) {
+        facts = tt_code_load(compiled->code, compiled->device, &arena);
+        tt_end_try(&trap);
+    } else {
+        tt_set_error(&trap.diag, NULL);
+    }
+    tt_arena_release(&arena);
+    PyObject *values = done ? Py_BuildValue("{si si si}", "n_regs", facts.registers, "n_spills", facts.spills,
+                                            "n_max_threads", facts.max_threads)
+                            : NULL;
+    done = values && !PyDict_Update(compiled->info, values);
+    Py_XDECREF(values);
+    return done;
+}
+
+static PyObject *get_loaded(PyObject *self, void *name)
+{
+    return load((Compiled *)self) ? get_from_info(self, name) : NULL;
+}
+
+static PyObject *init_handles(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return load((Compiled *)self) ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyObject *stages(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const char *const *names = tt_code_stages(((Compiled *)self)->code);
+    Py_ssize_t count = 0;
+    while (names[count])
+        count++;
+    PyObject *tuple = PyTuple_New(count);
+    for (Py_ssize_t i = 0; tuple && i < count; i++)
+        PyTuple_SetItem(tuple, i, PyUnicode_FromString(names[i]));
+    return tuple;
+}
+
 static PyGetSetDef compiled_getset[] = {
     {"asm", get_asm, NULL, "Text of each stage by name: ttir, llir, asm. Made when asked for.", NULL},
     {"metadata", get_metadata, NULL, "num_warps, num_stages, shared, name, target, signature, ...", NULL},
@@ -147,21 +199,16 @@ static PyGetSetDef compiled_getset[] = {
     {"timings", get_from_info, NULL, "Milliseconds that each phase of compiling took.", "timings"},
     {"signature", get_from_info, NULL, "Types of the run-time parameters, and the compile-time values.",
      "signature"},
-    {"n_regs", get_from_info, NULL, "Registers a thread uses; 0 where the target does not count them.",
+    {"n_regs", get_loaded, NULL, "Registers a thread uses; 0 where the target does not count them.",
      "n_regs"},
-    {"n_spills", get_from_info, NULL, "Registers spilled to memory; 0 likewise.", "n_spills"},
-    {"n_max_threads", get_from_info, NULL, "Threads a program may have.", "n_max_threads"},
+    {"n_spills", get_loaded, NULL, "Registers spilled to memory; 0 likewise.", "n_spills"},
+    {"n_max_threads", get_loaded, NULL, "Threads a program may have.", "n_max_threads"},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyObject *init_handles(PyObject *self, PyObject *unused)
-{
-    (void)self, (void)unused;
-    return Py_NewRef(Py_None);
-}
-
 static PyMethodDef compiled_methods[] = {
     {"_text", compiled_text, METH_O, "_text(stage)\n\nText of a stage, or None."},
+    {"_stages", stages, METH_NOARGS, "_stages()\n\nNames of the stages."},
     {"_init_handles", init_handles, METH_NOARGS,
      "_init_handles()\n\nLoad the code onto the device; on the CPU it is there."},
     {NULL, NULL, 0, NULL},

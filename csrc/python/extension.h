@@ -4,8 +4,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "cpu/cpu.h"
 #include "frontend/frontend.h"
+#include "runtime/code.h"
 
 /* ---- scalars.c: the element types that arguments may have ---------------------------------------------------- */
 
@@ -162,6 +162,8 @@ bool tt_argument_error(const ArgumentPath *path, PyObject *exception, const char
 /* Reads an argument of one of the array kinds; no reference to it is kept. False with an error set. */
 bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
                     Tensor *tensor);
+/* The stream that the array's library works on now; false when it has no way to say so. */
+bool tt_exchange_stream(const TypeEntry *entry, int device, void **stream);
 /* The type that a dtype of NumPy, torch or the language stands for; SCALAR_KINDS if none. */
 ScalarKind tt_scalar_of_dtype(PyObject *dtype);
 
@@ -199,7 +201,11 @@ typedef struct Specialization {
     uint64_t *ranges; /* allocated as they are needed */
     int range_count;
     PyObject *owned;         /* list of what `key.objects` borrows from nobody else, or NULL */
-    PyObject *host_argument; /* name of an argument in host memory, or NULL */
+    PyObject *array_argument; /* name of the first argument that is an array, or NULL; the others lie where it lies */
+    bool on_cuda;             /* it lies on a CUDA device */
+    Target target;            /* once finished */
+    Place place;
+    bool has_stream; /* `place.stream` is the arrays' library's current one */
     uint64_t inline_words[INLINE_WORDS], inline_slots[INLINE_SLOTS];
     PyObject *inline_objects[INLINE_OBJECTS];
     uint8_t inline_read_only[INLINE_SLOTS];
@@ -209,7 +215,8 @@ void tt_specialization_release(Specialization *s);
 /* Each adds to the key (and to the slots); false with an error set. */
 bool tt_specialize_argument(Specialization *s, const Param *param, PyObject *value);
 bool tt_specialize_option(Specialization *s, Option option, PyObject *value);
-void tt_specialization_finish(Specialization *s);     /* once the key is complete */
+/* Once all arguments and options are in the key: chooses the target and completes the key. False with an error set. */
+bool tt_specialization_finish(Specialization *s);
 bool tt_specialization_add_ranges(Specialization *s); /* once the slots are */
 
 /* ---- table.c: compiled kernels by key ------------------------------------------------------------------------------ */
@@ -226,7 +233,8 @@ typedef struct Compiled {
     Key key;        /* owned; no words if it was not made by a launch */
     UsedName *used_names;
     int used_name_count;
-    CpuKernel *code;
+    Code *code;
+    int device; /* that it was compiled for */
     PyObject *info; /* dict: name, target, signature, timings, ... */
     bool *stored;   /* for each slot: is it a pointer that the kernel may store through? */
     int slot_count;
@@ -263,6 +271,18 @@ extern PyType_Spec tt_kernel_spec, tt_launcher_spec;
  * set. */
 bool tt_describe_key(const Key *key, const Kernel *kernel, PyObject **signature, PyObject **options);
 
+/* ---- target.c: what runs a launch -------------------------------------------------------------------------------- */
+
+/* From where the arrays lie, or TRITON_TARGET; without arrays the target that `triton.runtime.driver.active` has. Sets
+ * `target` and `place.device`. False with an error set. */
+bool tt_choose_target(Specialization *s);
+/* The current stream of the library whose arrays are passed, if nothing better is known: torch, else CuPy, else the
+ * device's default one. False with an error set. */
+bool tt_find_stream(Specialization *s);
+/* Fills in the capability of the machine's own device where `name` does not say it. False with an error set. */
+bool tt_read_target(const char *name, Target *target);
+extern PyMethodDef tt_target_methods[];
+
 /* launch.c: launches, or with `grid` NULL takes the grid from the keywords. Returns the Compiled that ran. */
 PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ssize_t count,
                     PyObject *keywords, bool warmup);
@@ -287,7 +307,7 @@ bool tt_read_grid(const Kernel *kernel, PyObject *grid, const Call *call, int32_
 /* ---- compile.c, compiled.c ------------------------------------------------------------------------------------------- */
 
 /* Compiles for a signature and options as in FrontendRequest; NULL with an error set. */
-Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options);
+Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target);
 /* Without code yet. */
 Compiled *tt_new_compiled(Kernel *kernel, PyObject *info);
 extern PyType_Spec tt_compiled_spec;

@@ -15,6 +15,7 @@ typedef enum KeyTag {
     KEY_NAMED_TUPLE,
     KEY_MAPPING,
     KEY_OPTION,
+    KEY_TARGET,
 } KeyTag;
 
 #define KEY_WORD(tag, payload) ((uint64_t)(tag) << 56 | (uint64_t)(payload))

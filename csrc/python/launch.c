@@ -14,31 +14,32 @@ static bool specialize(const Kernel *kernel, const Call *call, Specialization *s
         if (value && tt_option_kinds[i] < OPTION_LAUNCH && !tt_specialize_option(s, (Option)i, value))
             return false;
     }
-    tt_specialization_finish(s);
-    return true;
+    return tt_specialization_finish(s);
 }
 
 /* Compiles and remembers the variant; a new reference. Of two threads that do so at once, the second one's stays. */
-static Compiled *add_variant(Kernel *kernel, const Key *key)
+static Compiled *add_variant(Kernel *kernel, const Specialization *s)
 {
     PyObject *signature, *options;
-    if (!tt_describe_key(key, kernel, &signature, &options))
+    if (!tt_describe_key(&s->key, kernel, &signature, &options))
         return NULL;
-    Compiled *compiled = tt_compile(kernel, signature, options);
+    Compiled *compiled = tt_compile(kernel, signature, options, s->target);
     Py_DECREF(signature);
     Py_DECREF(options);
-    if (compiled && !tt_table_add(&kernel->table, key, compiled))
+    if (compiled)
+        compiled->device = s->place.device;
+    if (compiled && !tt_table_add(&kernel->table, &s->key, compiled))
         Py_CLEAR(compiled);
     return compiled;
 }
 
-static Compiled *find_variant(Kernel *kernel, const Key *key)
+static Compiled *find_variant(Kernel *kernel, const Specialization *s)
 {
-    Compiled *compiled = tt_table_find(&kernel->table, key);
+    Compiled *compiled = tt_table_find(&kernel->table, &s->key);
     if (compiled)
         Py_INCREF((PyObject *)compiled);
     else if (!PyErr_Occurred())
-        compiled = add_variant(kernel, key);
+        compiled = add_variant(kernel, s);
     return compiled;
 }
 
@@ -102,12 +103,20 @@ static bool run_programs(Compiled *compiled, const Specialization *s, const int3
     if (!extents[0] || !extents[1] || !extents[2])
         return true;
     Arena arena = {0};
-    const char *failure, *printed;
-    Py_BEGIN_ALLOW_THREADS;
-    failure = tt_cpu_launch(compiled->code, s->slots, extents, &arena, &printed);
-    Py_END_ALLOW_THREADS;
-    bool done = !printed || write_output(printed);
-    if (failure)
+    Trap trap;
+    const char *failure = NULL, *printed = NULL;
+    bool raised = true;
+    PyThreadState *released = PyEval_SaveThread();
+    if (tt_try(&trap, &arena)) {
+        failure = tt_code_launch(compiled->code, s->place, s->slots, extents, &arena, &printed);
+        tt_end_try(&trap);
+        raised = false;
+    }
+    PyEval_RestoreThread(released);
+    bool done = !raised && (!printed || write_output(printed));
+    if (raised)
+        tt_set_error(&trap.diag, NULL);
+    else if (failure)
         tt_set_launch_error(compiled, failure);
     tt_arena_release(&arena);
     return done && !failure;
@@ -123,7 +132,8 @@ static bool check_slots(const Compiled *compiled, const Specialization *s)
 }
 
 /* The slots of a kernel that checks bounds: the arguments are read again, now with where their arrays end. */
-static bool run_checked(const Kernel *kernel, const Call *call, Compiled *compiled, const int32_t extents[3])
+static bool run_checked(const Kernel *kernel, const Call *call, Compiled *compiled, Place place,
+                        const int32_t extents[3])
 {
     Specialization s;
     tt_specialization_init(&s, kernel->state, kernel->name, false);
@@ -131,6 +141,7 @@ static bool run_checked(const Kernel *kernel, const Call *call, Compiled *compil
     bool done = true;
     for (int i = 0; done && i < kernel->param_count; i++)
         done = tt_specialize_argument(&s, &kernel->params[i], call->values[i]);
+    s.place = place;
     done = done && tt_specialization_add_ranges(&s) && check_slots(compiled, &s) &&
            run_programs(compiled, &s, extents);
     tt_specialization_release(&s);
@@ -153,6 +164,22 @@ typedef struct Launch {
     Specialization specialization;
 } Launch;
 
+/* The stream to enqueue on: the caller's, else the one that the arrays' library works on. */
+static bool choose_stream(Launch *launch)
+{
+    Specialization *s = &launch->specialization;
+    PyObject *asked = launch->call.options[OPTION_stream];
+    if (s->target.kind != TARGET_CUDA)
+        return true;
+    if (!asked || asked == Py_None)
+        return s->has_stream || tt_find_stream(s);
+    PyObject *number = PyNumber_Index(asked);
+    if (number)
+        s->place.stream = PyLong_AsVoidPtr(number);
+    Py_XDECREF(number);
+    return !PyErr_Occurred();
+}
+
 static bool start(Launch *launch, Compiled *compiled)
 {
     Kernel *kernel = launch->kernel;
@@ -166,10 +193,10 @@ static bool start(Launch *launch, Compiled *compiled)
         PyErr_Format(PyExc_TypeError, format, kernel->name);
         return false;
     }
-    return tt_read_grid(kernel, grid, &launch->call, extents) &&
+    return tt_read_grid(kernel, grid, &launch->call, extents) && choose_stream(launch) &&
            !(s->any_read_only && stores_to_read_only(kernel, &launch->call, s, compiled)) &&
            run_hooks(kernel, launch->args, launch->count, launch->keywords) &&
-           (compiled->checks_bounds ? run_checked(kernel, &launch->call, compiled, extents)
+           (compiled->checks_bounds ? run_checked(kernel, &launch->call, compiled, s->place, extents)
                                     : run_unchecked(compiled, s, extents));
 }
 
@@ -183,7 +210,7 @@ static Compiled *launch_bound(Launch *launch, bool warmup)
     if (call->options[OPTION_warmup])
         warmup = PyObject_IsTrue(call->options[OPTION_warmup]) == 1;
     tt_specialization_init(s, kernel->state, kernel->name, warmup);
-    Compiled *compiled = specialize(kernel, call, s) ? find_variant(kernel, &s->key) : NULL;
+    Compiled *compiled = specialize(kernel, call, s) ? find_variant(kernel, s) : NULL;
     if (compiled && !warmup && !start(launch, compiled))
         Py_CLEAR(compiled);
     tt_specialization_release(s);

@@ -32,10 +32,13 @@ static PyObject *compile_signature(PyObject *module, PyObject *args)
 {
     const State *state = PyModule_GetState(module);
     PyObject *kernel, *signature, *options;
-    if (!PyArg_ParseTuple(args, "O!O!O!", state->kernel_type, &kernel, &PyTuple_Type, &signature,
-                          &PyDict_Type, &options))
+    const char *name;
+    Target target;
+    if (!PyArg_ParseTuple(args, "O!O!O!s", state->kernel_type, &kernel, &PyTuple_Type, &signature,
+                          &PyDict_Type, &options, &name) ||
+        !tt_read_target(name, &target))
         return NULL;
-    return (PyObject *)tt_compile((Kernel *)kernel, signature, options);
+    return (PyObject *)tt_compile((Kernel *)kernel, signature, options, target);
 }
 
 static PyMethodDef methods[] = {
@@ -45,7 +48,7 @@ static PyMethodDef methods[] = {
     {"launch_options", launch_options, METH_NOARGS,
      "launch_options() -> tuple[str, ...]\n--\n\nThe keywords of a launch that are no parameters."},
     {"compile", compile_signature, METH_VARARGS,
-     "compile(kernel, signature, options) -> CompiledKernel\n--\n\nCompile for a tuple of signature "
+     "compile(kernel, signature, options, target) -> CompiledKernel\n--\n\nCompile for a tuple of signature "
      "entries."},
     {NULL, NULL, 0, NULL},
 };
@@ -56,8 +59,8 @@ extern PyMethodDef tt_layout_methods[], tt_testing_methods[], tt_testing_fronten
 static int add_tables(PyObject *module)
 {
     tt_codegen_init();
-    PyMethodDef *const tables[] = {tt_layout_methods, tt_testing_methods, tt_testing_frontend_methods,
-                                   tt_testing_cpu_methods};
+    PyMethodDef *const tables[] = {tt_target_methods, tt_layout_methods, tt_testing_methods,
+                                   tt_testing_frontend_methods, tt_testing_cpu_methods};
     for (size_t i = 0; i < TT_COUNT(tables); i++)
         if (PyModule_AddFunctions(module, tables[i]) < 0)
             return -1;

@@ -130,6 +130,8 @@ static PyObject *read_options(Reader *reader, const State *state)
     PyObject *options = PyDict_New();
     while (options && reader->word < reader->key->word_count) {
         uint64_t word = reader->key->words[reader->word++];
+        if (KEY_TAG(word) == KEY_TARGET)
+            break;
         PyObject *value = read_value(reader, true);
         if (!value || PyDict_SetItem(options, state->options[KEY_PAYLOAD(word)], value) < 0)
             Py_CLEAR(options);

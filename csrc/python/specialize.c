@@ -10,7 +10,8 @@
  *   TUPLE             number of items, whose words follow
  *   NAMED_TUPLE       likewise, after the type as the next object
  *   MAPPING           number of items; for each a key (an OBJECT) and a value follow
- *   OPTION            number of the option, whose value follows */
+ *   OPTION            number of the option, whose value follows
+ *   TARGET            kind << 16 | compute capability; the last word */
 #include "python/extension.h"
 #include "python/key.h"
 
@@ -351,26 +352,32 @@ static bool add_index(Specialization *s, const Param *param, PyObject *value, co
 
 /* ---- arrays ---- */
 
-static bool device_error(const Specialization *s, const Tensor *tensor, const ArgumentPath *path)
+static PyObject *device_name(int type, int id)
 {
-    static const char *const names[] = {[2] = "cuda", [4] = "opencl", [7] = "vulkan",
-                                        [8] = "mps",  [10] = "hip",   [14] = "xpu"};
-    int type = tensor->device_type;
-    const char *name = type >= 0 && type < (int)TT_COUNT(names) && names[type] ? names[type] : NULL;
-    PyObject *device = name ? PyUnicode_FromFormat("%s:%d", name, tensor->device_id)
-                            : PyUnicode_FromFormat("a device of another kind (DLPack type %d)", type);
-    if (device && s->host_argument)
+    static const char *const names[] = {[1] = "cpu",   [2] = "cuda", [4] = "opencl",
+                                        [7] = "vulkan", [8] = "mps",  [10] = "hip", [14] = "xpu"};
+    const char *name = type >= 0 && type < (int)TT_COUNT(names) ? names[type] : NULL;
+    if (!name)
+        return PyUnicode_FromFormat("a device of another kind (DLPack type %d)", type);
+    return type == DEVICE_CPU ? PyUnicode_FromString(name) : PyUnicode_FromFormat("%s:%d", name, id);
+}
+
+/* An array that no target reaches, or that lies elsewhere than the ones before it. */
+static bool device_error(const Specialization *s, int type, int id, const ArgumentPath *path)
+{
+    PyObject *device = device_name(type, id);
+    PyObject *other = device_name(s->on_cuda ? DEVICE_CUDA : DEVICE_CPU, s->place.device);
+    if (device && other && s->array_argument)
         tt_argument_error(
             path, PyExc_ValueError,
-            "it is on %U, but argument '%U' is on cpu; all arrays of a launch must be on one device", device,
-            s->host_argument);
+            "it is on %U, but argument '%U' is on %U; all arrays of a launch must be on one device", device,
+            s->array_argument, other);
     else if (device)
-        tt_argument_error(
-            path, PyExc_ValueError,
-            "it is on %U, which the target 'cpu' cannot reach; this build has no other target, so "
-            "copy the array to the CPU first",
-            device);
+        tt_argument_error(path, PyExc_ValueError,
+                          "it is on %U, which no target of this build can reach; copy the array to the CPU first",
+                          device);
     Py_XDECREF(device);
+    Py_XDECREF(other);
     return false;
 }
 
@@ -415,9 +422,18 @@ static bool add_array(Specialization *s, const Param *param, const TypeEntry *en
     Tensor tensor;
     if (!tt_read_tensor(s->state, entry, value, path, &tensor))
         return false;
-    if (!is_host_device(tensor.device_type))
-        return device_error(s, &tensor, path);
-    s->host_argument = param->name;
+    bool on_cuda = tensor.device_type == DEVICE_CUDA;
+    int device = on_cuda ? tensor.device_id : 0;
+    if (!on_cuda && !is_host_device(tensor.device_type))
+        return device_error(s, tensor.device_type, tensor.device_id, path);
+    if (!s->array_argument) {
+        s->array_argument = param->name;
+        s->on_cuda = on_cuda;
+        s->place.device = device;
+        s->has_stream = on_cuda && tt_exchange_stream(entry, device, &s->place.stream);
+    } else if (on_cuda != s->on_cuda || device != s->place.device) {
+        return device_error(s, on_cuda ? DEVICE_CUDA : DEVICE_CPU, device, path);
+    }
     return add_pointer(s, param, &tensor, path);
 }
 
@@ -512,12 +528,16 @@ bool tt_specialization_add_ranges(Specialization *s)
     return true;
 }
 
-void tt_specialization_finish(Specialization *s)
+bool tt_specialization_finish(Specialization *s)
 {
+    if (!tt_choose_target(s) ||
+        !add_word(s, KEY_WORD(KEY_TARGET, (unsigned)s->target.kind << 16 | (unsigned)s->target.sm)))
+        return false;
     uint64_t hash = (uint64_t)s->key.word_count;
     for (int i = 0; i < s->key.word_count; i++) {
         hash = (hash ^ s->key.words[i]) * 0x9e3779b97f4a7c15u;
         hash ^= hash >> 32;
     }
     s->key.hash = hash;
+    return true;
 }

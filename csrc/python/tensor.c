@@ -226,6 +226,13 @@ static bool read_dlpack(State *state, PyObject *object, const ArgumentPath *path
     return done;
 }
 
+bool tt_exchange_stream(const TypeEntry *entry, int device, void **stream)
+{
+    const DLExchange *exchange = entry->exchange;
+    return entry->kind == ARG_EXCHANGE && exchange->current_stream &&
+           !exchange->current_stream(DEVICE_CUDA, device, stream);
+}
+
 /* ---- attributes ---- */
 
 ScalarKind tt_scalar_of_dtype(PyObject *dtype)

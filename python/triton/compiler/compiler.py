@@ -6,16 +6,17 @@ from types import SimpleNamespace
 
 from .. import _C
 from .._C import CompiledKernel
-from ..runtime.target import selected_target
+from ..runtime.target import target_name
 
 _DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1, "maxnreg": None, "debug": False}
 
 
-def describe(kernel, signature, options):
+def describe(kernel, signature, options, target):
     """What is known of a kernel before it is compiled; the frontend gets it as the options.
 
     :param signature: as in the frontend's request, one entry a parameter.
     :param options: those that the launch gave.
+    :param target: its name, "cpu" or "cuda:90".
     """
     info = dict(_DEFAULTS, debug=os.environ.get("TRITON_DEBUG", "0") not in ("", "0"))
     info.update((name, _checked(kernel, name, value)) for name, value in options.items())
@@ -24,14 +25,9 @@ def describe(kernel, signature, options):
     info["divisibility"] = {name: _divisibility(entry) for name, entry in entries.items()}
     info["constants"] = {name: entry.value for name, entry in entries.items() if _is_constant(entry)}
     info["options"] = options
-    info["target"] = selected_target()
+    info["target"] = target
     info["name"] = _name(kernel, info)
-    info.update(_RESOURCES)
     return info
-
-
-# Of a program on the CPU: all registers of a core are its own. The compiler adds the memory it keeps ("shared").
-_RESOURCES = {"n_regs": 16, "n_spills": 0, "n_max_threads": 1}
 
 
 def _checked(kernel, name, value):
@@ -73,19 +69,41 @@ def _name(kernel, info):
     return str(kernel.repr(SimpleNamespace(fn=kernel, signature=info["signature"], constants=info["constants"])))
 
 
+def disassembler():
+    """Path of NVIDIA's nvdisasm, or None."""
+    import shutil
+
+    found = shutil.which("nvdisasm")
+    beside = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin", "nvdisasm")
+    return found or (beside if os.path.exists(beside) else None)
+
+
+def disassemble(cubin):
+    """The machine code of a cubin as text, with the source lines it comes from."""
+    import subprocess
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        command = [disassembler(), "--print-code", file.name]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 class Stages(Mapping):
     """The text of each stage that a kernel went through, made when it is asked for."""
 
-    _names = ("ttir", "llir", "asm")
-
     def __init__(self, compiled):
         self._compiled = compiled
+        self._names = compiled._stages()
+        if "cubin" in self._names and disassembler():
+            self._names += ("sass",)
 
     def __getitem__(self, stage):
-        text = self._compiled._text(stage) if stage in self._names else None
-        if text is None:
-            raise KeyError(f"no stage {stage!r} on target 'cpu'; there are: {', '.join(self._names)}")
-        return text
+        if stage not in self._names:
+            target = self._compiled.info["target"]
+            raise KeyError(f"no stage {stage!r} on target {target!r}; there are: {', '.join(self._names)}")
+        return disassemble(self._compiled._text("cubin")) if stage == "sass" else self._compiled._text(stage)
 
     def __iter__(self):
         return iter(self._names)
@@ -183,23 +201,14 @@ def _entry(kind, divisibility):
 def compile(src, target=None, options=None):
     """Compile an `ASTSource` and return the `CompiledKernel`.
 
-    :param target: "cpu", or a `GPUTarget` whose backend is "cpu".
+    :param target: a name ("cpu", "cuda:90") or a `GPUTarget`; that of the active driver when None.
     :param options: num_warps, num_stages, debug, ...
     """
-    backend = getattr(target, "backend", target) or selected_target()
-    if backend != "cpu":
-        raise _target_error(backend)
     unknown = set(options or {}) - set(_C.launch_options())
     if unknown:
         raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
     options = {name: value for name, value in (options or {}).items() if name in _DEFAULTS}
-    return _C.compile(src.fn, src.entries(), options)
-
-
-def _target_error(backend):
-    from ..errors import TargetError
-
-    return TargetError(f"the target {backend!r} is not available in this build; 'cpu' is")
+    return _C.compile(src.fn, src.entries(), options, target_name(target))
 
 
 __all__ = ["ASTSource", "CompiledKernel", "KernelMetadata", "compile", "describe"]

@@ -3,7 +3,8 @@
 import os
 import sys
 
-from .target import GPUTarget, selected_target
+from .. import _C
+from .target import GPUTarget, asked_target
 
 
 class CPUDriver:
@@ -134,8 +135,89 @@ def _cache_bytes(level, otherwise):
     return otherwise
 
 
+class CUDADriver:
+    """NVIDIA GPUs, through the CUDA driver; torch and CuPy share its contexts."""
+
+    def __init__(self):
+        self.utils = CUDAUtils()
+
+    @staticmethod
+    def is_active():
+        return _C.cuda_unavailable() is None
+
+    def get_current_target(self):
+        properties = _C.cuda_device(self.get_current_device())
+        return GPUTarget("cuda", properties["capability"], properties["warpSize"])
+
+    def get_active_torch_device(self):
+        import torch
+
+        return torch.device("cuda", self.get_current_device())
+
+    def get_current_device(self):
+        if "torch" in sys.modules:
+            import torch
+
+            return torch.cuda.current_device()
+        return _C.cuda_current_device()
+
+    def set_current_device(self, device):
+        import torch
+
+        torch.cuda.set_device(device)
+
+    def get_current_stream(self, device=None):
+        return current_stream(self.get_current_device() if device is None else device)
+
+    def get_device_capability(self, device=None):
+        capability = _C.cuda_device(self.get_current_device() if device is None else device)["capability"]
+        return divmod(capability, 10)
+
+    def get_device_interface(self):
+        import torch
+
+        return torch.cuda
+
+    def get_benchmarker(self):
+        from ..testing import do_bench
+
+        return do_bench
+
+    def get_empty_cache_for_benchmark(self):
+        """An array larger than the second-level cache, to be overwritten between measurements."""
+        import torch
+
+        size = max(256 << 20, 2 * _C.cuda_device(self.get_current_device())["l2_cache_size"])
+        return torch.empty(size // 4, dtype=torch.int32, device="cuda")
+
+    def clear_cache(self, cache):
+        cache.zero_()
+
+
+class CUDAUtils:
+    """What host code asks of a device to decide how many programs to start."""
+
+    def get_device_properties(self, device=0):
+        return _C.cuda_device(device)
+
+
+def current_stream(device):
+    """Handle of the stream that torch, else CuPy, works on now on a CUDA device; 0, the default one, without them."""
+    if "torch" in sys.modules:
+        import torch
+
+        if torch.cuda.is_available():
+            return torch.cuda.current_stream(device).cuda_stream
+    if "cupy" in sys.modules:
+        import cupy
+
+        return cupy.cuda.get_current_stream().ptr
+    return 0
+
+
 class Driver:
-    """Makes the driver of the selected target when it is first asked for."""
+    """Makes the driver of the target when it is first asked for: the one that TRITON_TARGET names, else CUDA where
+    there is a device, else the CPU."""
 
     def __init__(self):
         self._active = None
@@ -143,8 +225,9 @@ class Driver:
     @property
     def active(self):
         if self._active is None:
-            selected_target()
-            self._active = CPUDriver()
+            asked = asked_target()
+            on_cuda = asked.startswith("cuda") if asked else _C.cuda_unavailable() is None
+            self._active = CUDADriver() if on_cuda else CPUDriver()
         return self._active
 
     default = active

@@ -1,9 +1,7 @@
-"""Which target kernels are compiled for."""
+"""Names of targets."""
 
 import os
 from collections import namedtuple
-
-from ..errors import TargetError
 
 
 class GPUTarget(namedtuple("GPUTarget", "backend arch warp_size")):
@@ -12,12 +10,17 @@ class GPUTarget(namedtuple("GPUTarget", "backend arch warp_size")):
     __slots__ = ()
 
 
-def selected_target():
-    """The name of the target: that of TRITON_TARGET, else the one that this build has, "cpu"."""
-    name = os.environ.get("TRITON_TARGET") or "cpu"
-    if name == "cpu":
-        return name
-    family = name.split(":")[0]
-    if family in ("cuda", "sim"):
-        raise TargetError(f"TRITON_TARGET={name}: the target {family!r} is not available in this build; 'cpu' is")
-    raise TargetError(f"TRITON_TARGET={name}: there is no such target; this build has 'cpu'")
+def asked_target():
+    """What TRITON_TARGET says, or None: then a launch runs where its arrays lie."""
+    return os.environ.get("TRITON_TARGET") or None
+
+
+def target_name(target=None):
+    """The name ("cpu", "cuda:90") of a target given by name, as a `GPUTarget`, or None for the active driver's."""
+    if target is None:
+        from .driver import driver
+
+        target = driver.active.get_current_target()
+    if isinstance(target, str):
+        return target
+    return target.backend if target.backend == "cpu" else f"{target.backend}:{target.arch}"

@@ -1,0 +1,55 @@
+/* code: a compiled kernel on whichever target runs it. The one place that knows all targets: it turns tile IR that the
+ * machine-independent pipeline has seen into machine code, and launches that. GIL not needed. */
+#pragma once
+#include "ir/ir.h"
+
+typedef enum TargetKind { TARGET_CPU, TARGET_CUDA, TARGET_KINDS } TargetKind;
+typedef struct Target {
+    TargetKind kind;
+    int sm; /* compute capability, 90 for 9.0; 0 on the CPU */
+} Target;
+
+/* "cpu", "cuda:90". False when it is none; a sm of 0 in "cuda" is for the caller to fill in. */
+bool tt_target_parse(const char *name, Target *target);
+const char *tt_target_name(Target target, char out[16]);
+
+typedef struct CodeOptions {
+    Target target;
+    int num_warps, num_stages;
+    int max_registers; /* a thread; 0: no limit asked for */
+    bool debug;        /* assertions are checked */
+    bool no_fusion;    /* a product and a sum are never one fma unless the program says so */
+} CodeOptions;
+
+typedef struct Code Code;
+
+/* Raises diagnostics. The module is changed, and not needed afterwards. */
+Code *tt_code_compile(Module *module, const CodeOptions *options, Arena *arena);
+void tt_code_release(Code *code);
+Target tt_code_target(const Code *code);
+
+typedef struct CodeFacts {
+    double lowering_milliseconds; /* of the time that compiling took; the rest was LLVM's */
+    int64_t shared;               /* bytes of fast memory a program keeps */
+} CodeFacts;
+CodeFacts tt_code_facts(const Code *code);
+
+/* What is known once the code is on a device. */
+typedef struct LoadedFacts {
+    int registers, spills, max_threads;
+} LoadedFacts;
+LoadedFacts tt_code_load(Code *code, int device, Arena *arena);
+
+/* Names of the stages whose text or bytes can be asked for, NULL at the end. */
+const char *const *tt_code_stages(const Code *code);
+/* In `arena` or the code's own memory; NULL for no such stage. *size is its length. "cubin" is bytes. */
+const char *tt_code_stage(Code *code, const char *stage, int device, Arena *arena, size_t *size);
+
+typedef struct Place {
+    int device;
+    void *stream; /* CUDA */
+} Place;
+/* On the CPU returns when all programs are done, on CUDA when they are enqueued. NULL on success, else a message in
+ * `arena`; refusals of the driver are raised. What programs printed is left in *printed (or NULL). */
+const char *tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3], Arena *arena,
+                           const char **printed);
