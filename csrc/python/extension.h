@@ -5,6 +5,7 @@
 #include <Python.h>
 
 #include "frontend/frontend.h"
+#include "opt/opt.h"
 #include "runtime/code.h"
 
 /* ---- scalars.c: the element types that arguments may have ---------------------------------------------------- */

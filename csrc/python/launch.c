@@ -104,22 +104,21 @@ static bool run_programs(Compiled *compiled, const Specialization *s, const int3
         return true;
     Arena arena = {0};
     Trap trap;
-    const char *failure = NULL, *printed = NULL;
-    bool raised = true;
+    LaunchResult result = {0};
     PyThreadState *released = PyEval_SaveThread();
-    if (tt_try(&trap, &arena)) {
-        failure = tt_code_launch(compiled->code, s->place, s->slots, extents, &arena, &printed);
+    bool launched = tt_try(&trap, &arena);
+    if (launched) {
+        result = tt_code_launch(compiled->code, s->place, s->slots, extents, &arena);
         tt_end_try(&trap);
-        raised = false;
     }
     PyEval_RestoreThread(released);
-    bool done = !raised && (!printed || write_output(printed));
-    if (raised)
+    bool done = launched && (!result.printed || write_output(result.printed));
+    if (!launched)
         tt_set_error(&trap.diag, NULL);
-    else if (failure)
-        tt_set_launch_error(compiled, failure);
+    else if (result.failure)
+        tt_set_launch_error(compiled, result.failure);
     tt_arena_release(&arena);
-    return done && !failure;
+    return done && !result.failure;
 }
 
 static bool check_slots(const Compiled *compiled, const Specialization *s)

@@ -6,16 +6,14 @@
 #include "runtime/cuda.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 struct Code {
     Target target;
     CpuKernel *cpu;
     CudaKernel *cuda;
     Arena arena; /* texts of the GPU stages */
-    const char *ttgir, *llir, *ptx;
+    const char *ttir, *ttgir, *llir, *ptx;
     int64_t shared;
-    double lowering_milliseconds;
 };
 
 bool tt_target_parse(const char *name, Target *target)
@@ -57,6 +55,7 @@ static void compile_for_cuda(Code *code, Module *module, const CodeOptions *opti
     if (!tt_cuda_unavailable())
         gpu.ptx_version = tt_cuda_device(0)->ptx_version;
     int parameters = module->functions->body->arg_count;
+    code->ttir = tt_print_module(module, &code->arena, 0);
     GpuKernel *kernel = tt_gpu_compile(module, &gpu, arena);
     code->ttgir = tt_arena_strdup(&code->arena, kernel->ttgir);
     code->llir = tt_arena_strdup(&code->arena, kernel->llir);
@@ -106,7 +105,7 @@ Target tt_code_target(const Code *code) { return code->target; }
 CodeFacts tt_code_facts(const Code *code)
 {
     if (!code->cpu)
-        return (CodeFacts){code->lowering_milliseconds, code->shared};
+        return (CodeFacts){0, code->shared};
     CpuFacts facts = tt_cpu_facts(code->cpu);
     return (CodeFacts){facts.lowering_milliseconds, (int64_t)TT_MAX(facts.scratch_size, (size_t)64)};
 }
@@ -122,7 +121,7 @@ LoadedFacts tt_code_load(Code *code, int device, Arena *arena)
 const char *const *tt_code_stages(const Code *code)
 {
     static const char *const cpu[] = {"ttir", "llir", "asm", NULL};
-    static const char *const cuda[] = {"ttgir", "llir", "ptx", "cubin", NULL};
+    static const char *const cuda[] = {"ttir", "ttgir", "llir", "ptx", "cubin", NULL};
     return code->cpu ? cpu : cuda;
 }
 
@@ -137,7 +136,7 @@ const char *tt_code_stage(Code *code, const char *stage, int device, Arena *aren
         return info->cubin;
     } else {
         const struct { const char *name, *text; } texts[] = {
-            {"ttgir", code->ttgir}, {"llir", code->llir}, {"ptx", code->ptx}};
+            {"ttir", code->ttir}, {"ttgir", code->ttgir}, {"llir", code->llir}, {"ptx", code->ptx}};
         for (size_t i = 0; i < TT_COUNT(texts); i++)
             if (!strcmp(stage, texts[i].name))
                 text = texts[i].text;
@@ -148,12 +147,12 @@ const char *tt_code_stage(Code *code, const char *stage, int device, Arena *aren
 
 /* ---- launching --------------------------------------------------------------------------------------------------------------- */
 
-const char *tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3], Arena *arena,
-                           const char **printed)
+LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3], Arena *arena)
 {
-    *printed = NULL;
+    LaunchResult result = {0};
     if (code->cpu)
-        return tt_cpu_launch(code->cpu, args, grid, arena, printed);
-    tt_cuda_launch(code->cuda, place.device, place.stream, args, grid, arena);
-    return NULL;
+        result.failure = tt_cpu_launch(code->cpu, args, grid, arena, &result.printed);
+    else
+        tt_cuda_launch(code->cuda, place.device, place.stream, args, grid, arena);
+    return result;
 }

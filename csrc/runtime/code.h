@@ -49,7 +49,10 @@ typedef struct Place {
     int device;
     void *stream; /* CUDA */
 } Place;
-/* On the CPU returns when all programs are done, on CUDA when they are enqueued. NULL on success, else a message in
- * `arena`; refusals of the driver are raised. What programs printed is left in *printed (or NULL). */
-const char *tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3], Arena *arena,
-                           const char **printed);
+typedef struct LaunchResult {
+    const char *failure; /* of a program (a failed assertion, ...); NULL on success */
+    const char *printed; /* by the programs, or NULL */
+} LaunchResult;
+/* On the CPU returns when all programs are done, on CUDA when they are enqueued. Texts are in `arena`; refusals of the
+ * driver are raised. */
+LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3], Arena *arena);
