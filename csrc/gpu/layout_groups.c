@@ -263,7 +263,7 @@ static void collect_votes(LayoutGroups *g, const Region *region, int depth, bool
 static const LinearLayout *blocked(Module *module, const Type *type, const int *order, int64_t vector,
                                    uint32_t combined_axes, int num_warps)
 {
-    int64_t shape[TT_MAX_RANK], size[TT_MAX_RANK], lanes[TT_MAX_RANK], warps[TT_MAX_RANK];
+    int64_t shape[TT_MAX_RANK] = {0}, size[TT_MAX_RANK], lanes[TT_MAX_RANK], warps[TT_MAX_RANK];
     int64_t lanes_left = TT_LANES, warps_left = num_warps;
     for (int i = 0; i < type->rank; i++) {
         shape[i] = tt_next_pow2(type->shape[i]);

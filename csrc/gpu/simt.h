@@ -2,6 +2,7 @@
  * one for each register of its layout; equal elements share one value. */
 #pragma once
 #include "gpu/plans.h"
+#include "codegen/codegen.h"
 
 typedef struct Tile {
     LLVMValueRef *at; /* by register; scalars have one */
@@ -27,7 +28,6 @@ struct Simt {
     Map sums;            /* base of an affine sum in this block, see simt_integers.c */
     LLVMBasicBlockRef sums_block;
     Map symbols; /* strings in the module */
-    bool needs_library;
 };
 
 /* ---- simt.c: types, values, and one function per operation --------------------------------------------------------- */
@@ -193,5 +193,4 @@ Partial simt_shuffled(Simt *s, const Combine *combine, Partial partial, int mask
 
 /* ---- simt_lower.c ------------------------------------------------------------------------------------------------------------- */
 
-struct Codegen;
-void tt_lower_kernel(struct Codegen *codegen, Module *module, const GpuOptions *options, const TargetOps *ops);
+void tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options, const TargetOps *ops);

@@ -63,7 +63,7 @@ static void share_results(Simt *s, const Op *op, Tile *tile)
     if (copied_warps(s, layout)) {
         share_through_memory(s, op, tile);
     } else if (lanes) {
-        LLVMValueRef acting = LLVMBuildAnd(s->b, s->lane, simt_i32(s, TT_LANES - 1 & ~(int)lanes), "");
+        LLVMValueRef acting = LLVMBuildAnd(s->b, s->lane, simt_i32(s, (TT_LANES - 1) & ~(int)lanes), "");
         for (int r = 0; r < tile->count; r++)
             tile->at[r] = simt_shuffle_index(s, tile->at[r], acting);
     }

@@ -12,7 +12,7 @@ static bool widen_fp8_pair(Simt *s, TypeKind kind, LLVMValueRef const *x, LLVMVa
 {
     LLVMValueRef low = LLVMBuildZExt(s->b, x[0], s->i16, ""), high = LLVMBuildZExt(s->b, x[1], s->i16, "");
     LLVMValueRef bits = LLVMBuildOr(s->b, low, LLVMBuildShl(s->b, high, simt_int(s->i16, 8), ""), "");
-    return s->ops->unpack_f16(s, kind, bits, out);
+    return s->ops->widen_fp8(s, kind, bits, out);
 }
 
 static void widen_pair(Simt *s, const Type *from, LLVMValueRef const *x, int count, LLVMValueRef *out)
@@ -43,7 +43,7 @@ static LLVMValueRef narrow_in_software(Simt *s, LLVMValueRef x, const Type *to, 
 /* x: `count` f32, one or two. */
 static void narrow_pair(Simt *s, const Type *to, LLVMValueRef const *x, int count, bool toward_zero, LLVMValueRef *out)
 {
-    LLVMValueRef packed = s->ops->pack_f32(s, to->kind, x, count, toward_zero);
+    LLVMValueRef packed = s->ops->narrow(s, to->kind, x, count, toward_zero);
     if (!packed) {
         for (int i = 0; i < count; i++)
             out[i] = narrow_in_software(s, x[i], to, toward_zero);

@@ -46,7 +46,7 @@ static void plan_operand(const Op *op, int index, DotPlan *plan)
     x->plan = tt_layout_plan_conversion(operand->layout, &x->layout, bytes);
     x->offset = plan->bytes;
     if (x->plan.kind == CONVERT_SHARED)
-        plan->bytes += ((int64_t)bytes << tt_layout_out_total(&x->layout)) + 15 & ~15ll;
+        plan->bytes += (((int64_t)bytes << tt_layout_out_total(&x->layout)) + 15) / 16 * 16;
 }
 
 DotPlan tt_plan_dot(const Op *op)

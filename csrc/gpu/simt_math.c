@@ -25,9 +25,9 @@ static LLVMValueRef single_math(Simt *s, Opcode opcode, LLVMValueRef const *x)
     LLVMValueRef scaled;
     switch (opcode) {
     case OP_fdiv:
-        return s->ops->math(s, MATH_DIV_APPROX, x);
+        return s->ops->math(s, MATH_DIV, x);
     case OP_sqrt:
-        return s->ops->math(s, MATH_SQRT_APPROX, x);
+        return s->ops->math(s, MATH_SQRT, x);
     case OP_rsqrt:
         return s->ops->math(s, MATH_RSQRT, x);
     case OP_exp:

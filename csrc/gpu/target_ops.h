@@ -45,20 +45,16 @@ typedef struct Atomic {
     bool result_unused;
 } Atomic;
 
-/* Elementwise functions that a target spells in its own way. Operands and result are of one LLVM type: f32 or f64; what
- * a target has no spelling for comes back NULL and is a call of its mathematical library. */
+/* Functions of f32 that targets approximate. */
 typedef enum MathFunction {
-    MATH_DIV_APPROX, /* 2 ulp */
-    MATH_SQRT_APPROX,
+    MATH_DIV, /* 2 ulp */
+    MATH_SQRT,
     MATH_RSQRT,
     MATH_EXP2,
     MATH_LOG2,
-    MATH_SIN,
-    MATH_COS,
-    MATH_TANH,
+    MATH_FUNCTIONS,
 } MathFunction;
 
-/* Rounding conversions between two or four f32 and a packed narrow format; NULL where there is no instruction. */
 typedef struct TargetOps {
     LLVMValueRef (*thread_id)(Simt *s); /* i32, 0 .. 32 * warps - 1 */
     LLVMValueRef (*program_id)(Simt *s, int axis);
@@ -81,11 +77,12 @@ typedef struct TargetOps {
     LLVMValueRef (*atomic)(Simt *s, const Atomic *atomic); /* the old value; NULL when unused */
 
     LLVMValueRef (*math)(Simt *s, MathFunction function, LLVMValueRef const *operands);
-    /* A function of the mathematical library by its base name ("acosh"), on f32 or f64. */
+    /* A function of the mathematical library by its base name ("acosh"); the result is f32 or f64. */
     LLVMValueRef (*library)(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands, int count);
-    /* `count` f32 (two at most) to packed narrow floats, nearest even, and back; NULL when there is no instruction. */
-    LLVMValueRef (*pack_f32)(Simt *s, TypeKind narrow, LLVMValueRef const *values, int count, bool toward_zero);
-    bool (*unpack_f16)(Simt *s, TypeKind narrow, LLVMValueRef pair, LLVMValueRef *halves);
+    /* One or two f32 rounded to a narrow format: a scalar or a vector of two. NULL when there is no instruction. */
+    LLVMValueRef (*narrow)(Simt *s, TypeKind to, LLVMValueRef const *values, int count, bool toward_zero);
+    /* Two fp8 in an i16, as f16. False when there is no instruction. */
+    bool (*widen_fp8)(Simt *s, TypeKind from, LLVMValueRef pair, LLVMValueRef *halves);
 
     /* printf with the arguments promoted as in C; format is a compile-time string. */
     void (*print)(Simt *s, const char *format, LLVMValueRef const *arguments, int count);
