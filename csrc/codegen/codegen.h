@@ -35,10 +35,13 @@ typedef struct Codegen {
 
 /* ---- target.c ------------------------------------------------------------------------------------------------------- */
 
-/* Registers the host as a target, once per process and before any compilation. */
+/* Registers the targets, once per process and before any compilation. */
 void tt_codegen_init(void);
-/* Everything in it is released with the arena. */
+void tt_register_nvptx(void); /* nvptx.c: its part of it */
+/* Everything in it is released with the arena. For the host. */
 Codegen *tt_new_codegen(Arena *arena, const char *module_name);
+/* For any target: `machine` is the codegen's own. */
+Codegen *tt_new_codegen_for(Arena *arena, const char *module_name, const char *triple, LLVMTargetMachineRef machine);
 /* An address that the code may call or read under this name; every outside symbol must be declared so. */
 void tt_add_symbol(Codegen *codegen, const char *name, void *address);
 /* The module as text; then it cannot be trusted to be unchanged: assembly runs the code generator over it. */
@@ -46,6 +49,16 @@ const char *tt_codegen_llvm_text(Codegen *codegen);
 const char *tt_codegen_assembly(Codegen *codegen);
 /* Checks the module's well-formedness; a mistake in it raises a bug. */
 void tt_codegen_verify(Codegen *codegen);
+
+/* ---- nvptx.c -------------------------------------------------------------------------------------------------------- */
+
+/* For an NVIDIA GPU: cpu is "sm_90a", features "+ptx83". */
+Codegen *tt_new_nvptx_codegen(Arena *arena, const char *module_name, const char *cpu, const char *features);
+/* Links libdevice's functions that the module calls, to be inlined. `path`: NULL looks for it (see nvptx.c). Not to be
+ * found raises a user error. */
+void tt_link_libdevice(Codegen *codegen, const char *path);
+/* Runs LLVM's passes, described as for `opt -passes`, with the target machine attached. */
+void tt_codegen_run_passes(Codegen *codegen, const char *passes);
 
 /* ---- jit.c ---------------------------------------------------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@ void tt_codegen_init(void)
 {
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
+    tt_register_nvptx();
     LLVMResetFatalErrorHandler();
     LLVMInstallFatalErrorHandler(on_fatal_error);
 }
@@ -77,22 +78,29 @@ static LLVMTargetMachineRef create_machine(const HostCpu *host, Arena *arena)
                                    LLVMRelocPIC, LLVMCodeModelSmall);
 }
 
-Codegen *tt_new_codegen(Arena *arena, const char *module_name)
+Codegen *tt_new_codegen_for(Arena *arena, const char *module_name, const char *triple, LLVMTargetMachineRef machine)
 {
     Codegen *codegen = TT_NEW(arena, Codegen);
     codegen->arena = arena;
-    codegen->host = describe_host(arena);
-    codegen->machine = create_machine(&codegen->host, arena);
+    codegen->machine = machine;
     tt_arena_on_release(arena, release_machine, codegen->machine);
     codegen->context = LLVMContextCreate();
     tt_arena_on_release(arena, release_context, codegen->context);
     LLVMContextSetDiagnosticHandler(codegen->context, on_diagnostic, codegen);
     codegen->module = LLVMModuleCreateWithNameInContext(module_name, codegen->context);
     tt_arena_on_release(arena, release_module, codegen->module);
-    LLVMSetTarget(codegen->module, codegen->host.triple);
+    LLVMSetTarget(codegen->module, triple);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(codegen->machine);
     LLVMSetModuleDataLayout(codegen->module, layout);
     LLVMDisposeTargetData(layout);
+    return codegen;
+}
+
+Codegen *tt_new_codegen(Arena *arena, const char *module_name)
+{
+    HostCpu host = describe_host(arena);
+    Codegen *codegen = tt_new_codegen_for(arena, module_name, host.triple, create_machine(&host, arena));
+    codegen->host = host;
     return codegen;
 }
 

@@ -1,0 +1,77 @@
+#include "codegen/debug_info.h"
+#include <llvm-c/DebugInfo.h>
+
+/* Lines and nothing else (DICompileUnit::DebugDirectivesOnly, which the C API has no name for): with a line table LLVM
+ * marks the PTX as made for debugging, and ptxas optimises that less. */
+enum { DIRECTIVES_ONLY = 3 };
+
+struct DebugInfo {
+    Codegen *codegen;
+    LLVMDIBuilderRef builder;
+    LLVMMetadataRef scope; /* the function */
+    const char *file;
+    Map files; /* name -> scope of code that was inlined from it */
+    const Loc *last;
+};
+
+static void release(void *builder) { LLVMDisposeDIBuilder(builder); }
+
+static LLVMMetadataRef create_file(LLVMDIBuilderRef builder, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return LLVMDIBuilderCreateFile(builder, name, strlen(name), path, slash ? (size_t)(slash - path) : 0);
+}
+
+DebugInfo *tt_new_debug_info(Codegen *codegen, LLVMValueRef function, const char *name, const Loc *loc)
+{
+    if (!loc || !loc->file)
+        return NULL;
+    DebugInfo *info = TT_NEW(codegen->arena, DebugInfo);
+    *info = (DebugInfo){.codegen = codegen, .file = loc->file, .files = {.arena = codegen->arena}};
+    LLVMDIBuilderRef b = info->builder = LLVMCreateDIBuilder(codegen->module);
+    tt_arena_on_release(codegen->arena, release, b);
+    LLVMMetadataRef file = create_file(b, loc->file);
+    LLVMDIBuilderCreateCompileUnit(b, LLVMDWARFSourceLanguageC, file, "tritonc", 7, 1, "", 0, 0, "", 0,
+                                   (LLVMDWARFEmissionKind)DIRECTIVES_ONLY, 0, 0, 0, "", 0, "", 0);
+    LLVMMetadataRef type = LLVMDIBuilderCreateSubroutineType(b, file, NULL, 0, LLVMDIFlagZero);
+    size_t length = strlen(name);
+    unsigned line = (unsigned)loc->line;
+    info->scope = LLVMDIBuilderCreateFunction(b, file, name, length, name, length, file, line, type, 0, 1, line,
+                                              LLVMDIFlagZero, 1);
+    LLVMSetSubprogram(function, info->scope);
+    unsigned version = LLVMDebugMetadataVersion();
+    LLVMValueRef number = LLVMConstInt(LLVMInt32TypeInContext(codegen->context), version, 0);
+    LLVMAddModuleFlag(codegen->module, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
+                      LLVMValueAsMetadata(number));
+    return info;
+}
+
+static LLVMMetadataRef scope_of(DebugInfo *info, const char *file)
+{
+    if (!file || !strcmp(file, info->file))
+        return info->scope;
+    void **slot = tt_map_slot(&info->files, file, strlen(file));
+    if (!*slot)
+        *slot = LLVMDIBuilderCreateLexicalBlockFile(info->builder, info->scope, create_file(info->builder, file), 0);
+    return *slot;
+}
+
+void tt_debug_at(DebugInfo *info, LLVMBuilderRef builder, const Loc *loc)
+{
+    if (!info || info->last == loc)
+        return;
+    info->last = loc;
+    Loc unknown = {.file = info->file}, *at = loc ? (Loc *)loc : &unknown;
+    LLVMMetadataRef location =
+        LLVMDIBuilderCreateDebugLocation(info->codegen->context, (unsigned)at->line, (unsigned)at->column + 1,
+                                         scope_of(info, at->file), NULL);
+    LLVMSetCurrentDebugLocation2(builder, location);
+}
+
+void tt_finish_debug_info(DebugInfo *info, LLVMBuilderRef builder)
+{
+    if (!info)
+        return;
+    LLVMDIBuilderFinalize(info->builder);
+    LLVMSetCurrentDebugLocation2(builder, NULL);
+}

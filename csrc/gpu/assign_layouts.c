@@ -1,0 +1,289 @@
+/* Gives every tile a layout. layout_groups.c says which one each value should have; here every use gets its operand in
+ * the layout it wants: the value itself, or, when the value is a chain of cheap operations, the chain once more in that
+ * layout, or a convert_layout. Conversions stand before the outermost operation that needs them, so they leave loops,
+ * and in front of widening casts, so that fewer bytes move. What nobody wanted is erased. */
+#include "gpu/passes.h"
+
+typedef struct Wish {
+    const Value *value;
+    const LinearLayout *layout;
+} Wish;
+
+typedef struct Assigner {
+    Module *module;
+    const GpuOptions *options;
+    LayoutGroups *groups;
+    Map granted; /* Wish -> Value* */
+} Assigner;
+
+static Value *wanted(Assigner *a, Value *value, const LinearLayout *layout, Op *user);
+
+static const LinearLayout *default_layout(const Assigner *a, const Value *value)
+{
+    return tt_default_layout(a->module, value->type, a->options->num_warps);
+}
+
+/* ---- granting a wish -------------------------------------------------------------------------------------------------------- */
+
+/* The operands of an operation that is free in any layout, for a result in `layout`. */
+static void want_operands(Assigner *a, Op *op, const LinearLayout *layout)
+{
+    for (int i = 0; i < op->operand_count; i++)
+        if (tt_is_tile(tt_operand(op, i)->type))
+            tt_set_operand(op, i, wanted(a, tt_operand(op, i), tt_layout_backward(op, i, layout), op));
+}
+
+/* The cheap chain behind `value` in one more layout; its first user gets the original. */
+static Value *repeated(Assigner *a, Value *value, const LinearLayout *layout)
+{
+    if (value->layout) {
+        Builder builder = tt_builder_after(value->op);
+        Map map = {.arena = a->module->arena};
+        value = tt_clone_op(&builder, value->op, &map)->results[0];
+    }
+    value->layout = layout;
+    want_operands(a, value->op, layout);
+    return value;
+}
+
+/* The operation in the region of `value`'s definition that holds `user`: where a conversion serves all later users. */
+static Op *outermost_user(const Value *value, Op *user)
+{
+    const Region *home = value->op ? value->op->parent : value->region;
+    while (user->parent != home)
+        user = user->parent->op;
+    return user;
+}
+
+static bool is_widening(const Op *op)
+{
+    return op && tt_op_infos[op->opcode].rule == CAST &&
+           tt_byte_width(tt_operand(op, 0)->type) < tt_byte_width(op->results[0]->type);
+}
+
+static Value *converted(Assigner *a, Value *value, const LinearLayout *layout, Op *user)
+{
+    Builder builder = tt_builder_before(outermost_user(value, user));
+    builder.loc = value->loc;
+    if (is_widening(value->op)) {
+        Map map = {.arena = a->module->arena};
+        Op *cast = tt_clone_op(&builder, value->op, &map);
+        tt_set_operand(cast, 0, wanted(a, tt_operand(cast, 0), layout, cast));
+        cast->results[0]->layout = layout;
+        return cast->results[0];
+    }
+    Op *op = tt_build_op(&builder, OP_convert_layout, &value, 1, NULL, 0, NULL);
+    op->results[0]->layout = layout;
+    op->results[0]->name = value->name;
+    return op->results[0];
+}
+
+/* `value` in `layout`, for an operand of `user`. */
+static Value *wanted(Assigner *a, Value *value, const LinearLayout *layout, Op *user)
+{
+    if (!tt_is_tile(value->type) || value->layout == layout)
+        return value;
+    Wish wish = {value, layout};
+    void **slot = tt_map_slot(&a->granted, &wish, sizeof wish);
+    if (*slot)
+        return *slot;
+    bool cheap = !tt_group_layout(a->groups, value) && value->op && value->op->opcode != OP_convert_layout;
+    Value *granted = cheap ? repeated(a, value, layout) : converted(a, value, layout, user);
+    return *tt_map_slot(&a->granted, &wish, sizeof wish) = granted; /* the table may have grown */
+}
+
+/* ---- what each operation wants ------------------------------------------------------------------------------------------- */
+
+static void want(Assigner *a, Op *op, int operand, const LinearLayout *layout)
+{
+    Value *value = tt_operand(op, operand);
+    if (tt_is_tile(value->type) && value->layout != layout)
+        tt_set_operand(op, operand, wanted(a, value, layout, op));
+}
+
+/* The layout that an operand has or, when it is still open, gets by default. */
+static const LinearLayout *settled(Assigner *a, Op *op, int operand)
+{
+    Value *value = tt_operand(op, operand);
+    if (tt_is_tile(value->type) && !value->layout)
+        want(a, op, operand, default_layout(a, value));
+    return tt_operand(op, operand)->layout;
+}
+
+/* All operands of one shape in the layout of the first that has one. */
+static const LinearLayout *want_alike(Assigner *a, Op *op)
+{
+    const Type *type = tt_operand(op, 0)->type;
+    const LinearLayout *layout = NULL;
+    for (int i = 0; i < op->operand_count && !layout; i++)
+        layout = tt_same_shape(tt_operand(op, i)->type, type) ? tt_operand(op, i)->layout : NULL;
+    if (!layout)
+        layout = settled(a, op, 0);
+    for (int i = 0; i < op->operand_count; i++)
+        if (tt_same_shape(tt_operand(op, i)->type, type))
+            want(a, op, i, layout);
+        else
+            settled(a, op, i);
+    return layout;
+}
+
+static const LinearLayout *result_group(const Assigner *a, const Op *op)
+{
+    return op->result_count ? tt_group_layout(a->groups, op->results[0]) : NULL;
+}
+
+static void set_results(Op *op, const LinearLayout *layout)
+{
+    for (int i = 0; i < op->result_count; i++)
+        if (tt_is_tile(op->results[i]->type))
+            op->results[i]->layout = layout;
+}
+
+/* Shape operations. No element moves when the result has the layout that follows from the operand's, or the operands
+ * can be had in the one that follows from the result's; else they go through shared memory, from any layout to any. */
+static void assign_shape(Assigner *a, Op *op)
+{
+    const Value *first = tt_operand(op, 0);
+    bool follows = tt_is_tile(first->type) && first->layout && op->opcode != OP_broadcast;
+    const LinearLayout *forward = follows ? tt_layout_forward(op, 0, first->layout) : NULL;
+    const LinearLayout *result = forward ? forward : result_group(a, op);
+    for (int i = 0; i < op->operand_count; i++) {
+        if (!tt_is_tile(tt_operand(op, i)->type))
+            continue;
+        const LinearLayout *backward = result ? tt_layout_backward(op, i, result) : NULL;
+        if (backward && !(forward && i == 0))
+            want(a, op, i, backward);
+        else
+            settled(a, op, i);
+    }
+    set_results(op, result);
+}
+
+static void assign_memory(Assigner *a, Op *op)
+{
+    if (!op->operand_count || !tt_is_tile(tt_operand(op, 0)->type))
+        return;
+    const LinearLayout *layout = tt_memory_layout(a->groups, op);
+    for (int i = 0; i < op->operand_count; i++)
+        want(a, op, i, layout);
+    set_results(op, layout);
+}
+
+static void assign_dot(Assigner *a, Op *op)
+{
+    const LinearLayout *layout = tt_dot_layout(a->module, op->results[0]->type, a->options->num_warps);
+    settled(a, op, 0);
+    settled(a, op, 1);
+    want(a, op, 2, layout);
+    set_results(op, layout);
+}
+
+/* Operations that work on whole tiles in the layout of their operands. */
+static void assign_whole(Assigner *a, Op *op)
+{
+    switch (op->opcode) {
+    case OP_reduce:
+    case OP_extract: {
+        const LinearLayout *layout = op->opcode == OP_reduce ? want_alike(a, op) : settled(a, op, 0);
+        set_results(op, tt_layout_forward(op, 0, layout));
+        break;
+    }
+    case OP_gather:
+        settled(a, op, 0);
+        set_results(op, settled(a, op, 1));
+        break;
+    case OP_histogram:
+        want_alike(a, op);
+        set_results(op, default_layout(a, op->results[0]));
+        break;
+    case OP_dot:
+        assign_dot(a, op);
+        break;
+    default: /* print, assert, ... */
+        if (op->operand_count)
+            want_alike(a, op);
+    }
+}
+
+static void assign_region(Assigner *a, Region *region);
+
+/* Carried and merged values have their group's layout everywhere. */
+static void assign_control(Assigner *a, Op *op)
+{
+    int first = op->operand_count - op->result_count;
+    for (int i = 0; i < op->result_count; i++)
+        op->results[i]->layout = tt_group_layout(a->groups, op->results[i]);
+    for (int i = 0; i < op->result_count && tt_has(op, LOOPS); i++)
+        want(a, op, first + i, op->results[i]->layout);
+    for (int r = 0; r < op->region_count; r++) {
+        Region *region = op->regions[r];
+        for (int i = 0; i < region->arg_count; i++)
+            region->args[i]->layout = tt_group_layout(a->groups, region->args[i]);
+        assign_region(a, region);
+        Op *end = region->last;
+        for (int i = 0; end && end->opcode == OP_yield && i < end->operand_count; i++)
+            want(a, end, i, op->results[i]->layout);
+    }
+}
+
+static bool is_cheap(const Assigner *a, const Op *op)
+{
+    return op->result_count && tt_is_layout_free(op) && tt_is_tile(op->results[0]->type) && !result_group(a, op);
+}
+
+static void assign_op(Assigner *a, Op *op)
+{
+    const OpInfo *info = &tt_op_infos[op->opcode];
+    if (is_cheap(a, op) || op->opcode == OP_convert_layout || tt_has(op, TERMINATOR))
+        return;
+    if (op->region_count && !tt_has(op, PURE)) {
+        assign_control(a, op);
+    } else if (tt_has(op, READS | WRITES)) {
+        assign_memory(a, op);
+    } else if (tt_has(op, ELEMENTWISE) || info->rule == SAME || op->opcode == OP_scan) {
+        const LinearLayout *layout = result_group(a, op);
+        for (int i = 0; layout && i < op->operand_count; i++)
+            want(a, op, i, layout);
+        set_results(op, layout);
+    } else if (tt_has(op, SHAPE) && op->opcode != OP_extract) {
+        assign_shape(a, op);
+    } else {
+        assign_whole(a, op);
+    }
+}
+
+static void assign_region(Assigner *a, Region *region)
+{
+    TT_FOR_OPS(op, region)
+    assign_op(a, op);
+}
+
+/* Cheap operations that nobody wanted, last ones first. */
+static void erase_unwanted(Region *region)
+{
+    for (Op *op = region->last, *before; op; op = before) {
+        before = op->previous;
+        bool used = !op->result_count || !tt_has(op, PURE);
+        for (int i = 0; i < op->result_count; i++)
+            used |= tt_has_uses(op->results[i]);
+        if (!used) {
+            tt_erase_op(op);
+            continue;
+        }
+        for (int i = 0; i < op->region_count; i++)
+            erase_unwanted(op->regions[i]);
+    }
+}
+
+bool tt_assign_layouts(Module *module, const GpuOptions *options)
+{
+    TT_FOR_FUNCTIONS(function, module)
+    {
+        Assigner assigner = {
+            .module = module, .options = options, .granted = {.arena = module->arena}};
+        assigner.groups = tt_group_layouts(function, options, module->arena);
+        assign_region(&assigner, function->body);
+        erase_unwanted(function->body);
+    }
+    return true;
+}

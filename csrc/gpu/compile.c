@@ -1,0 +1,93 @@
+/* The GPU pipeline: passes on tile IR, SIMT lowering, LLVM, PTX. */
+#include "gpu/simt.h"
+#include <stdlib.h>
+
+static const struct {
+    const char *name;
+    bool (*run)(Module *module, const GpuOptions *options);
+} passes[] = {
+    {"inline_calls", tt_inline_calls},                 /* layouts and barriers are worked out for a whole kernel */
+    {"assign_layouts", tt_assign_layouts},
+    {"shared_memory", tt_allocate_shared_memory},      /* what needs any follows from the layouts */
+    {"barriers", tt_insert_barriers},                  /* between what lies at overlapping places */
+};
+
+/* Chosen by measuring (docs/design.md §8): the code is straight-line mostly, and was simplified as tile IR. */
+static const char llvm_passes[] = "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)";
+/* libdevice's functions ask for their target (__nvvm_reflect), and are inlined. */
+static const char library_passes[] = "nvvm-reflect,cgscc(inline),globaldce,function(sroa,early-cse,simplifycfg)";
+
+static void verify(Module *module, bool with_layouts, const char *pass)
+{
+    const char *failures = tt_verify(module, module->arena);
+    if (!failures && with_layouts)
+        failures = tt_verify_layouts(module, module->arena);
+    if (failures)
+        tt_bug("the IR is not well-formed after '%s':\n%s", pass, failures);
+}
+
+void tt_gpu_run_passes(Module *module, const char *last, const GpuOptions *options)
+{
+    const char *wants_checks = getenv("TRITON_VERIFY");
+    bool checks = wants_checks && *wants_checks == '1', found = !last;
+    for (size_t i = 0; i < TT_COUNT(passes) && !(last && found); i++) {
+        passes[i].run(module, options);
+        found |= last && !strcmp(last, passes[i].name);
+        if (checks)
+            verify(module, i > 0, passes[i].name);
+    }
+    if (!found)
+        tt_error(NULL, "there is no GPU pass '%s'", last);
+}
+
+static void check_options(const GpuOptions *options)
+{
+    if (options->sm < 75)
+        tt_unsupported(NULL, "GPUs of compute capability %d.%d: 7.5 is the oldest", options->sm / 10, options->sm % 10);
+    if (!tt_is_pow2(options->num_warps) || options->num_warps > 32)
+        tt_error_with_remedy(NULL, "use 1, 2, 4, 8, 16 or 32", "num_warps is %d, and not a power of two up to 32",
+                             options->num_warps);
+}
+
+/* The oldest PTX with everything that the code for `sm` may use. */
+static int oldest_ptx(int sm)
+{
+    return sm >= 120 ? 87 : sm >= 100 ? 86 : sm >= 90 ? 80 : sm == 89 ? 81 : 74;
+}
+
+static Codegen *new_codegen(const Module *module, const GpuOptions *options, Arena *arena)
+{
+    /* From sm_90 on, the features of just this architecture are used too. */
+    const char *cpu = tt_arena_format(arena, "sm_%d%s", options->sm, options->sm >= 90 ? "a" : "");
+    int ptx = TT_MAX(options->ptx_version, oldest_ptx(options->sm));
+    return tt_new_nvptx_codegen(arena, module->functions->name, cpu, tt_arena_format(arena, "+ptx%d", ptx));
+}
+
+static void note_scratch(Op *op, void *context)
+{
+    int *bytes = context;
+    const Attr *scratch = tt_find_attr(op, ATTR_scratch);
+    if (scratch)
+        *bytes = TT_MAX(*bytes, (int)(scratch->ints[0] + scratch->ints[1]));
+}
+
+GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *arena)
+{
+    check_options(options);
+    tt_gpu_run_passes(module, NULL, options);
+    GpuKernel *kernel = TT_NEW(arena, GpuKernel);
+    kernel->name = module->functions->name;
+    kernel->num_warps = options->num_warps;
+    kernel->ttgir = tt_print_module(module, arena, 0);
+    tt_walk(module->functions->body, note_scratch, &kernel->shared_bytes);
+    Codegen *codegen = new_codegen(module, options, arena);
+    tt_lower_kernel(codegen, module, options, &tt_nvptx_ops);
+    tt_codegen_verify(codegen);
+    tt_link_libdevice(codegen, options->libdevice);
+    if (LLVMGetNextFunction(LLVMGetFirstFunction(codegen->module)))
+        tt_codegen_run_passes(codegen, library_passes);
+    tt_codegen_run_passes(codegen, llvm_passes);
+    kernel->llir = tt_codegen_llvm_text(codegen);
+    kernel->ptx = tt_codegen_assembly(codegen);
+    return kernel;
+}

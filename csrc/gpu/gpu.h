@@ -1,0 +1,30 @@
+/* gpu: tile IR to PTX. The passes of design.md §8 in order (pipeline in compile.c), then the SIMT lowering, where a
+ * tile is an array of LLVM scalars in each thread. */
+#pragma once
+#include "opt/opt.h"
+
+typedef struct GpuOptions {
+    int sm;          /* compute capability: 75, 80, 86, 89, 90, 100, 120, ... */
+    int ptx_version; /* 83: PTX 8.3. 0: the oldest with everything that sm has */
+    int num_warps;   /* a power of two, 1 to 32 */
+    int num_stages;
+    bool enable_fp_fusion; /* a * b + c may be rounded once */
+    bool debug;            /* bounds and overflow checks */
+    const char *libdevice; /* path of libdevice's bitcode; NULL: looked for when it is needed */
+} GpuOptions;
+
+/* Owned by the arena that it was compiled in. */
+typedef struct GpuKernel {
+    const char *name;  /* of the entry */
+    const char *ptx;   /* one kernel parameter for each parameter of the IR */
+    const char *llir;  /* LLVM IR after its passes */
+    const char *ttgir; /* tile IR with layouts, scratch and barriers */
+    int shared_bytes;  /* of dynamic shared memory to launch with */
+    int num_warps;
+} GpuKernel;
+
+/* Compiles the module's kernel; changes the module (layouts, calls inlined). Raises diagnostics. GIL not needed. */
+GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *arena);
+
+/* Runs the pipeline up to and including the pass called `name`. TT_USER_ERROR when there is none. */
+void tt_gpu_run_passes(Module *module, const char *last, const GpuOptions *options);

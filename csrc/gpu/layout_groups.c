@@ -1,0 +1,493 @@
+/* Which layout each tile should have. Values that elementwise operations, loops and branches tie together form a group,
+ * and a group has one layout. Memory operations vote for the one that makes their widest vectors contiguous across
+ * lanes, a dot decides alone, and groups without a voice take what shape operations and reductions carry over from
+ * their neighbours. Values that are cheap to make in any layout (indices, masks, constants) belong to no group: they
+ * are made wherever they are wanted (assign_layouts.c). */
+#include "gpu/passes.h"
+
+enum { LARGEST_CHEAP_CHAIN = 24, SECTOR_RUN = 64 /* bytes in a row that a warp should touch */ };
+
+/* A way to lay a tile out: dimensions from the fastest, and how many elements of that a thread takes at once. */
+typedef struct Preference {
+    int order[TT_MAX_RANK];
+    int64_t vector;
+    int64_t weight;
+} Preference;
+
+typedef struct Group {
+    struct Group *parent; /* union-find */
+    const Type *type;     /* any member's: the shape counts */
+    const LinearLayout *layout;
+    TT_VECTOR(Preference) votes;
+    uint32_t combined_axes; /* along which members are reduced or scanned */
+    int cheap_size;         /* > 0: operations in the chain that makes the value; it has no group */
+} Group;
+
+/* An operation that carries layouts from one group to another. */
+typedef struct Edge {
+    Op *op;
+    int operand;
+    Group *from, *to;
+} Edge;
+
+struct LayoutGroups {
+    Module *module;
+    const GpuOptions *options;
+    Arena *arena;
+    AxisInfos *axis_infos;
+    Map groups; /* Value* -> Group* */
+    TT_VECTOR(Group *) all;
+    TT_VECTOR(Edge) edges;
+};
+
+static Group *root(Group *group)
+{
+    while (group->parent) {
+        if (group->parent->parent)
+            group->parent = group->parent->parent;
+        group = group->parent;
+    }
+    return group;
+}
+
+/* NULL for scalars and for what is cheap. */
+static Group *group_of(const LayoutGroups *g, const Value *value)
+{
+    Group *group = tt_is_tile(value->type) ? tt_map_find_ptr(&g->groups, value) : NULL;
+    return group && !group->cheap_size ? root(group) : NULL;
+}
+
+static void tie(const LayoutGroups *g, const Value *a, const Value *b)
+{
+    Group *group_a = group_of(g, a), *group_b = group_of(g, b);
+    if (group_a && group_b && group_a != group_b)
+        group_b->parent = group_a;
+}
+
+/* ---- groups ---------------------------------------------------------------------------------------------------------------- */
+
+/* Size of the chain of operations behind a value that is cheap in any layout, or 0. */
+static int cheap_size(const LayoutGroups *g, const Value *value)
+{
+    if (!value->op || !tt_is_layout_free(value->op))
+        return 0;
+    int size = 1;
+    for (int i = 0; i < value->op->operand_count; i++) {
+        const Value *operand = tt_operand(value->op, i);
+        if (!tt_is_tile(operand->type))
+            continue;
+        const Group *group = tt_map_find_ptr(&g->groups, operand);
+        if (!group || !group->cheap_size)
+            return 0;
+        size += group->cheap_size;
+    }
+    return size <= LARGEST_CHEAP_CHAIN ? size : 0;
+}
+
+static void add_value(LayoutGroups *g, const Value *value)
+{
+    if (!tt_is_tile(value->type))
+        return;
+    Group *group = TT_NEW(g->arena, Group);
+    group->type = value->type;
+    group->cheap_size = cheap_size(g, value);
+    *tt_map_slot_ptr(&g->groups, value) = group;
+    if (!group->cheap_size)
+        tt_push(g->arena, g->all, group);
+}
+
+static bool keeps_layout(const Op *op)
+{
+    return tt_has(op, ELEMENTWISE) || tt_op_infos[op->opcode].rule == SAME || op->opcode == OP_scan;
+}
+
+static void tie_region(LayoutGroups *g, const Op *op, const Region *region)
+{
+    const Op *end = region->last;
+    if (!end || end->opcode != OP_yield)
+        return;
+    for (int i = 0; i < op->result_count && i < end->operand_count; i++)
+        tie(g, op->results[i], tt_operand(end, i));
+}
+
+/* The values that a loop carries: start, argument of each region, what the body yields, result. */
+static void tie_loop(LayoutGroups *g, const Op *op)
+{
+    int first = op->operand_count - op->result_count;
+    for (int i = 0; i < op->result_count; i++) {
+        tie(g, op->results[i], tt_operand(op, first + i));
+        for (int r = 0; r < op->region_count; r++)
+            tie(g, op->results[i], op->regions[r]->args[op->regions[r]->arg_count - op->result_count + i]);
+    }
+    tie_region(g, op, op->regions[op->region_count - 1]);
+}
+
+static void tie_all(LayoutGroups *g, Value *const *values, int count)
+{
+    for (int i = 1; i < count; i++)
+        for (int j = 0; j < i; j++)
+            tie(g, values[j], values[i]);
+}
+
+static void tie_values(LayoutGroups *g, const Op *op)
+{
+    Value **operands = TT_NEW_ARRAY(g->arena, Value *, op->operand_count);
+    for (int i = 0; i < op->operand_count; i++)
+        operands[i] = tt_operand(op, i);
+    if (tt_has(op, LOOPS)) {
+        tie_loop(g, op);
+    } else if (op->region_count == 2) {
+        tie_region(g, op, op->regions[0]);
+        tie_region(g, op, op->regions[1]);
+    } else if (keeps_layout(op) || op->opcode == OP_reduce || op->opcode == OP_join) {
+        tie_all(g, operands, op->operand_count);
+        tie_all(g, op->results, op->result_count);
+        if (keeps_layout(op))
+            for (int i = 0; i < op->operand_count && op->result_count; i++)
+                tie(g, op->results[0], operands[i]);
+    } else if (op->opcode == OP_dot) {
+        tie(g, op->results[0], operands[2]);
+    } else if (op->opcode == OP_load && op->operand_count > 2) {
+        tie(g, op->results[0], operands[2]);
+    }
+}
+
+static void build_groups(LayoutGroups *g, const Region *region)
+{
+    for (int i = 0; i < region->arg_count; i++)
+        add_value(g, region->args[i]);
+    TT_FOR_OPS(op, region)
+    {
+        for (int i = 0; i < op->region_count; i++)
+            if (!tt_has(op, PURE)) /* a combine region computes on scalars */
+                build_groups(g, op->regions[i]);
+        for (int i = 0; i < op->result_count; i++)
+            add_value(g, op->results[i]);
+        tie_values(g, op);
+    }
+}
+
+/* ---- what memory operations prefer --------------------------------------------------------------------------------------- */
+
+static int64_t elements_per_thread(const LayoutGroups *g, const Type *type)
+{
+    return TT_MAX(1, type->count / (TT_LANES * g->options->num_warps));
+}
+
+/* Fastest dimension first: by contiguity, then the last one. */
+static void order_by_contiguity(const AxisInfo *info, int rank, int *order)
+{
+    for (int i = 0; i < rank; i++) {
+        int axis = rank - 1 - i, at = i;
+        while (at && info->contiguity[order[at - 1]] < info->contiguity[axis]) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = axis;
+    }
+}
+
+/* False when the pointers are not contiguous anywhere: then one layout is as good as another. The mask does not matter:
+ * vectors that it cuts are accessed element by element. */
+static bool preference_of(const LayoutGroups *g, const Op *op, Preference *preference)
+{
+    const Value *pointer = tt_operand(op, 0);
+    const Type *type = pointer->type;
+    const AxisInfo *info = tt_axis_info(g->axis_infos, pointer);
+    int bytes = tt_byte_width(type->element->element);
+    order_by_contiguity(info, type->rank, preference->order);
+    int fastest = preference->order[0];
+    int64_t run = info->contiguity[fastest], aligned = TT_MAX(1, info->divisibility[fastest] / bytes);
+    int64_t widest = TT_MIN(16 / TT_MIN(bytes, 16), TT_MIN(run, aligned));
+    while (!tt_is_pow2(widest))
+        widest &= widest - 1;
+    preference->vector = TT_MIN(widest, tt_next_pow2(elements_per_thread(g, type)));
+    preference->weight = type->count * bytes;
+    return run > 1;
+}
+
+static bool is_strong(const LayoutGroups *g, const Op *op, Preference *preference)
+{
+    const Type *type = tt_operand(op, 0)->type;
+    return preference_of(g, op, preference) && type->count >= 2 * TT_LANES * g->options->num_warps;
+}
+
+static void vote(LayoutGroups *g, const Value *value, Preference preference, int depth)
+{
+    Group *group = group_of(g, value);
+    if (!group)
+        return;
+    preference.weight <<= 3 * TT_MIN(depth, 6); /* a loop runs eight times, say */
+    for (int i = 0; i < group->votes.count; i++) {
+        Preference *known = &group->votes.data[i];
+        if (!memcmp(known->order, preference.order, sizeof(int) * (size_t)group->type->rank)) {
+            known->vector = TT_MIN(known->vector, preference.vector);
+            known->weight += preference.weight;
+            return;
+        }
+    }
+    tt_push(g->arena, group->votes, preference);
+}
+
+static bool accesses_memory(const Op *op)
+{
+    return tt_has(op, READS | WRITES) && op->operand_count && tt_is_ptr(tt_operand(op, 0)->type) &&
+           tt_is_tile(tt_operand(op, 0)->type);
+}
+
+static void vote_everywhere(LayoutGroups *g, const Op *op, Preference preference, int depth)
+{
+    for (int i = 0; i < op->operand_count; i++)
+        vote(g, tt_operand(op, i), preference, depth);
+    for (int i = 0; i < op->result_count; i++)
+        vote(g, op->results[i], preference, depth);
+}
+
+/* Votes, or with `weak` those of the operations that do not mind. */
+static void collect_votes(LayoutGroups *g, const Region *region, int depth, bool weak)
+{
+    TT_FOR_OPS(op, region)
+    {
+        Preference preference = {0};
+        if (accesses_memory(op) && is_strong(g, op, &preference) != weak)
+            vote_everywhere(g, op, preference, depth);
+        for (int i = 0; i < op->region_count; i++)
+            collect_votes(g, op->regions[i], depth + tt_has(op, LOOPS), weak);
+    }
+}
+
+/* ---- blocked layouts ------------------------------------------------------------------------------------------------------ */
+
+/* Lanes along the fastest dimension first. Warps along the slowest that is not reduced, so that a row's reduction stays
+ * in a warp; what is left of them on the others. */
+static const LinearLayout *blocked(Module *module, const Type *type, const int *order, int64_t vector,
+                                   uint32_t combined_axes, int num_warps)
+{
+    int64_t shape[TT_MAX_RANK] = {0}, size[TT_MAX_RANK], lanes[TT_MAX_RANK], warps[TT_MAX_RANK];
+    int64_t lanes_left = TT_LANES, warps_left = num_warps;
+    for (int i = 0; i < type->rank; i++) {
+        shape[i] = tt_next_pow2(type->shape[i]);
+        size[i] = lanes[i] = warps[i] = 1;
+    }
+    size[order[0]] = TT_MIN(vector, shape[order[0]]);
+    for (int i = 0; i < type->rank; i++) {
+        int axis = order[i];
+        lanes[axis] = TT_MIN(lanes_left, shape[axis] / size[axis]);
+        lanes_left /= lanes[axis];
+    }
+    for (int combined = 0; combined < 2; combined++)
+        for (int i = type->rank - 1; i >= 0; i--) {
+            int axis = order[i];
+            if ((int)(combined_axes >> axis & 1) != combined)
+                continue;
+            warps[axis] = TT_MIN(warps_left, shape[axis] / size[axis] / lanes[axis]);
+            warps_left /= warps[axis];
+        }
+    lanes[order[0]] *= lanes_left; /* more places than elements: copies */
+    warps[order[0]] *= warps_left;
+    LinearLayout layout = tt_layout_blocked(shape, type->rank, size, lanes, warps, order);
+    return tt_intern_layout(module, &layout);
+}
+
+const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_warps)
+{
+    int order[TT_MAX_RANK];
+    for (int i = 0; i < type->rank; i++)
+        order[i] = type->rank - 1 - i;
+    int64_t vector = TT_MIN(4, tt_next_pow2(TT_MAX(1, type->count / (TT_LANES * num_warps))));
+    return blocked(module, type, order, vector, 0, num_warps);
+}
+
+/* Square blocks of registers, so that each operand element is used often. */
+const LinearLayout *tt_dot_layout(Module *module, const Type *type, int num_warps)
+{
+    int64_t shape[TT_MAX_RANK], size[TT_MAX_RANK], lanes[TT_MAX_RANK], warps[TT_MAX_RANK];
+    int rank = type->rank, m = rank - 2, n = rank - 1, order[TT_MAX_RANK];
+    for (int i = 0; i < rank; i++) {
+        shape[i] = tt_next_pow2(type->shape[i]);
+        size[i] = lanes[i] = warps[i] = 1;
+        order[i] = rank - 1 - i;
+    }
+    int64_t each = TT_MAX(1, shape[m] * shape[n] / (TT_LANES * num_warps));
+    size[n] = TT_MIN(TT_MIN(4, each), shape[n]);
+    size[m] = TT_MIN(TT_MIN(4, each / size[n]), shape[m]);
+    lanes[n] = TT_MIN(8, shape[n] / size[n]);
+    lanes[m] = TT_MIN(TT_LANES / lanes[n], shape[m] / size[m]);
+    lanes[n] *= TT_LANES / (lanes[n] * lanes[m]);
+    int64_t warps_left = num_warps;
+    while (warps_left > 1) { /* to the dimension with more blocks left */
+        int64_t m_left = shape[m] / (size[m] * lanes[m] * warps[m]), n_left = shape[n] / (size[n] * lanes[n] * warps[n]);
+        int axis = rank == 3 && m_left <= 1 && n_left <= 1 ? 0 : m_left >= n_left ? m : n;
+        warps[axis] *= 2;
+        warps_left /= 2;
+    }
+    LinearLayout layout = tt_layout_blocked(shape, rank, size, lanes, warps, order);
+    return tt_intern_layout(module, &layout);
+}
+
+/* ---- deciding ---------------------------------------------------------------------------------------------------------------- */
+
+static void note_combined_axes(LayoutGroups *g, const Op *op)
+{
+    Group *group = op->opcode == OP_reduce || op->opcode == OP_scan ? group_of(g, tt_operand(op, 0)) : NULL;
+    if (group)
+        group->combined_axes |= 1u << tt_int_attr(op, ATTR_axis, 0);
+}
+
+static void collect_edges(LayoutGroups *g, const Region *region)
+{
+    TT_FOR_OPS(op, region)
+    {
+        note_combined_axes(g, op);
+        if (op->opcode == OP_dot) {
+            Group *group = group_of(g, op->results[0]);
+            group->layout = tt_dot_layout(g->module, group->type, g->options->num_warps);
+        }
+        bool carries = (tt_has(op, SHAPE) || op->opcode == OP_reduce || op->opcode == OP_gather) && op->result_count;
+        for (int i = 0; carries && i < op->operand_count; i++) {
+            Edge edge = {op, i, group_of(g, tt_operand(op, i)), group_of(g, op->results[0])};
+            if (edge.from && edge.to && edge.from != edge.to)
+                tt_push(g->arena, g->edges, edge);
+        }
+        for (int i = 0; i < op->region_count; i++)
+            collect_edges(g, op->regions[i]);
+    }
+}
+
+static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
+{
+    const Preference *best = NULL;
+    for (int i = 0; i < group->votes.count; i++)
+        if (!best || group->votes.data[i].weight > best->weight)
+            best = &group->votes.data[i];
+    return best ? blocked(g->module, group->type, best->order, best->vector, group->combined_axes,
+                          g->options->num_warps)
+                : NULL;
+}
+
+static bool decide_by_votes(LayoutGroups *g)
+{
+    bool changed = false;
+    for (int i = 0; i < g->all.count; i++) {
+        Group *group = g->all.data[i];
+        if (!group->parent && !group->layout) {
+            group->layout = voted(g, group);
+            changed |= group->layout != NULL;
+        }
+    }
+    return changed;
+}
+
+/* Ways to follow an edge, the surest first. */
+enum { EXACT_FORWARD, EXACT_BACKWARD, WIDENING, CARRIES };
+
+static const LinearLayout *follow(const Edge *edge, int way)
+{
+    bool widens = edge->op->opcode == OP_broadcast;
+    if (way == EXACT_BACKWARD)
+        return !edge->from->layout && edge->to->layout
+                   ? tt_layout_backward(edge->op, edge->operand, edge->to->layout)
+                   : NULL;
+    return widens == (way == WIDENING) && edge->from->layout && !edge->to->layout
+               ? tt_layout_forward(edge->op, edge->operand, edge->from->layout)
+               : NULL;
+}
+
+static bool decide_by_edges(LayoutGroups *g, int last_way)
+{
+    for (int way = 0; way <= last_way; way++)
+        for (int i = 0; i < g->edges.count; i++) {
+            Edge *edge = &g->edges.data[i];
+            edge->from = root(edge->from);
+            edge->to = root(edge->to);
+            const LinearLayout *layout = follow(edge, way);
+            if (layout) {
+                (way == EXACT_BACKWARD ? edge->from : edge->to)->layout = layout;
+                return true;
+            }
+        }
+    return false;
+}
+
+static bool decide_one_by_default(LayoutGroups *g)
+{
+    for (int i = 0; i < g->all.count; i++) {
+        Group *group = g->all.data[i];
+        if (!group->parent && !group->layout) {
+            group->layout = tt_default_layout(g->module, group->type, g->options->num_warps);
+            return true;
+        }
+    }
+    return false;
+}
+
+LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Arena *arena)
+{
+    LayoutGroups *g = TT_NEW(arena, LayoutGroups);
+    *g = (LayoutGroups){.module = function->module, .options = options, .arena = arena, .groups = {.arena = arena}};
+    g->axis_infos = tt_analyze_axis_info(function, arena);
+    build_groups(g, function->body);
+    collect_edges(g, function->body);
+    collect_votes(g, function->body, 0, false);
+    decide_by_votes(g);
+    while (decide_by_edges(g, EXACT_BACKWARD))
+        ;
+    collect_votes(g, function->body, 0, true);
+    decide_by_votes(g);
+    while (decide_by_edges(g, WIDENING) || decide_one_by_default(g))
+        ;
+    return g;
+}
+
+const LinearLayout *tt_group_layout(const LayoutGroups *g, const Value *value)
+{
+    const Group *group = group_of(g, value);
+    return group ? group->layout : NULL;
+}
+
+/* ---- memory operations ------------------------------------------------------------------------------------------------------ */
+
+/* Bytes in a row that a warp touches in one access: vectors along `axis`, then lanes that continue them. */
+static int64_t bytes_in_a_row(const LinearLayout *layout, int axis, int bytes, int64_t *vector)
+{
+    int start = tt_layout_axis_start(layout, axis), bit = 0;
+    int registers = layout->in_bits[LAYOUT_REGISTER], lanes = layout->in_bits[LAYOUT_LANE];
+    for (bool in_lanes = false; bit < layout->out_bits[axis]; bit++) {
+        bool found = false;
+        int first = in_lanes ? registers : 0, end = in_lanes ? registers + lanes : registers;
+        for (int i = first; i < end; i++)
+            found |= layout->bases[i] == 1ull << (start + bit);
+        if (!in_lanes && (!found || bytes << bit >= 16)) {
+            *vector = 1ll << bit;
+            in_lanes = true;
+            bit--;
+        } else if (!found) {
+            break;
+        }
+    }
+    return (int64_t)bytes << bit;
+}
+
+/* Does an access in this layout use memory about as well as in the one it prefers? */
+static bool suits(const LinearLayout *layout, const Type *type, const Preference *preference)
+{
+    int bytes = tt_byte_width(type->element->element), axis = preference->order[0];
+    int64_t vector = 1ll << layout->out_bits[axis];
+    int64_t run = bytes_in_a_row(layout, axis, bytes, &vector);
+    int64_t whole = (int64_t)bytes << layout->out_bits[axis];
+    return run >= TT_MIN(SECTOR_RUN, whole) && vector * bytes >= TT_MIN(4, preference->vector * bytes);
+}
+
+const LinearLayout *tt_memory_layout(const LayoutGroups *g, const Op *op)
+{
+    const Type *type = tt_operand(op, 0)->type;
+    const LinearLayout *layout = op->opcode == OP_load ? tt_group_layout(g, op->results[0]) : NULL;
+    for (int i = op->operand_count - 1; i >= 0 && !layout; i--)
+        if (i != 2 || op->opcode == OP_atomic_cas)
+            layout = tt_group_layout(g, tt_operand(op, i));
+    Preference preference;
+    bool strong = is_strong(g, op, &preference);
+    if (layout && (!strong || suits(layout, type, &preference)))
+        return layout;
+    return blocked(g->module, type, preference.order, preference.vector, 0, g->options->num_warps);
+}

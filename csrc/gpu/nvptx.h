@@ -1,0 +1,19 @@
+/* Internal to the two files of NVPTX operations. */
+#pragma once
+#include "gpu/simt.h"
+
+typedef enum AsmKind {
+    ASM_PURE,       /* the same operands give the same result; nothing else happens */
+    ASM_MEMORY,     /* accesses memory: stays in order */
+    ASM_CONVERGENT, /* and threads meet in it */
+} AsmKind;
+
+/* A call of inline PTX; constraints as in LLVM's language reference. */
+LLVMValueRef nvptx_asm(Simt *s, AsmKind kind, const char *text, const char *constraints, LLVMTypeRef result,
+                       LLVMValueRef const *arguments, int count);
+
+/* nvptx_memory.c */
+void nvptx_load(Simt *s, const Access *access, LLVMValueRef const *other, LLVMValueRef *words);
+void nvptx_store(Simt *s, const Access *access, LLVMValueRef const *words);
+bool nvptx_has_atomic(const Simt *s, AtomicKind kind, TypeKind type);
+LLVMValueRef nvptx_atomic(Simt *s, const Atomic *atomic);

@@ -1,0 +1,268 @@
+/* The target's operations for NVIDIA GPUs: NVVM intrinsics where all LLVM versions spell them alike, inline PTX for the
+ * rest. What communicates between threads is `convergent`, so that no pass moves it below a branch. */
+#include "gpu/nvptx.h"
+
+/* ---- inline PTX ------------------------------------------------------------------------------------------------------------------ */
+
+static void add_attribute(Simt *s, LLVMValueRef call, const char *name)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(s->context, kind, 0)); /* memory: 0 is none */
+}
+
+LLVMValueRef nvptx_asm(Simt *s, AsmKind kind, const char *text, const char *constraints, LLVMTypeRef result,
+                       LLVMValueRef const *arguments, int count)
+{
+    LLVMTypeRef types[48];
+    TT_ASSERT(count <= (int)TT_COUNT(types));
+    for (int i = 0; i < count; i++)
+        types[i] = LLVMTypeOf(arguments[i]);
+    LLVMTypeRef function = LLVMFunctionType(result, types, (unsigned)count, 0);
+    LLVMValueRef code = LLVMGetInlineAsm(function, text, strlen(text), constraints, strlen(constraints),
+                                         kind != ASM_PURE, 0, LLVMInlineAsmDialectATT, 0);
+    LLVMValueRef call = LLVMBuildCall2(s->b, function, code, (LLVMValueRef *)arguments, (unsigned)count, "");
+    add_attribute(s, call, "nounwind");
+    if (kind == ASM_PURE) {
+        add_attribute(s, call, "memory");
+        add_attribute(s, call, "willreturn");
+    }
+    if (kind == ASM_CONVERGENT)
+        add_attribute(s, call, "convergent");
+    return call;
+}
+
+/* ---- threads --------------------------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef special_register(Simt *s, const char *name)
+{
+    const char *full = tt_arena_format(s->arena, "llvm.nvvm.read.ptx.sreg.%s", name);
+    return simt_intrinsic(s, full, NULL, 0, NULL, 0);
+}
+
+static LLVMValueRef thread_id(Simt *s) { return special_register(s, "tid.x"); }
+
+static LLVMValueRef program_id(Simt *s, int axis)
+{
+    static const char *const names[] = {"ctaid.x", "ctaid.y", "ctaid.z"};
+    return special_register(s, names[axis]);
+}
+
+static LLVMValueRef num_programs(Simt *s, int axis)
+{
+    static const char *const names[] = {"nctaid.x", "nctaid.y", "nctaid.z"};
+    return special_register(s, names[axis]);
+}
+
+static void barrier(Simt *s) { nvptx_asm(s, ASM_CONVERGENT, "bar.sync 0;", "~{memory}", s->none, NULL, 0); }
+
+static void warp_sync(Simt *s)
+{
+    nvptx_asm(s, ASM_CONVERGENT, "bar.warp.sync 0xffffffff;", "~{memory}", s->none, NULL, 0);
+}
+
+static LLVMValueRef shuffle(Simt *s, const char *name, LLVMValueRef word, LLVMValueRef lane)
+{
+    LLVMValueRef arguments[] = {simt_i32(s, -1), word, lane, simt_i32(s, TT_LANES - 1)};
+    return simt_intrinsic(s, name, NULL, 0, arguments, 4);
+}
+
+static LLVMValueRef shuffle_xor(Simt *s, LLVMValueRef word, int mask)
+{
+    return shuffle(s, "llvm.nvvm.shfl.sync.bfly.i32", word, simt_i32(s, mask));
+}
+
+static LLVMValueRef shuffle_index(Simt *s, LLVMValueRef word, LLVMValueRef lane)
+{
+    return shuffle(s, "llvm.nvvm.shfl.sync.idx.i32", word, lane);
+}
+
+static LLVMValueRef reduce_warp(Simt *s, Opcode opcode, LLVMValueRef word)
+{
+    static const char *const names[TT_OPCODES] = {
+        [OP_add] = "add",    [OP_min_s] = "min", [OP_max_s] = "max", [OP_min_u] = "umin",
+        [OP_max_u] = "umax", [OP_and] = "and",   [OP_or] = "or",     [OP_xor] = "xor"};
+    if (s->options->sm < 80 || !names[opcode])
+        return NULL;
+    const char *name = tt_arena_format(s->arena, "llvm.nvvm.redux.sync.%s", names[opcode]);
+    return simt_intrinsic(s, name, NULL, 0, (LLVMValueRef[]){word, simt_i32(s, -1)}, 2);
+}
+
+/* ---- arithmetic ------------------------------------------------------------------------------------------------------------------- */
+
+/* Denormal results of ex2 become 0 (.ftz): without that it is three instructions. */
+static LLVMValueRef math(Simt *s, MathFunction function, LLVMValueRef const *operands)
+{
+    static const char *const spellings[MATH_FUNCTIONS] = {
+        [MATH_DIV] = "div.full.f32 $0, $1, $2;",       [MATH_SQRT] = "sqrt.approx.f32 $0, $1;",
+        [MATH_RSQRT] = "rsqrt.approx.f32 $0, $1;",     [MATH_EXP2] = "ex2.approx.ftz.f32 $0, $1;",
+        [MATH_LOG2] = "lg2.approx.f32 $0, $1;",
+    };
+    bool two = function == MATH_DIV;
+    return nvptx_asm(s, ASM_PURE, spellings[function], two ? "=f,f,f" : "=f,f", s->f32, operands, two ? 2 : 1);
+}
+
+/* What LLVM computes without libdevice. */
+static const char *intrinsic_for(const char *name)
+{
+    static const char *const known[][2] = {{"rint", "llvm.rint"},         {"trunc", "llvm.trunc"},
+                                           {"copysign", "llvm.copysign"}, {"fma", "llvm.fma"},
+                                           {"round", "llvm.round"}};
+    for (size_t i = 0; i < TT_COUNT(known); i++)
+        if (!strcmp(known[i][0], name))
+            return known[i][1];
+    return NULL;
+}
+
+static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands, int count)
+{
+    const char *intrinsic = intrinsic_for(name);
+    if (intrinsic)
+        return simt_intrinsic(s, intrinsic, &result, 1, operands, count);
+    const char *symbol = tt_arena_format(s->arena, "__nv_%s%s", name, result == s->f32 ? "f" : "");
+    LLVMTypeRef types[4];
+    for (int i = 0; i < count; i++)
+        types[i] = LLVMTypeOf(operands[i]);
+    LLVMTypeRef type = LLVMFunctionType(result, types, (unsigned)count, 0);
+    LLVMValueRef function = LLVMGetNamedFunction(s->llvm, symbol);
+    if (!function)
+        function = LLVMAddFunction(s->llvm, symbol, type);
+    return LLVMBuildCall2(s->b, type, function, (LLVMValueRef *)operands, (unsigned)count, "");
+}
+
+/* ---- narrow floats ---------------------------------------------------------------------------------------------------------------- */
+
+static const char *fp8_name(const Simt *s, TypeKind kind)
+{
+    if (s->options->sm < 89)
+        return NULL;
+    return kind == TT_F8E4M3 ? "e4m3x2" : kind == TT_F8E5M2 ? "e5m2x2" : NULL;
+}
+
+static LLVMValueRef narrow_to_fp8(Simt *s, const char *name, LLVMValueRef const *values, int count)
+{
+    LLVMValueRef both[] = {values[0], count > 1 ? values[1] : LLVMConstNull(s->f32)};
+    const char *text = tt_arena_format(s->arena, "cvt.rn.satfinite.%s.f32 $0, $2, $1;", name);
+    LLVMValueRef pair = nvptx_asm(s, ASM_PURE, text, "=h,f,f", s->i16, both, 2);
+    return count > 1 ? LLVMBuildBitCast(s->b, pair, LLVMVectorType(s->i8, 2), "") : LLVMBuildTrunc(s->b, pair, s->i8, "");
+}
+
+static LLVMValueRef truncate_floats(Simt *s, LLVMTypeRef type, LLVMValueRef const *values, int count)
+{
+    if (count == 1)
+        return LLVMBuildFPTrunc(s->b, values[0], type, "");
+    LLVMValueRef vector = LLVMGetPoison(LLVMVectorType(s->f32, 2));
+    for (int i = 0; i < 2; i++)
+        vector = LLVMBuildInsertElement(s->b, vector, values[i], simt_i32(s, i), "");
+    return LLVMBuildFPTrunc(s->b, vector, LLVMVectorType(type, 2), "");
+}
+
+static LLVMValueRef narrow(Simt *s, TypeKind to, LLVMValueRef const *values, int count, bool toward_zero)
+{
+    const char *fp8 = fp8_name(s, to);
+    if (toward_zero && to == TT_F16 && count == 1) {
+        LLVMValueRef bits = nvptx_asm(s, ASM_PURE, "cvt.rz.f16.f32 $0, $1;", "=h,f", s->i16, values, 1);
+        return LLVMBuildBitCast(s->b, bits, s->f16, "");
+    }
+    if (toward_zero)
+        return NULL;
+    if (fp8)
+        return narrow_to_fp8(s, fp8, values, count);
+    if (to == TT_F16 || (to == TT_BF16 && s->options->sm >= 80))
+        return truncate_floats(s, to == TT_F16 ? s->f16 : s->bf16, values, count);
+    return NULL;
+}
+
+static bool widen_fp8(Simt *s, TypeKind from, LLVMValueRef pair, LLVMValueRef *halves)
+{
+    const char *fp8 = fp8_name(s, from);
+    if (!fp8)
+        return false;
+    const char *text = tt_arena_format(s->arena, "cvt.rn.f16x2.%s $0, $1;", fp8);
+    LLVMValueRef both = nvptx_asm(s, ASM_PURE, text, "=r,h", s->i32, &pair, 1);
+    both = LLVMBuildBitCast(s->b, both, LLVMVectorType(s->f16, 2), "");
+    for (int i = 0; i < 2; i++)
+        halves[i] = LLVMBuildExtractElement(s->b, both, simt_i32(s, i), "");
+    return true;
+}
+
+/* ---- print and assert --------------------------------------------------------------------------------------------------------------- */
+
+/* A string in global memory, as a generic pointer. */
+static LLVMValueRef string_constant(Simt *s, const char *text)
+{
+    LLVMTypeRef generic = LLVMPointerTypeInContext(s->context, 0);
+    size_t size = strlen(text) + 1;
+    void **slot = tt_map_slot(&s->symbols, text, size);
+    if (!*slot) {
+        LLVMValueRef value = LLVMConstStringInContext2(s->context, text, size, 1);
+        LLVMValueRef global = LLVMAddGlobalInAddressSpace(s->llvm, LLVMTypeOf(value), "text", GLOBAL_MEMORY);
+        LLVMSetInitializer(global, value);
+        LLVMSetGlobalConstant(global, 1);
+        LLVMSetLinkage(global, LLVMPrivateLinkage);
+        *slot = global;
+    }
+    return LLVMConstAddrSpaceCast(*slot, generic);
+}
+
+static LLVMValueRef call(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef *arguments, int count)
+{
+    LLVMTypeRef types[8];
+    for (int i = 0; i < count; i++)
+        types[i] = LLVMTypeOf(arguments[i]);
+    LLVMTypeRef type = LLVMFunctionType(result, types, (unsigned)count, 0);
+    LLVMValueRef function = LLVMGetNamedFunction(s->llvm, name);
+    if (!function)
+        function = LLVMAddFunction(s->llvm, name, type);
+    return LLVMBuildCall2(s->b, type, function, arguments, (unsigned)count, "");
+}
+
+/* vprintf reads its arguments from a block of memory, each aligned to its size (CUDA C++ Programming Guide, "Formatted
+ * Output"). */
+static void print(Simt *s, const char *format, LLVMValueRef const *arguments, int count)
+{
+    LLVMBasicBlockRef block = LLVMGetInsertBlock(s->b);
+    LLVMPositionBuilderBefore(s->b, s->entry_end);
+    LLVMValueRef memory = LLVMBuildAlloca(s->b, LLVMArrayType2(s->i64, (uint64_t)TT_MAX(count, 1)), "");
+    LLVMPositionBuilderAtEnd(s->b, block);
+    int64_t offset = 0;
+    for (int i = 0; i < count; i++) {
+        int bytes = simt_bytes(LLVMTypeOf(arguments[i]));
+        offset = (offset + bytes - 1) / bytes * bytes;
+        LLVMValueRef index = simt_int(s->i64, offset);
+        LLVMBuildStore(s->b, arguments[i], LLVMBuildGEP2(s->b, s->i8, memory, &index, 1, ""));
+        offset += bytes;
+    }
+    call(s, "vprintf", s->i32, (LLVMValueRef[]){string_constant(s, format), memory}, 2);
+}
+
+static void fail(Simt *s, const char *message, const Loc *loc)
+{
+    LLVMValueRef arguments[] = {string_constant(s, message),
+                                string_constant(s, loc && loc->file ? loc->file : "unknown"),
+                                simt_i32(s, loc ? loc->line : 0),
+                                string_constant(s, loc && loc->function ? loc->function : "unknown"),
+                                simt_int(s->i64, 1)};
+    call(s, "__assertfail", s->none, arguments, 5);
+}
+
+const TargetOps tt_nvptx_ops = {
+    .thread_id = thread_id,
+    .program_id = program_id,
+    .num_programs = num_programs,
+    .barrier = barrier,
+    .warp_sync = warp_sync,
+    .shuffle_xor = shuffle_xor,
+    .shuffle_index = shuffle_index,
+    .reduce_warp = reduce_warp,
+    .load = nvptx_load,
+    .store = nvptx_store,
+    .has_atomic = nvptx_has_atomic,
+    .atomic = nvptx_atomic,
+    .math = math,
+    .library = library,
+    .narrow = narrow,
+    .widen_fp8 = widen_fp8,
+    .print = print,
+    .fail = fail,
+};

@@ -1,0 +1,51 @@
+/* Internal to gpu/: the passes on tile IR and what they share. A pass is one file with one public function that returns
+ * whether it changed anything. */
+#pragma once
+#include "gpu/gpu.h"
+
+enum { TT_LANE_BITS = 5, TT_LANES = 32 };
+
+/* ---- transport.c: layouts through operations ------------------------------------------------------------------------
+ * What follows from one value's layout for another value of the same operation, such that no element leaves its
+ * thread. NULL: the operation moves elements between threads whatever the other layout is. */
+
+/* Layout of every result, given that of a tile operand. */
+const LinearLayout *tt_layout_forward(const Op *op, int operand, const LinearLayout *layout);
+/* Layout of a tile operand, given that of the results. */
+const LinearLayout *tt_layout_backward(const Op *op, int operand, const LinearLayout *layout);
+/* Can the operation be repeated in any layout for the price of its arithmetic? */
+bool tt_is_layout_free(const Op *op);
+/* A reshape that keeps every element's place in the padded row-major order. */
+bool tt_reshape_keeps_order(const Type *from, const Type *to);
+/* Element of a slice's operand, in its padded order, for an element of the result; the bits that do not depend on the
+ * latter are in *fixed. False when the map is not one of bits (a reversal, a start that is not aligned, ...). */
+bool tt_slice_bits(const Op *op, uint64_t columns[64], uint64_t *fixed);
+/* The register that holds `element` in the thread of lane 0 and warp 0. */
+int tt_register_of(const LinearLayout *layout, uint64_t element);
+
+/* ---- passes ----------------------------------------------------------------------------------------------------------- */
+
+bool tt_inline_calls(Module *module, const GpuOptions *options);
+bool tt_assign_layouts(Module *module, const GpuOptions *options);
+bool tt_allocate_shared_memory(Module *module, const GpuOptions *options);
+bool tt_insert_barriers(Module *module, const GpuOptions *options);
+/* NULL, or the IR with each value whose layout does not follow from its operation's others. */
+const char *tt_verify_layouts(const Module *module, Arena *arena);
+
+/* ---- layout_groups.c: which layout each tile should have ------------------------------------------------------------ */
+
+typedef struct LayoutGroups LayoutGroups;
+LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Arena *arena);
+/* Layout for a value, or NULL when it has none of its own: it is cheap to make in any. */
+const LinearLayout *tt_group_layout(const LayoutGroups *groups, const Value *value);
+/* Layout in which a memory operation runs. */
+const LinearLayout *tt_memory_layout(const LayoutGroups *groups, const Op *op);
+const LinearLayout *tt_dot_layout(Module *module, const Type *type, int num_warps);
+/* Where nothing speaks for another. */
+const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_warps);
+
+/* ---- scratch.c: the shared memory that an operation works in ----------------------------------------------------------
+ * Such an operation writes to its scratch, meets all threads at a barrier, and reads from it last. */
+int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options);
+int64_t tt_scratch_offset(const Op *op); /* once allocated */
+int64_t tt_shared_limit(int sm);         /* bytes of shared memory that a program can have */

@@ -1,0 +1,53 @@
+/* What an operation on whole tiles does with its layouts, worked out once for scratch.c, which reserves the shared
+ * memory, and for the lowering, which uses it. */
+#pragma once
+#include "gpu/target_ops.h"
+
+enum { TT_MAX_COMBINED = 16 }; /* tiles that one reduce or scan takes */
+
+typedef struct ReducePlan {
+    int axis;
+    const LinearLayout *from, *to; /* to: NULL when the result is a scalar */
+    uint32_t lanes, warps;         /* bits along the axis: combined by shuffles, through shared memory */
+    int64_t results;               /* elements of the result, padding included */
+    int64_t offsets[TT_MAX_COMBINED], valid_offset; /* of each operand's partials, and of the flags that they are any */
+    int64_t bytes;
+} ReducePlan;
+ReducePlan tt_plan_reduce(const Op *op); /* also of extract */
+
+/* A scan goes through the bits of its axis from the lowest. Registers in the lowest ones are a chain; then every bit
+ * joins two halves, wherever it lives; neighbouring bits that are warps are joined at once, through shared memory. */
+typedef struct ScanBit {
+    LayoutInput input;
+    int bit; /* of the input */
+} ScanBit;
+typedef struct ScanPlan {
+    int axis, axis_bits;
+    const LinearLayout *layout;
+    ScanBit bits[32];
+    int chain_bits;
+    int64_t area;  /* bytes of one run of warp bits; the runs' areas follow each other */
+    int64_t bytes;
+    int64_t offsets[TT_MAX_COMBINED], valid_offset; /* within an area */
+} ScanPlan;
+ScanPlan tt_plan_scan(const Op *op);
+
+/* Operands of a dot as its threads read them: each thread holds the rows of a, or columns of b, of its part of the
+ * result, all of K in registers. */
+typedef struct DotOperand {
+    LinearLayout layout;
+    ConvertPlan plan;     /* from the layout that the operand has */
+    int64_t offset;       /* in the scratch */
+} DotOperand;
+typedef struct DotPlan {
+    DotOperand a, b;
+    int64_t bytes;
+} DotPlan;
+DotPlan tt_plan_dot(const Op *op);
+
+/* Bytes through which threads with copies of an element get what an atomic gave for it. */
+int64_t tt_atomic_scratch(const Op *op, const GpuOptions *options);
+
+/* Shape operations whose elements change threads store one operand after the other at the row-major number that each
+ * element has in the result (in_result) or in the operand, and load from there. */
+bool tt_moves_elements(const Op *op);

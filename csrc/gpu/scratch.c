@@ -1,0 +1,65 @@
+/* How much shared memory an operation needs for its elements to reach other threads. */
+#include "gpu/plans.h"
+
+static int64_t padded_bytes(const Value *value)
+{
+    return tt_byte_width(value->type) * (1ll << tt_layout_out_total(value->layout));
+}
+
+static int64_t bytes(const Value *value) { return value->type->count * tt_byte_width(value->type); }
+
+static int64_t conversion_bytes(const Op *op)
+{
+    const Value *from = tt_operand(op, 0), *to = op->results[0];
+    ConvertPlan plan = tt_layout_plan_conversion(from->layout, to->layout, tt_byte_width(from->type));
+    return plan.kind == CONVERT_SHARED ? padded_bytes(from) : 0;
+}
+
+int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options)
+{
+    switch (op->opcode) {
+    case OP_convert_layout:
+        return conversion_bytes(op);
+    case OP_reduce:
+    case OP_extract:
+        return tt_plan_reduce(op).bytes;
+    case OP_scan:
+        return tt_plan_scan(op).bytes;
+    case OP_dot:
+        return tt_plan_dot(op).bytes;
+    case OP_gather:
+        return bytes(tt_operand(op, 0));
+    case OP_histogram:
+        return bytes(op->results[0]);
+    case OP_atomic_rmw:
+    case OP_atomic_cas:
+        return tt_atomic_scratch(op, options);
+    default:
+        if (!tt_has(op, SHAPE) || !tt_moves_elements(op))
+            return 0;
+        return TT_MAX(bytes(tt_operand(op, 0)), bytes(op->results[0]));
+    }
+}
+
+int64_t tt_scratch_offset(const Op *op)
+{
+    const Attr *attr = tt_find_attr(op, ATTR_scratch);
+    return attr ? attr->ints[0] : 0;
+}
+
+/* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": per block, with the opt-in. */
+int64_t tt_shared_limit(int sm)
+{
+    switch (sm) {
+    case 75:
+        return 64 << 10;
+    case 80:
+    case 87:
+        return 163 << 10;
+    case 86:
+    case 89:
+        return 99 << 10;
+    default:
+        return sm < 75 ? 48 << 10 : sm >= 120 ? 99 << 10 : 227 << 10;
+    }
+}

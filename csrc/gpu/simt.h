@@ -1,0 +1,196 @@
+/* Internal to gpu/: the lowering of tile IR with layouts to LLVM IR for one thread. A tile is an array of LLVM scalars,
+ * one for each register of its layout; equal elements share one value. */
+#pragma once
+#include "gpu/plans.h"
+#include "codegen/codegen.h"
+
+typedef struct Tile {
+    LLVMValueRef *at; /* by register; scalars have one */
+    int count;
+} Tile;
+
+struct Simt {
+    Arena *arena;
+    Module *module;
+    const GpuOptions *options;
+    const TargetOps *ops;
+    AxisInfos *axis_infos;
+    struct DebugInfo *debug_info;
+    LLVMContextRef context;
+    LLVMModuleRef llvm;
+    LLVMBuilderRef b;
+    LLVMValueRef function;
+    LLVMTypeRef i1, i8, i16, i32, i64, f16, bf16, f32, f64, global_ptr, none;
+    LLVMValueRef entry_end; /* where values that do not depend on the program's course are computed */
+    LLVMValueRef thread, lane, warp;
+    LLVMValueRef shared; /* the program's shared memory */
+    Map per_thread;      /* what is computed once per thread: key in simt_index.c -> LLVMValueRef */
+    Map sums;            /* base of an affine sum in this block, see simt_integers.c */
+    LLVMBasicBlockRef sums_block;
+    Map symbols; /* strings in the module */
+};
+
+/* ---- simt.c: types, values, and one function per operation --------------------------------------------------------- */
+
+LLVMTypeRef simt_type(Simt *s, const Type *type); /* of the element */
+LLVMTypeRef simt_int_type(Simt *s, int bits);
+int simt_bytes(LLVMTypeRef type); /* in memory: 1 for i1 */
+int simt_registers(const Value *value); /* LLVM values that it has in each thread */
+Tile *simt_new_tile(Simt *s, int count);
+Tile *simt_tile(Simt *s, const Value *value);
+LLVMValueRef simt_scalar(Simt *s, const Value *value);
+void simt_set(Simt *s, const Value *value, Tile *tile);
+void simt_set_scalar(Simt *s, const Value *value, LLVMValueRef scalar);
+void simt_lower_region(Simt *s, const Region *region); /* its terminator excepted */
+static inline LLVMValueRef simt_int(LLVMTypeRef type, int64_t value)
+{
+    return LLVMConstInt(type, (unsigned long long)value, 1);
+}
+static inline LLVMValueRef simt_i32(const Simt *s, int64_t value) { return simt_int(s->i32, value); }
+LLVMBasicBlockRef simt_new_block(Simt *s, const char *name);
+LLVMValueRef simt_and(Simt *s, LLVMValueRef a, LLVMValueRef b); /* of i1; NULL is true */
+LLVMValueRef simt_intrinsic(Simt *s, const char *name, LLVMTypeRef *overloads, int overload_count,
+                            LLVMValueRef const *arguments, int count);
+LLVMValueRef simt_intrinsic1(Simt *s, const char *name, LLVMValueRef x); /* overloaded on x's type */
+LLVMValueRef simt_intrinsic2(Simt *s, const char *name, LLVMValueRef x, LLVMValueRef y);
+/* An integer as wide as the value (at least 8 bits), and back. */
+LLVMValueRef simt_to_bits(Simt *s, LLVMValueRef value);
+LLVMValueRef simt_from_bits(Simt *s, LLVMValueRef bits, LLVMTypeRef type);
+
+/* ---- simt_index.c: which elements a thread holds -------------------------------------------------------------------------- */
+
+/* Coordinate along `axis` of the element in a register: a per-thread base plus a constant. */
+LLVMValueRef simt_coordinate(Simt *s, const LinearLayout *layout, int axis, int reg);
+/* i1: the register's element lies in the logical shape; NULL when that is so for all threads. */
+LLVMValueRef simt_in_bounds(Simt *s, const Type *type, const LinearLayout *layout, int reg);
+LLVMValueRef simt_in_bounds_along(Simt *s, const Type *type, const LinearLayout *layout, int axis, int reg);
+/* i1: this thread is the first of those that hold the same elements; NULL when there are no copies. Registers that hold
+ * copies: simt_is_register_copy. */
+LLVMValueRef simt_is_first_copy(Simt *s, const LinearLayout *layout);
+bool simt_is_register_copy(const LinearLayout *layout, int reg);
+/* The sum of columns[i] over the set bits i of (lane, warp), times `scale`, as i32: offset that a linear map gives a
+ * thread. columns: LANE bits, then WARP bits. */
+LLVMValueRef simt_thread_offset(Simt *s, const uint64_t *columns, int lane_bits, int warp_bits, int64_t scale);
+/* base + constant where the bits of the two never meet, else their exclusive or, moved to where the immediate can go. */
+void simt_add_offset(Simt *s, const uint64_t *thread_columns, int count, LLVMValueRef base, uint64_t constant,
+                     int64_t scale, LLVMValueRef *address, int64_t *immediate);
+
+/* ---- simt_integers.c: arithmetic that keeps constants on the outside, so that they end up in addresses ----------------- */
+
+LLVMValueRef simt_add(Simt *s, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef simt_sub(Simt *s, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef simt_mul(Simt *s, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef simt_shl(Simt *s, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef simt_add_constant(Simt *s, LLVMValueRef a, int64_t constant);
+LLVMValueRef simt_addptr(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t element_bytes);
+/* value = *base + the result; *base is NULL when value is constant. */
+int64_t simt_peel(LLVMValueRef value, LLVMValueRef *base);
+/* pointer = *base + the result. */
+int64_t simt_peel_pointer(LLVMValueRef pointer, LLVMValueRef *base);
+LLVMValueRef simt_divide(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef simt_shift(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b);
+
+/* ---- simt_elementwise.c, simt_math.c, simt_casts.c ---------------------------------------------------------------------- */
+
+/* `count` sets of operands at once: results[i] = op(operands[0][i], operands[1][i], ...). */
+typedef struct Batch {
+    const Op *op;
+    int count;
+    LLVMValueRef *operands[4]; /* extern_call: as many as it has, up to four */
+    LLVMValueRef *results;
+} Batch;
+void simt_elementwise(Simt *s, const Op *op);
+void simt_float_arithmetic(Simt *s, Batch *batch);
+void simt_math(Simt *s, Batch *batch);
+void simt_extern_call(Simt *s, Batch *batch);
+void simt_float_cast(Simt *s, Batch *batch);
+void simt_int_float_cast(Simt *s, Batch *batch);
+LLVMValueRef simt_cast_scalar(Simt *s, LLVMValueRef value, const Type *from, const Type *to); /* floats */
+bool simt_has_arithmetic(const Simt *s, const Type *type); /* of f16 or bf16, in hardware */
+
+/* ---- simt_memory.c, simt_atomics.c ---------------------------------------------------------------------------------------- */
+
+void simt_load(Simt *s, const Op *op);
+void simt_store(Simt *s, const Op *op);
+void simt_atomic(Simt *s, const Op *op);
+/* Elements packed into words and back, for an access. */
+void simt_pack(Simt *s, LLVMValueRef const *elements, int count, int element_bytes, const Access *access,
+               LLVMValueRef *words);
+void simt_unpack(Simt *s, LLVMValueRef const *words, const Access *access, int count, int element_bytes,
+                 LLVMTypeRef type, LLVMValueRef *elements);
+void simt_set_words(Access *access, int bytes);
+
+/* ---- simt_shared.c: scratch, conversions between layouts -------------------------------------------------------------------- */
+
+/* Access of `bytes` in the shared memory at this i32 offset plus a constant. */
+Access simt_shared_access(LLVMValueRef offset, int64_t constant, int bytes);
+LLVMValueRef simt_shared_load(Simt *s, LLVMValueRef offset, int64_t constant, LLVMTypeRef type);
+void simt_shared_store(Simt *s, LLVMValueRef offset, int64_t constant, LLVMValueRef value, LLVMValueRef predicate);
+/* Between the writes and the reads of an operation's scratch. */
+void simt_sync(Simt *s, bool within_warp);
+/* One side of an exchange: where the registers of a layout lie in the memory that both sides know. */
+typedef struct SharedSide {
+    const LinearLayout *layout;
+    const uint64_t *offsets;   /* columns for register, lane and warp bits, in elements */
+    const uint32_t *registers; /* register masks of the vector's bits */
+    int vector_bits;
+    LLVMValueRef base; /* of the thread, in bytes */
+    int element_bytes;
+} SharedSide;
+SharedSide simt_shared_side(Simt *s, const LinearLayout *layout, const SharedPlan *plan, bool stores,
+                            int element_bytes);
+void simt_store_side(Simt *s, const SharedSide *side, const Tile *tile, int64_t scratch);
+/* An exclusive or of addresses by a run-time value. */
+typedef struct SharedMove {
+    LLVMValueRef bytes; /* i32 */
+    uint64_t bits;      /* that it may have, in elements; none of a vector's */
+} SharedMove;
+/* Loads the vector that register `reg` is in; sets its elements and their registers, returns how many. */
+int simt_load_vector_of(Simt *s, const SharedSide *side, int reg, int64_t scratch, const SharedMove *move,
+                        LLVMTypeRef type, LLVMValueRef *elements, int *registers);
+Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayout *from, const LinearLayout *to,
+                   int64_t scratch);
+LLVMValueRef simt_shuffle_xor(Simt *s, LLVMValueRef value, int mask); /* of any type */
+LLVMValueRef simt_shuffle_index(Simt *s, LLVMValueRef value, LLVMValueRef lane);
+
+/* ---- the others -------------------------------------------------------------------------------------------------------------- */
+
+void simt_shape(Simt *s, const Op *op);        /* simt_shape.c */
+/* Stores a tile's elements in the scratch, each at its number: constant + the sum of coordinates times strides. */
+void simt_store_numbered(Simt *s, const Value *value, const int64_t *strides, int64_t constant, int64_t scratch);
+void simt_gather(Simt *s, const Op *op);       /* simt_gather.c */
+void simt_histogram(Simt *s, const Op *op);
+void simt_reduce(Simt *s, const Op *op);       /* simt_reduce.c */
+void simt_extract(Simt *s, const Op *op);
+void simt_scan(Simt *s, const Op *op);         /* simt_scan.c */
+void simt_dot(Simt *s, const Op *op);          /* simt_dot.c */
+void simt_for(Simt *s, const Op *op);          /* simt_control.c */
+void simt_while(Simt *s, const Op *op);
+void simt_if(Simt *s, const Op *op);
+void simt_print(Simt *s, const Op *op);        /* simt_effects.c */
+void simt_assert(Simt *s, const Op *op);
+void simt_assume(Simt *s, const Op *op);
+
+/* ---- simt_combine.c: the region of a reduce or scan ---------------------------------------------------------------------- */
+
+
+typedef struct Combine {
+    const Op *op;
+    int count;            /* operands */
+    Opcode single;        /* the region is this one operation on its two arguments; TT_OPCODES when it is not */
+    LLVMValueRef neutral; /* of `single`; NULL when none is known */
+} Combine;
+/* A value for each operand; `valid` (i1; NULL: true) tells whether there is one. */
+typedef struct Partial {
+    LLVMValueRef at[TT_MAX_COMBINED];
+    LLVMValueRef valid;
+} Partial;
+Combine simt_combine_of(Simt *s, const Op *op);
+Partial simt_combine(Simt *s, const Combine *combine, Partial first, Partial second);
+/* The value of a register, neutral or not valid where the tile is padding. */
+Partial simt_partial_of(Simt *s, const Combine *combine, Tile *const *tiles, int reg);
+Partial simt_shuffled(Simt *s, const Combine *combine, Partial partial, int mask);
+
+/* ---- simt_lower.c ------------------------------------------------------------------------------------------------------------- */
+
+void tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options, const TargetOps *ops);

@@ -1,0 +1,271 @@
+/* Loops and branches: regions become basic blocks, carried values phis. A carried tile whose elements all move by one
+ * step (pointers that advance) keeps a phi for each base that its registers are constant distances from, not one for
+ * each register. */
+#include "gpu/simt.h"
+
+/* ---- carried values ------------------------------------------------------------------------------------------------------------------- */
+
+/* A carried tile as phis: register r is phis[group[r]] + distance[r]. */
+typedef struct Carried {
+    LLVMTypeRef type;
+    int registers, groups;
+    int *group;
+    int64_t *distance;
+    int *leader; /* of each group: its first register */
+    LLVMValueRef *phis;
+} Carried;
+
+static bool is_uniform(const Value *value)
+{
+    return !tt_is_tile(value->type) || tt_def(value, OP_splat) || tt_def(value, OP_constant);
+}
+
+/* Is `value` `arg` plus something that is the same for all elements? */
+static bool is_uniform_step(const Value *value, const Value *arg)
+{
+    while (value != arg) {
+        const Op *op = value->op;
+        if (!op || (op->opcode != OP_addptr && op->opcode != OP_add && op->opcode != OP_sub))
+            return false;
+        if (is_uniform(tt_operand(op, 1)))
+            value = tt_operand(op, 0);
+        else if (op->opcode == OP_add && is_uniform(tt_operand(op, 0)))
+            value = tt_operand(op, 1);
+        else
+            return false;
+    }
+    return tt_is_tile(arg->type);
+}
+
+static int64_t split_constant(LLVMValueRef value, LLVMValueRef *base)
+{
+    if (LLVMGetTypeKind(LLVMTypeOf(value)) == LLVMPointerTypeKind)
+        return simt_peel_pointer(value, base);
+    int64_t constant = simt_peel(value, base);
+    if (!*base) {
+        *base = value;
+        return 0;
+    }
+    return constant;
+}
+
+static LLVMValueRef add_distance(Simt *s, LLVMValueRef base, int64_t distance)
+{
+    if (!distance)
+        return base;
+    if (LLVMGetTypeKind(LLVMTypeOf(base)) == LLVMPointerTypeKind)
+        return simt_addptr(s, base, simt_int(s->i64, distance), 1);
+    return simt_add_constant(s, base, distance);
+}
+
+static Carried carry(Simt *s, const Tile *initial, bool moves_as_one)
+{
+    Carried c = {.type = LLVMTypeOf(initial->at[0]), .registers = initial->count};
+    c.group = TT_NEW_ARRAY(s->arena, int, c.registers);
+    c.distance = TT_NEW_ARRAY(s->arena, int64_t, c.registers);
+    c.leader = TT_NEW_ARRAY(s->arena, int, c.registers);
+    Map groups = {.arena = s->arena};
+    for (int r = 0; r < c.registers; r++) {
+        LLVMValueRef base;
+        void **slot = NULL;
+        if (moves_as_one) {
+            c.distance[r] = split_constant(initial->at[r], &base);
+            slot = tt_map_slot_ptr(&groups, base);
+        }
+        if (slot && *slot) {
+            c.group[r] = (int)(intptr_t)*slot - 1;
+            continue;
+        }
+        c.group[r] = c.groups;
+        c.leader[c.groups++] = r;
+        if (slot)
+            *slot = (void *)(intptr_t)c.groups;
+    }
+    c.phis = TT_NEW_ARRAY(s->arena, LLVMValueRef, c.groups);
+    return c;
+}
+
+/* Phis at the start of the current block, which has nothing else yet. */
+static void build_phis(Simt *s, Carried *c)
+{
+    for (int g = 0; g < c->groups; g++)
+        c->phis[g] = LLVMBuildPhi(s->b, c->type, "");
+}
+
+static Tile *carried_tile(Simt *s, const Carried *c)
+{
+    Tile *tile = simt_new_tile(s, c->registers);
+    for (int r = 0; r < c->registers; r++)
+        tile->at[r] = add_distance(s, c->phis[c->group[r]], c->distance[r]);
+    return tile;
+}
+
+/* The values of the groups, of what the registers are in `tile`. */
+static LLVMValueRef *group_values(Simt *s, const Carried *c, const Tile *tile)
+{
+    LLVMValueRef *values = TT_NEW_ARRAY(s->arena, LLVMValueRef, c->groups);
+    for (int g = 0; g < c->groups; g++)
+        values[g] = add_distance(s, tile->at[c->leader[g]], -c->distance[c->leader[g]]);
+    return values;
+}
+
+static void add_incoming(const Carried *c, LLVMValueRef *values, LLVMBasicBlockRef from)
+{
+    for (int g = 0; g < c->groups; g++)
+        LLVMAddIncoming(c->phis[g], &values[g], &from, 1);
+}
+
+/* ---- for ----------------------------------------------------------------------------------------------------------------------------- */
+
+/* The last index that another iteration follows is below this: upper - step, or the least integer. */
+static LLVMValueRef loop_limit(Simt *s, LLVMValueRef upper, LLVMValueRef step)
+{
+    int64_t distance;
+    LLVMTypeRef type = LLVMTypeOf(upper);
+    if (LLVMIsAConstantInt(upper) && LLVMIsAConstantInt(step) &&
+        !__builtin_sub_overflow(LLVMConstIntGetSExtValue(upper), LLVMConstIntGetSExtValue(step), &distance))
+        return simt_int(type, TT_MAX(distance, -(int64_t)(1ull << (LLVMGetIntTypeWidth(type) - 1))));
+    if (LLVMIsAConstantInt(step) && LLVMConstIntGetSExtValue(step) == 1)
+        return LLVMBuildNSWSub(s->b, upper, step, "");
+    return simt_intrinsic2(s, "llvm.ssub.sat", upper, step);
+}
+
+typedef struct ForLoop {
+    LLVMValueRef index, step, limit;
+    Carried *inside, *after; /* phis of the body, and of the block behind the loop */
+    int count;
+} ForLoop;
+
+static void lower_body(Simt *s, const Op *op, ForLoop *loop, LLVMBasicBlockRef before, LLVMBasicBlockRef body,
+                       LLVMBasicBlockRef after)
+{
+    const Region *region = op->regions[0];
+    simt_set_scalar(s, region->args[0], loop->index);
+    for (int i = 0; i < loop->count; i++)
+        simt_set(s, region->args[1 + i], carried_tile(s, &loop->inside[i]));
+    simt_lower_region(s, region);
+    LLVMValueRef next = LLVMBuildNSWAdd(s->b, loop->index, loop->step, "");
+    LLVMValueRef again = LLVMBuildICmp(s->b, LLVMIntSLT, loop->index, loop->limit, "");
+    for (int i = 0; i < loop->count; i++) {
+        LLVMValueRef *values = group_values(s, &loop->inside[i], simt_tile(s, tt_operand(region->last, i)));
+        add_incoming(&loop->inside[i], values, LLVMGetInsertBlock(s->b));
+        add_incoming(&loop->after[i], values, LLVMGetInsertBlock(s->b));
+    }
+    LLVMBasicBlockRef end = LLVMGetInsertBlock(s->b);
+    LLVMAddIncoming(loop->index, (LLVMValueRef[]){simt_scalar(s, tt_operand(op, 0)), next},
+                    (LLVMBasicBlockRef[]){before, end}, 2);
+    LLVMBuildCondBr(s->b, again, body, after);
+}
+
+void simt_for(Simt *s, const Op *op)
+{
+    const Region *region = op->regions[0];
+    LLVMValueRef lower = simt_scalar(s, tt_operand(op, 0)), upper = simt_scalar(s, tt_operand(op, 1));
+    ForLoop loop = {.step = simt_scalar(s, tt_operand(op, 2)), .count = op->result_count};
+    loop.limit = loop_limit(s, upper, loop.step);
+    loop.inside = TT_NEW_ARRAY(s->arena, Carried, loop.count);
+    loop.after = TT_NEW_ARRAY(s->arena, Carried, loop.count);
+    LLVMValueRef **initial = TT_NEW_ARRAY(s->arena, LLVMValueRef *, loop.count);
+    for (int i = 0; i < loop.count; i++) {
+        const Tile *tile = simt_tile(s, tt_operand(op, 3 + i));
+        bool moves_as_one = is_uniform_step(tt_operand(region->last, i), region->args[1 + i]);
+        loop.inside[i] = loop.after[i] = carry(s, tile, moves_as_one);
+        loop.after[i].phis = TT_NEW_ARRAY(s->arena, LLVMValueRef, loop.after[i].groups);
+        initial[i] = group_values(s, &loop.inside[i], tile);
+    }
+    LLVMValueRef enters = LLVMBuildICmp(s->b, LLVMIntSLT, lower, upper, "");
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(s->b), body = simt_new_block(s, "for");
+    LLVMBasicBlockRef after = simt_new_block(s, "");
+    LLVMBuildCondBr(s->b, enters, body, after);
+    LLVMPositionBuilderAtEnd(s->b, after);
+    for (int i = 0; i < loop.count; i++) {
+        build_phis(s, &loop.after[i]);
+        add_incoming(&loop.after[i], initial[i], before);
+    }
+    LLVMPositionBuilderAtEnd(s->b, body);
+    loop.index = LLVMBuildPhi(s->b, LLVMTypeOf(lower), "");
+    for (int i = 0; i < loop.count; i++) {
+        build_phis(s, &loop.inside[i]);
+        add_incoming(&loop.inside[i], initial[i], before);
+    }
+    lower_body(s, op, &loop, before, body, after);
+    LLVMPositionBuilderAtEnd(s->b, after);
+    for (int i = 0; i < loop.count; i++)
+        simt_set(s, op->results[i], carried_tile(s, &loop.after[i]));
+}
+
+/* ---- while --------------------------------------------------------------------------------------------------------------------------- */
+
+void simt_while(Simt *s, const Op *op)
+{
+    int count = op->result_count;
+    const Region *test = op->regions[0], *region = op->regions[1];
+    Carried *carried = TT_NEW_ARRAY(s->arena, Carried, count);
+    LLVMBasicBlockRef head = simt_new_block(s, "while"), body = simt_new_block(s, "do"), after = simt_new_block(s, "");
+    LLVMValueRef **initial = TT_NEW_ARRAY(s->arena, LLVMValueRef *, count);
+    for (int i = 0; i < count; i++) {
+        carried[i] = carry(s, simt_tile(s, tt_operand(op, i)), false);
+        initial[i] = group_values(s, &carried[i], simt_tile(s, tt_operand(op, i)));
+    }
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(s->b);
+    LLVMBuildBr(s->b, head);
+    LLVMPositionBuilderAtEnd(s->b, head);
+    for (int i = 0; i < count; i++) {
+        build_phis(s, &carried[i]);
+        add_incoming(&carried[i], initial[i], before);
+    }
+    for (int i = 0; i < count; i++) {
+        Tile *tile = carried_tile(s, &carried[i]);
+        simt_set(s, test->args[i], tile);
+        simt_set(s, region->args[i], tile);
+        simt_set(s, op->results[i], tile);
+    }
+    simt_lower_region(s, test);
+    LLVMBuildCondBr(s->b, simt_scalar(s, tt_operand(test->last, 0)), body, after);
+    LLVMPositionBuilderAtEnd(s->b, body);
+    simt_lower_region(s, region);
+    for (int i = 0; i < count; i++)
+        add_incoming(&carried[i], group_values(s, &carried[i], simt_tile(s, tt_operand(region->last, i))),
+                     LLVMGetInsertBlock(s->b));
+    LLVMBuildBr(s->b, head);
+    LLVMPositionBuilderAtEnd(s->b, after);
+}
+
+/* ---- if ------------------------------------------------------------------------------------------------------------------------------ */
+
+static Tile *merge(Simt *s, const Tile *a, LLVMBasicBlockRef a_end, const Tile *b, LLVMBasicBlockRef b_end)
+{
+    Tile *tile = simt_new_tile(s, a->count);
+    Map known = {.arena = s->arena}; /* equal pairs share a phi */
+    for (int r = 0; r < a->count; r++) {
+        LLVMValueRef values[] = {a->at[r], b->at[r]};
+        void **slot = tt_map_slot(&known, values, sizeof values);
+        if (!*slot && values[0] == values[1])
+            *slot = values[0];
+        if (!*slot) {
+            LLVMValueRef phi = *slot = LLVMBuildPhi(s->b, LLVMTypeOf(a->at[r]), "");
+            LLVMAddIncoming(phi, values, (LLVMBasicBlockRef[]){a_end, b_end}, 2);
+        }
+        tile->at[r] = *slot;
+    }
+    return tile;
+}
+
+void simt_if(Simt *s, const Op *op)
+{
+    const Region *yes = op->regions[0], *no = op->regions[1];
+    LLVMBasicBlockRef then = simt_new_block(s, "then"), otherwise = simt_new_block(s, "else"), ends[2];
+    LLVMBasicBlockRef after = simt_new_block(s, "");
+    LLVMBuildCondBr(s->b, simt_scalar(s, tt_operand(op, 0)), then, otherwise);
+    for (int i = 0; i < 2; i++) {
+        LLVMPositionBuilderAtEnd(s->b, i ? otherwise : then);
+        simt_lower_region(s, i ? no : yes);
+        ends[i] = LLVMGetInsertBlock(s->b);
+        LLVMBuildBr(s->b, after);
+    }
+    LLVMPositionBuilderAtEnd(s->b, after);
+    for (int i = 0; i < op->result_count; i++) {
+        const Tile *a = simt_tile(s, tt_operand(yes->last, i)), *b = simt_tile(s, tt_operand(no->last, i));
+        simt_set(s, op->results[i], merge(s, a, ends[0], b, ends[1]));
+    }
+}

@@ -1,0 +1,193 @@
+/* Integer arithmetic and addresses. Registers of a tile mostly differ by constants; sums are built as (base + constant)
+ * with the base shared between registers, so that the constants become immediates of memory accesses. */
+#include "gpu/simt.h"
+
+typedef struct SumKey {
+    int64_t opcode;
+    LLVMValueRef a, b;
+    int64_t constant;
+} SumKey;
+enum { SUM_ADD, SUM_ADD_CONSTANT, SUM_SUB, SUM_MUL, SUM_POINTER, SUM_POINTER_CONSTANT };
+
+/* The place for a value computed from these in the current block, where it may be used again. */
+static void **sum_slot(Simt *s, int opcode, LLVMValueRef a, LLVMValueRef b, int64_t constant)
+{
+    LLVMBasicBlockRef block = LLVMGetInsertBlock(s->b);
+    if (s->sums_block != block) {
+        s->sums = (Map){.arena = s->arena};
+        s->sums_block = block;
+    }
+    SumKey key = {opcode, a, b, constant};
+    return tt_map_slot(&s->sums, &key, sizeof key);
+}
+
+int64_t simt_peel(LLVMValueRef value, LLVMValueRef *base)
+{
+    *base = value;
+    if (LLVMIsAConstantInt(value)) {
+        *base = NULL;
+        return LLVMConstIntGetSExtValue(value);
+    }
+    if (!LLVMIsAInstruction(value) || LLVMGetInstructionOpcode(value) != LLVMAdd)
+        return 0;
+    LLVMValueRef constant = LLVMGetOperand(value, 1);
+    if (!LLVMIsAConstantInt(constant))
+        return 0;
+    *base = LLVMGetOperand(value, 0);
+    return LLVMConstIntGetSExtValue(constant);
+}
+
+LLVMValueRef simt_add_constant(Simt *s, LLVMValueRef a, int64_t constant)
+{
+    LLVMValueRef base;
+    constant = (int64_t)((uint64_t)constant + (uint64_t)simt_peel(a, &base));
+    LLVMTypeRef type = LLVMTypeOf(a);
+    LLVMValueRef addend = simt_int(type, constant);
+    if (!base)
+        return addend;
+    if (LLVMIsNull(addend))
+        return base;
+    void **slot = sum_slot(s, SUM_ADD_CONSTANT, base, addend, 0);
+    return *slot ? *slot : (*slot = LLVMBuildAdd(s->b, base, addend, ""));
+}
+
+LLVMValueRef simt_add(Simt *s, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMValueRef a_base, b_base;
+    int64_t constant = (int64_t)((uint64_t)simt_peel(a, &a_base) + (uint64_t)simt_peel(b, &b_base));
+    if (!a_base || !b_base)
+        return a_base   ? simt_add_constant(s, a_base, constant)
+               : b_base ? simt_add_constant(s, b_base, constant)
+                        : simt_int(LLVMTypeOf(a), constant);
+    void **slot = sum_slot(s, SUM_ADD, a_base, b_base, 0);
+    LLVMValueRef sum = *slot ? *slot : (*slot = LLVMBuildAdd(s->b, a_base, b_base, ""));
+    return simt_add_constant(s, sum, constant);
+}
+
+LLVMValueRef simt_sub(Simt *s, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMValueRef a_base, b_base;
+    int64_t constant = (int64_t)((uint64_t)simt_peel(a, &a_base) - (uint64_t)simt_peel(b, &b_base));
+    if (!b_base)
+        return a_base ? simt_add_constant(s, a_base, constant) : simt_int(LLVMTypeOf(a), constant);
+    if (!a_base)
+        return LLVMBuildSub(s->b, a, b, "");
+    void **slot = sum_slot(s, SUM_SUB, a_base, b_base, 0);
+    LLVMValueRef difference = *slot ? *slot : (*slot = LLVMBuildSub(s->b, a_base, b_base, ""));
+    return simt_add_constant(s, difference, constant);
+}
+
+static LLVMValueRef multiply(Simt *s, LLVMValueRef a, LLVMValueRef b)
+{
+    void **slot = sum_slot(s, SUM_MUL, a, b, 0);
+    return *slot ? *slot : (*slot = LLVMBuildMul(s->b, a, b, ""));
+}
+
+LLVMValueRef simt_mul(Simt *s, LLVMValueRef a, LLVMValueRef b)
+{
+    if (LLVMIsAConstantInt(a)) {
+        LLVMValueRef swap = a;
+        a = b;
+        b = swap;
+    }
+    LLVMValueRef base;
+    if (!LLVMIsAConstantInt(b))
+        return multiply(s, a, b);
+    int64_t constant = (int64_t)((uint64_t)simt_peel(a, &base) * (uint64_t)LLVMConstIntGetSExtValue(b));
+    return base ? simt_add_constant(s, multiply(s, base, b), constant) : simt_int(LLVMTypeOf(a), constant);
+}
+
+LLVMValueRef simt_shl(Simt *s, LLVMValueRef a, LLVMValueRef b)
+{
+    unsigned bits = LLVMGetIntTypeWidth(LLVMTypeOf(a));
+    if (!LLVMIsAConstantInt(b))
+        return simt_shift(s, OP_shl, a, b);
+    uint64_t count = LLVMConstIntGetZExtValue(b);
+    if (count >= bits)
+        return LLVMConstNull(LLVMTypeOf(a));
+    return simt_mul(s, a, simt_int(LLVMTypeOf(a), (int64_t)(1ull << count)));
+}
+
+/* Shifts by the width or more are poison in LLVM; here they empty the value, or fill it with the sign. */
+LLVMValueRef simt_shift(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMTypeRef type = LLVMTypeOf(a);
+    unsigned bits = LLVMGetIntTypeWidth(type);
+    LLVMValueRef last = simt_int(type, bits - 1);
+    LLVMValueRef fits = LLVMBuildICmp(s->b, LLVMIntULE, b, last, "");
+    if (opcode == OP_shr_s)
+        return LLVMBuildAShr(s->b, a, LLVMBuildSelect(s->b, fits, b, last, ""), "");
+    LLVMValueRef shifted = opcode == OP_shl ? LLVMBuildShl(s->b, a, b, "") : LLVMBuildLShr(s->b, a, b, "");
+    return LLVMBuildSelect(s->b, fits, shifted, LLVMConstNull(type), "");
+}
+
+/* Division by zero, and of the smallest number by -1, is undefined in LLVM; here it gives anything and goes on: the
+ * divisors 0 and -1 become 1, and for the latter the dividend is negated. */
+LLVMValueRef simt_divide(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMTypeRef type = LLVMTypeOf(a);
+    LLVMValueRef one = simt_int(type, 1), zero = LLVMConstNull(type);
+    bool is_signed = opcode == OP_div_s || opcode == OP_rem_s, is_quotient = opcode == OP_div_s || opcode == OP_div_u;
+    if (!is_signed) {
+        LLVMValueRef safe = LLVMBuildSelect(s->b, LLVMBuildICmp(s->b, LLVMIntEQ, b, zero, ""), one, b, "");
+        return is_quotient ? LLVMBuildUDiv(s->b, a, safe, "") : LLVMBuildURem(s->b, a, safe, "");
+    }
+    LLVMValueRef minus_one = LLVMConstAllOnes(type);
+    LLVMValueRef unsafe = LLVMBuildICmp(s->b, LLVMIntULE, LLVMBuildAdd(s->b, b, one, ""), one, "");
+    LLVMValueRef safe = LLVMBuildSelect(s->b, unsafe, one, b, "");
+    if (!is_quotient)
+        return LLVMBuildSRem(s->b, a, safe, ""); /* x % 1 is x % -1 */
+    LLVMValueRef quotient = LLVMBuildSDiv(s->b, a, safe, "");
+    LLVMValueRef negates = LLVMBuildICmp(s->b, LLVMIntEQ, b, minus_one, "");
+    if (LLVMIsAConstantInt(negates))
+        return LLVMIsNull(negates) ? quotient : LLVMBuildNeg(s->b, a, "");
+    return LLVMBuildSelect(s->b, negates, LLVMBuildNeg(s->b, a, ""), quotient, "");
+}
+
+/* ---- addresses ----------------------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef byte_offset(Simt *s, LLVMValueRef pointer, LLVMValueRef offset)
+{
+    return LLVMBuildGEP2(s->b, s->i8, pointer, &offset, 1, "");
+}
+
+int64_t simt_peel_pointer(LLVMValueRef pointer, LLVMValueRef *base)
+{
+    *base = pointer;
+    if (!LLVMIsAInstruction(pointer) || LLVMGetInstructionOpcode(pointer) != LLVMGetElementPtr ||
+        LLVMGetNumOperands(pointer) != 2)
+        return 0;
+    LLVMTypeRef element = LLVMGetGEPSourceElementType(pointer);
+    LLVMValueRef constant = LLVMGetOperand(pointer, 1);
+    if (!LLVMIsAConstantInt(constant) || LLVMGetTypeKind(element) != LLVMIntegerTypeKind ||
+        LLVMGetIntTypeWidth(element) != 8)
+        return 0;
+    *base = LLVMGetOperand(pointer, 0);
+    return LLVMConstIntGetSExtValue(constant);
+}
+
+static LLVMValueRef add_pointer_constant(Simt *s, LLVMValueRef pointer, int64_t bytes)
+{
+    if (!bytes)
+        return pointer;
+    void **slot = sum_slot(s, SUM_POINTER_CONSTANT, pointer, NULL, bytes);
+    return *slot ? *slot : (*slot = byte_offset(s, pointer, simt_int(s->i64, bytes)));
+}
+
+/* Offsets narrower than 64 bits are taken not to overflow: a program that wraps one around has left its array. */
+LLVMValueRef simt_addptr(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t element_bytes)
+{
+    LLVMValueRef base, offset_base;
+    int64_t bytes = simt_peel_pointer(pointer, &base) + simt_peel(offset, &offset_base) * element_bytes;
+    if (!offset_base)
+        return add_pointer_constant(s, base, bytes);
+    void **slot = sum_slot(s, SUM_POINTER, base, offset_base, element_bytes);
+    if (!*slot) {
+        LLVMValueRef wide = LLVMGetIntTypeWidth(LLVMTypeOf(offset_base)) < 64
+                                ? LLVMBuildSExt(s->b, offset_base, s->i64, "")
+                                : offset_base;
+        wide = LLVMBuildMul(s->b, wide, simt_int(s->i64, element_bytes), "");
+        *slot = byte_offset(s, base, wide);
+    }
+    return add_pointer_constant(s, *slot, bytes);
+}

@@ -1,0 +1,255 @@
+/* Values that move between threads: through scratch in shared memory, or by shuffles within a warp. */
+#include "gpu/simt.h"
+
+/* ---- scratch ----------------------------------------------------------------------------------------------------------------------- */
+
+Access simt_shared_access(LLVMValueRef offset, int64_t constant, int bytes)
+{
+    Access access = {.space = SHARED_MEMORY, .address = offset, .offset = constant};
+    simt_set_words(&access, bytes);
+    return access;
+}
+
+static void shared_load_vector(Simt *s, LLVMValueRef offset, int64_t constant, int count, LLVMTypeRef type,
+                               LLVMValueRef *elements)
+{
+    int bytes = simt_bytes(type);
+    LLVMValueRef words[16];
+    Access access = simt_shared_access(offset, constant, bytes * count);
+    s->ops->load(s, &access, NULL, words);
+    simt_unpack(s, words, &access, count, bytes, type, elements);
+}
+
+static void shared_store_vector(Simt *s, LLVMValueRef offset, int64_t constant, int count,
+                                LLVMValueRef const *elements, LLVMValueRef predicate)
+{
+    int bytes = simt_bytes(LLVMTypeOf(elements[0]));
+    LLVMValueRef words[16];
+    Access access = simt_shared_access(offset, constant, bytes * count);
+    access.predicate = predicate;
+    simt_pack(s, elements, count, bytes, &access, words);
+    s->ops->store(s, &access, words);
+}
+
+LLVMValueRef simt_shared_load(Simt *s, LLVMValueRef offset, int64_t constant, LLVMTypeRef type)
+{
+    LLVMValueRef element;
+    shared_load_vector(s, offset, constant, 1, type, &element);
+    return element;
+}
+
+void simt_shared_store(Simt *s, LLVMValueRef offset, int64_t constant, LLVMValueRef value, LLVMValueRef predicate)
+{
+    shared_store_vector(s, offset, constant, 1, &value, predicate);
+}
+
+void simt_sync(Simt *s, bool within_warp)
+{
+    if (within_warp || s->options->num_warps == 1)
+        s->ops->warp_sync(s);
+    else
+        s->ops->barrier(s);
+}
+
+/* ---- shuffles ---------------------------------------------------------------------------------------------------------------------- */
+
+/* A value of any type as i32 words, moved one by one. */
+static LLVMValueRef shuffle(Simt *s, LLVMValueRef value, int mask, LLVMValueRef lane)
+{
+    LLVMTypeRef type = LLVMTypeOf(value);
+    LLVMValueRef bits = simt_to_bits(s, value);
+    LLVMTypeRef bits_type = LLVMTypeOf(bits);
+    int width = (int)LLVMGetIntTypeWidth(bits_type), words = TT_MAX(1, width / 32);
+    LLVMValueRef result = NULL;
+    for (int i = 0; i < words; i++) {
+        LLVMValueRef word = i ? LLVMBuildLShr(s->b, bits, simt_int(bits_type, 32 * i), "") : bits;
+        word = LLVMBuildIntCast2(s->b, word, s->i32, 0, "");
+        word = lane ? s->ops->shuffle_index(s, word, lane) : s->ops->shuffle_xor(s, word, mask);
+        word = LLVMBuildIntCast2(s->b, word, bits_type, 0, "");
+        if (i)
+            word = LLVMBuildShl(s->b, word, simt_int(bits_type, 32 * i), "");
+        result = result ? LLVMBuildOr(s->b, result, word, "") : word;
+    }
+    return simt_from_bits(s, result, type);
+}
+
+LLVMValueRef simt_shuffle_xor(Simt *s, LLVMValueRef value, int mask) { return shuffle(s, value, mask, NULL); }
+
+LLVMValueRef simt_shuffle_index(Simt *s, LLVMValueRef value, LLVMValueRef lane) { return shuffle(s, value, 0, lane); }
+
+/* registers[r] becomes registers[r ^ sum of columns[i] over the lane's bits i]. */
+static void permute_by_lane(Simt *s, LLVMValueRef *registers, int count, const uint64_t *columns, int lane_bits)
+{
+    LLVMValueRef *old = TT_NEW_ARRAY(s->arena, LLVMValueRef, count);
+    for (int bit = 0; bit < lane_bits; bit++) {
+        if (!columns[bit])
+            continue;
+        LLVMValueRef mask = LLVMBuildAnd(s->b, s->lane, simt_i32(s, 1ll << bit), "");
+        LLVMValueRef moves = LLVMBuildICmp(s->b, LLVMIntNE, mask, simt_i32(s, 0), "");
+        memcpy(old, registers, sizeof(LLVMValueRef) * (size_t)count);
+        for (int r = 0; r < count; r++)
+            registers[r] = LLVMBuildSelect(s->b, moves, old[r ^ (int)columns[bit]], old[r], "");
+    }
+}
+
+/* The lane that a column map moves `lane` by, when that is one and the same exclusive or for all lanes; else -1. */
+static int fixed_distance(const uint64_t *columns, int lane_bits, uint64_t constant)
+{
+    for (int i = 0; i < lane_bits; i++)
+        if (columns[i] != 1ull << i)
+            return -1;
+    return (int)constant;
+}
+
+static LLVMValueRef read_lane(Simt *s, LLVMValueRef value, const ShufflePlan *plan, uint64_t source_round)
+{
+    int distance = fixed_distance(plan->source_lane, plan->lane_bits, source_round);
+    if (distance == 0)
+        return value;
+    if (distance > 0)
+        return simt_shuffle_xor(s, value, distance);
+    LLVMValueRef lane = simt_thread_offset(s, plan->source_lane, plan->lane_bits, 0, 1);
+    if (source_round)
+        lane = LLVMBuildXor(s->b, lane, simt_i32(s, (int64_t)source_round), "");
+    return simt_shuffle_index(s, value, lane);
+}
+
+static Tile *convert_by_shuffles(Simt *s, const Tile *tile, const ShufflePlan *plan, int from_count)
+{
+    Tile *result = simt_new_tile(s, 1 << plan->rounds_bits);
+    LLVMValueRef *published = TT_NEW_ARRAY(s->arena, LLVMValueRef, from_count);
+    memcpy(published, tile->at, sizeof(LLVMValueRef) * (size_t)from_count);
+    permute_by_lane(s, published, from_count, plan->send_lane, plan->lane_bits);
+    for (int t = 0; t < result->count; t++) {
+        uint64_t source = tt_f2_apply(plan->source_round, (uint64_t)t);
+        uint64_t send = tt_f2_apply(plan->send_round, (uint64_t)t);
+        result->at[t] = read_lane(s, published[send], plan, source);
+    }
+    permute_by_lane(s, result->at, result->count, plan->keep_lane, plan->lane_bits);
+    return result;
+}
+
+/* ---- through shared memory --------------------------------------------------------------------------------------------------------- */
+
+SharedSide simt_shared_side(Simt *s, const LinearLayout *layout, const SharedPlan *plan, bool stores,
+                            int element_bytes)
+{
+    SharedSide side = {.layout = layout,
+                 .offsets = stores ? plan->store_offsets : plan->load_offsets,
+                 .registers = stores ? plan->store_registers : plan->load_registers,
+                 .vector_bits = plan->vector_bits,
+                 .element_bytes = element_bytes};
+    side.base = simt_thread_offset(s, side.offsets + layout->in_bits[LAYOUT_REGISTER], layout->in_bits[LAYOUT_LANE],
+                                   layout->in_bits[LAYOUT_WARP], element_bytes);
+    return side;
+}
+
+/* Address of the vector that starts at register `first`, and the registers in it. */
+static void vector_place(Simt *s, const SharedSide *side, int first, int64_t scratch, const SharedMove *move,
+                         LLVMValueRef *address, int64_t *constant, int *registers)
+{
+    int threads = side->layout->in_bits[LAYOUT_LANE] + side->layout->in_bits[LAYOUT_WARP];
+    uint64_t columns[33] = {0}; /* whatever may meet the constant */
+    memcpy(columns, side->offsets + side->layout->in_bits[LAYOUT_REGISTER], sizeof(uint64_t) * (size_t)threads);
+    LLVMValueRef base = side->base;
+    if (move) {
+        columns[threads++] = move->bits;
+        base = LLVMBuildXor(s->b, base, move->bytes, "");
+    }
+    simt_add_offset(s, columns, threads, base, tt_f2_apply(side->offsets, (uint64_t)first), side->element_bytes,
+                    address, constant);
+    *constant += scratch;
+    for (int i = 0; i < 1 << side->vector_bits; i++) {
+        registers[i] = first;
+        for (int j = 0; j < side->vector_bits; j++)
+            if (i >> j & 1)
+                registers[i] ^= (int)side->registers[j];
+    }
+}
+
+/* Does the register lie at the start of a vector? Each vector has one such register among those without copies. */
+static bool starts_vector(const SharedSide *side, int reg)
+{
+    return !(tt_f2_apply(side->offsets, (uint64_t)reg) & ((1ull << side->vector_bits) - 1));
+}
+
+void simt_store_side(Simt *s, const SharedSide *side, const Tile *tile, int64_t scratch)
+{
+    uint32_t warps = tt_layout_replication(side->layout, LAYOUT_WARP);
+    LLVMValueRef predicate = NULL;
+    if (warps) { /* copies in other lanes store the same in the same instruction */
+        LLVMValueRef copy = LLVMBuildAnd(s->b, s->warp, simt_i32(s, (int64_t)warps), "");
+        predicate = LLVMBuildICmp(s->b, LLVMIntEQ, copy, simt_i32(s, 0), "");
+    }
+    for (int r = 0; r < tile->count; r++) {
+        LLVMValueRef elements[16], address;
+        int registers[16];
+        int64_t constant;
+        if (simt_is_register_copy(side->layout, r) || !starts_vector(side, r))
+            continue;
+        vector_place(s, side, r, scratch, NULL, &address, &constant, registers);
+        for (int i = 0; i < 1 << side->vector_bits; i++)
+            elements[i] = tile->at[registers[i]];
+        shared_store_vector(s, address, constant, 1 << side->vector_bits, elements, predicate);
+    }
+}
+
+int simt_load_vector_of(Simt *s, const SharedSide *side, int reg, int64_t scratch, const SharedMove *move,
+                        LLVMTypeRef type, LLVMValueRef *elements, int *registers)
+{
+    int first = reg, count = 1 << side->vector_bits;
+    uint64_t low = tt_f2_apply(side->offsets, (uint64_t)reg) & (uint64_t)(count - 1);
+    for (int j = 0; j < side->vector_bits; j++)
+        if (low >> j & 1)
+            first ^= (int)side->registers[j];
+    LLVMValueRef address;
+    int64_t constant;
+    vector_place(s, side, first, scratch, move, &address, &constant, registers);
+    shared_load_vector(s, address, constant, count, type, elements);
+    return count;
+}
+
+static Tile *load_side(Simt *s, const SharedSide *side, LLVMTypeRef type, int64_t scratch)
+{
+    Tile *tile = simt_new_tile(s, 1 << side->layout->in_bits[LAYOUT_REGISTER]);
+    for (int r = 0; r < tile->count; r++) {
+        LLVMValueRef elements[16];
+        int registers[16];
+        if (tile->at[r])
+            continue;
+        int count = simt_load_vector_of(s, side, r, scratch, NULL, type, elements, registers);
+        for (int i = 0; i < count; i++)
+            tile->at[registers[i]] = elements[i];
+    }
+    return tile;
+}
+
+static Tile *convert_in_registers(Simt *s, const Tile *tile, const ConvertPlan *plan, int count)
+{
+    Tile *result = simt_new_tile(s, count);
+    for (int r = 0; r < count; r++)
+        result->at[r] = tile->at[tt_f2_apply(plan->register_source, (uint64_t)r)];
+    return result;
+}
+
+Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayout *from, const LinearLayout *to,
+                   int64_t scratch)
+{
+    int bytes = tt_byte_width(type);
+    ConvertPlan plan = tt_layout_plan_conversion(from, to, bytes);
+    switch (plan.kind) {
+    case CONVERT_NONE:
+        return (Tile *)tile;
+    case CONVERT_REGISTERS:
+        return convert_in_registers(s, tile, &plan, 1 << to->in_bits[LAYOUT_REGISTER]);
+    case CONVERT_SHUFFLE:
+        return convert_by_shuffles(s, tile, &plan.shuffle, tile->count);
+    case CONVERT_SHARED:
+        break;
+    }
+    SharedSide stored = simt_shared_side(s, from, &plan.shared, true, bytes);
+    SharedSide loaded = simt_shared_side(s, to, &plan.shared, false, bytes);
+    simt_store_side(s, &stored, tile, scratch);
+    simt_sync(s, false);
+    return load_side(s, &loaded, simt_type(s, type), scratch);
+}

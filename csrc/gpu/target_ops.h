@@ -1,0 +1,93 @@
+/* The one place where SIMT lowering depends on what runs the code: everything that is not plain arithmetic on LLVM
+ * values. nvptx_ops.c spells it as NVVM intrinsics and inline PTX, a simulator as calls into its machine. */
+#pragma once
+#include "gpu/passes.h"
+#include <llvm-c/Core.h>
+
+typedef struct Simt Simt;
+
+typedef enum MemorySpace { GLOBAL_MEMORY = 1, SHARED_MEMORY = 3 } MemorySpace;
+
+/* One access of a thread: `words` words of `word_bits` (8, 16, 32, 64) next to each other, aligned to their sum. */
+typedef struct Access {
+    MemorySpace space;
+    LLVMValueRef address; /* GLOBAL: pointer in address space 1; SHARED: i32 offset in the program's shared memory */
+    int64_t offset;       /* in bytes, added */
+    int word_bits, words;
+    LLVMValueRef predicate; /* i1: accesses nothing when false; NULL: always accesses */
+    const char *cache;      /* ".ca", ".cg", ...; NULL: the default */
+    const char *evict;      /* "evict_first", ...; NULL */
+    bool is_volatile;
+} Access;
+
+typedef enum AtomicKind {
+    ATOMIC_ADD,
+    ATOMIC_FADD,
+    ATOMIC_MIN_S,
+    ATOMIC_MAX_S,
+    ATOMIC_MIN_U,
+    ATOMIC_MAX_U,
+    ATOMIC_AND,
+    ATOMIC_OR,
+    ATOMIC_XOR,
+    ATOMIC_XCHG,
+    ATOMIC_CAS,
+    ATOMIC_KINDS,
+} AtomicKind;
+
+typedef struct Atomic {
+    AtomicKind kind;
+    Access access;     /* one word; space, address, offset, predicate */
+    TypeKind type;     /* of the operand: TT_I16 to TT_F64 */
+    const char *sem;   /* "relaxed", "acquire", "release", "acq_rel" */
+    const char *scope; /* "cta", "gpu", "sys" */
+    LLVMValueRef value, compare; /* in the LLVM type of `type`; compare for CAS */
+    bool result_unused;
+} Atomic;
+
+/* Functions of f32 that targets approximate. */
+typedef enum MathFunction {
+    MATH_DIV, /* 2 ulp */
+    MATH_SQRT,
+    MATH_RSQRT,
+    MATH_EXP2,
+    MATH_LOG2,
+    MATH_FUNCTIONS,
+} MathFunction;
+
+typedef struct TargetOps {
+    LLVMValueRef (*thread_id)(Simt *s); /* i32, 0 .. 32 * warps - 1 */
+    LLVMValueRef (*program_id)(Simt *s, int axis);
+    LLVMValueRef (*num_programs)(Simt *s, int axis);
+    void (*barrier)(Simt *s);   /* all threads of the program; orders memory */
+    void (*warp_sync)(Simt *s); /* all threads of the warp; orders memory */
+
+    /* Between the lanes of a warp, all of which take part; `word` is an i32. */
+    LLVMValueRef (*shuffle_xor)(Simt *s, LLVMValueRef word, int mask);
+    LLVMValueRef (*shuffle_index)(Simt *s, LLVMValueRef word, LLVMValueRef lane);
+    /* The combination over all lanes, in each: `opcode` is an integer operation of ops.def. NULL: no instruction. */
+    LLVMValueRef (*reduce_warp)(Simt *s, Opcode opcode, LLVMValueRef word);
+
+    /* Words are integers of word_bits. `other`: what a false predicate gives, a value for each word, or NULL (then it
+     * gives anything). */
+    void (*load)(Simt *s, const Access *access, LLVMValueRef const *other, LLVMValueRef *words);
+    void (*store)(Simt *s, const Access *access, LLVMValueRef const *words);
+    /* Can the kind run on this type as one operation? Others become loops around ATOMIC_CAS. */
+    bool (*has_atomic)(const Simt *s, AtomicKind kind, TypeKind type);
+    LLVMValueRef (*atomic)(Simt *s, const Atomic *atomic); /* the old value; NULL when unused */
+
+    LLVMValueRef (*math)(Simt *s, MathFunction function, LLVMValueRef const *operands);
+    /* A function of the mathematical library by its base name ("acosh"); the result is f32 or f64. */
+    LLVMValueRef (*library)(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands, int count);
+    /* One or two f32 rounded to a narrow format: a scalar or a vector of two. NULL when there is no instruction. */
+    LLVMValueRef (*narrow)(Simt *s, TypeKind to, LLVMValueRef const *values, int count, bool toward_zero);
+    /* Two fp8 in an i16, as f16. False when there is no instruction. */
+    bool (*widen_fp8)(Simt *s, TypeKind from, LLVMValueRef pair, LLVMValueRef *halves);
+
+    /* printf with the arguments promoted as in C; format is a compile-time string. */
+    void (*print)(Simt *s, const char *format, LLVMValueRef const *arguments, int count);
+    /* Reports and stops the launch; control does not come back. */
+    void (*fail)(Simt *s, const char *message, const Loc *loc);
+} TargetOps;
+
+extern const TargetOps tt_nvptx_ops;
