@@ -128,8 +128,8 @@ static PyObject *describe(Kernel *kernel, PyObject *signature, PyObject *options
 {
     PyObject *function = tt_import("triton.compiler.compiler", "describe");
     char name[16];
-    PyObject *info = function ? PyObject_CallFunction(function, "OOOs", (PyObject *)kernel, signature, options,
-                                                      tt_target_name(target, name))
+    PyObject *info = function ? PyObject_CallFunction(function, "OOOs", (PyObject *)kernel, signature,
+                                                      options, tt_target_name(target, name))
                               : NULL;
     Py_XDECREF(function);
     if (info && !PyDict_Check(info)) {

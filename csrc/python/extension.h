@@ -201,10 +201,11 @@ typedef struct Specialization {
     bool any_read_only;
     uint64_t *ranges; /* allocated as they are needed */
     int range_count;
-    PyObject *owned;         /* list of what `key.objects` borrows from nobody else, or NULL */
-    PyObject *array_argument; /* name of the first argument that is an array, or NULL; the others lie where it lies */
-    bool on_cuda;             /* it lies on a CUDA device */
-    Target target;            /* once finished */
+    PyObject *owned; /* list of what `key.objects` borrows from nobody else, or NULL */
+    PyObject *
+        array_argument; /* name of the first argument that is an array, or NULL; the others lie where it lies */
+    bool on_cuda;       /* it lies on a CUDA device */
+    Target target;      /* once finished */
     Place place;
     bool has_stream; /* `place.stream` is the arrays' library's current one */
     uint64_t inline_words[INLINE_WORDS], inline_slots[INLINE_SLOTS];
@@ -235,7 +236,7 @@ typedef struct Compiled {
     UsedName *used_names;
     int used_name_count;
     Code *code;
-    int device; /* that it was compiled for */
+    int device;     /* that it was compiled for */
     PyObject *info; /* dict: name, target, signature, timings, ... */
     bool *stored;   /* for each slot: is it a pointer that the kernel may store through? */
     int slot_count;

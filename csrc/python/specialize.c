@@ -354,8 +354,8 @@ static bool add_index(Specialization *s, const Param *param, PyObject *value, co
 
 static PyObject *device_name(int type, int id)
 {
-    static const char *const names[] = {[1] = "cpu",   [2] = "cuda", [4] = "opencl",
-                                        [7] = "vulkan", [8] = "mps",  [10] = "hip", [14] = "xpu"};
+    static const char *const names[] = {[1] = "cpu", [2] = "cuda", [4] = "opencl", [7] = "vulkan",
+                                        [8] = "mps", [10] = "hip", [14] = "xpu"};
     const char *name = type >= 0 && type < (int)TT_COUNT(names) ? names[type] : NULL;
     if (!name)
         return PyUnicode_FromFormat("a device of another kind (DLPack type %d)", type);
@@ -373,9 +373,9 @@ static bool device_error(const Specialization *s, int type, int id, const Argume
             "it is on %U, but argument '%U' is on %U; all arrays of a launch must be on one device", device,
             s->array_argument, other);
     else if (device)
-        tt_argument_error(path, PyExc_ValueError,
-                          "it is on %U, which no target of this build can reach; copy the array to the CPU first",
-                          device);
+        tt_argument_error(
+            path, PyExc_ValueError,
+            "it is on %U, which no target of this build can reach; copy the array to the CPU first", device);
     Py_XDECREF(device);
     Py_XDECREF(other);
     return false;

@@ -24,11 +24,12 @@ static int capability(int device) { return tt_cuda_device(device)->capability; }
 bool tt_read_target(const char *name, Target *target)
 {
     if (!tt_target_parse(name, target))
-        return target_error("there is no target %s; targets are cpu, cuda:NN and sim:NN, NN a compute capability", name);
+        return target_error(
+            "there is no target '%s'; targets are cpu, cuda and cuda:NN, NN a compute capability", name);
     if (target->kind != TARGET_CPU && !target->sm) {
         if (tt_cuda_unavailable())
-            return target_error("the target %s needs a device, or a compute capability as in %s:90: %s", name, name,
-                                tt_cuda_unavailable());
+            return target_error("the target '%s' needs a device, or a compute capability as in %s:90: %s",
+                                name, name, tt_cuda_unavailable());
         target->sm = capability(tt_cuda_current_device());
     }
     return true;
@@ -36,11 +37,15 @@ bool tt_read_target(const char *name, Target *target)
 
 static bool unreachable_error(const Specialization *s, const char *target)
 {
-    const char *place = s->on_cuda ? "cuda" : "cpu";
-    PyErr_Format(PyExc_ValueError,
-                 "%U() argument '%U': it is on %s, which the target '%s' (TRITON_TARGET) cannot reach; pass an array "
-                 "that is on %s",
-                 s->function, s->array_argument, place, target, s->on_cuda ? "the CPU" : "a CUDA device");
+    static const char format[] =
+        "%U() argument '%U': it is on %U, which the target '%s' (TRITON_TARGET) cannot reach; "
+        "pass an array that is on %s";
+    PyObject *place =
+        s->on_cuda ? PyUnicode_FromFormat("cuda:%d", s->place.device) : PyUnicode_FromString("cpu");
+    if (place)
+        PyErr_Format(PyExc_ValueError, format, s->function, s->array_argument, place, target,
+                     s->on_cuda ? "the CPU" : "a CUDA device");
+    Py_XDECREF(place);
     return false;
 }
 
@@ -71,7 +76,8 @@ bool tt_choose_target(Specialization *s)
         choose_without_arrays(s);
     } else if (s->on_cuda) {
         if (tt_cuda_unavailable())
-            return target_error("argument '%U' is on a CUDA device, but %s", s->array_argument, tt_cuda_unavailable());
+            return target_error("argument '%U' is on a CUDA device, but %s", s->array_argument,
+                                tt_cuda_unavailable());
         s->target = (Target){TARGET_CUDA, capability(s->place.device)};
     }
     return true;
@@ -113,13 +119,13 @@ static PyObject *cuda_device(PyObject *module, PyObject *number)
         return PyErr_Format(PyExc_ValueError, "there is no CUDA device %ld: this machine has %d", ordinal,
                             tt_cuda_device_count());
     const CudaDevice *d = tt_cuda_device((int)ordinal);
-    return Py_BuildValue("{ss si si si si si si si si si si si sn si}", "name", d->name, "capability", d->capability,
-                         "multiprocessor_count", d->multiprocessors, "warpSize", d->warp_size, "max_threads",
-                         d->max_threads, "max_threads_per_multiprocessor", d->max_threads_per_multiprocessor,
-                         "max_num_regs", d->max_registers, "max_shared_mem", d->max_shared,
-                         "max_shared_mem_per_multiprocessor", d->shared_per_multiprocessor, "sm_clock_rate", d->clock_khz,
-                         "mem_clock_rate", d->memory_clock_khz, "mem_bus_width", d->memory_bus_bits, "total_memory",
-                         (Py_ssize_t)d->memory_bytes, "l2_cache_size", d->l2_bytes);
+    return Py_BuildValue(
+        "{ss si si si si si si si si si si si sn si}", "name", d->name, "capability", d->capability,
+        "multiprocessor_count", d->multiprocessors, "warpSize", d->warp_size, "max_threads", d->max_threads,
+        "max_threads_per_multiprocessor", d->max_threads_per_multiprocessor, "max_num_regs", d->max_registers,
+        "max_shared_mem", d->max_shared, "max_shared_mem_per_multiprocessor", d->shared_per_multiprocessor,
+        "sm_clock_rate", d->clock_khz, "mem_clock_rate", d->memory_clock_khz, "mem_bus_width",
+        d->memory_bus_bits, "total_memory", (Py_ssize_t)d->memory_bytes, "l2_cache_size", d->l2_bytes);
 }
 
 static PyObject *cuda_synchronize(PyObject *module, PyObject *number)

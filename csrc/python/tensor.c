@@ -229,8 +229,12 @@ static bool read_dlpack(State *state, PyObject *object, const ArgumentPath *path
 bool tt_exchange_stream(const TypeEntry *entry, int device, void **stream)
 {
     const DLExchange *exchange = entry->exchange;
-    return entry->kind == ARG_EXCHANGE && exchange->current_stream &&
-           !exchange->current_stream(DEVICE_CUDA, device, stream);
+    if (entry->kind != ARG_EXCHANGE || !exchange->current_stream)
+        return false;
+    if (!exchange->current_stream(DEVICE_CUDA, device, stream))
+        return true;
+    PyErr_Clear(); /* there are other ways to ask */
+    return false;
 }
 
 /* ---- attributes ---- */

@@ -135,8 +135,9 @@ const char *tt_code_stage(Code *code, const char *stage, int device, Arena *aren
         *size = info->cubin_size;
         return info->cubin;
     } else {
-        const struct { const char *name, *text; } texts[] = {
-            {"ttir", code->ttir}, {"ttgir", code->ttgir}, {"llir", code->llir}, {"ptx", code->ptx}};
+        const struct {
+            const char *name, *text;
+        } texts[] = {{"ttir", code->ttir}, {"ttgir", code->ttgir}, {"llir", code->llir}, {"ptx", code->ptx}};
         for (size_t i = 0; i < TT_COUNT(texts); i++)
             if (!strcmp(stage, texts[i].name))
                 text = texts[i].text;
@@ -147,7 +148,8 @@ const char *tt_code_stage(Code *code, const char *stage, int device, Arena *aren
 
 /* ---- launching --------------------------------------------------------------------------------------------------------------- */
 
-LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3], Arena *arena)
+LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3],
+                            Arena *arena)
 {
     LaunchResult result = {0};
     if (code->cpu)

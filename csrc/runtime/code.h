@@ -55,4 +55,5 @@ typedef struct LaunchResult {
 } LaunchResult;
 /* On the CPU returns when all programs are done, on CUDA when they are enqueued. Texts are in `arena`; refusals of the
  * driver are raised. */
-LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3], Arena *arena);
+LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3],
+                            Arena *arena);

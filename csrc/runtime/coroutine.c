@@ -33,7 +33,8 @@ __asm__(".text\n"
 
 extern void tt_coroutine_start(void);
 
-void tt_coroutine_prepare(Coroutine *coroutine, void *stack, size_t stack_size, void (*body)(void *), void *argument)
+void tt_coroutine_prepare(Coroutine *coroutine, void *stack, size_t stack_size, void (*body)(void *),
+                          void *argument)
 {
     uint64_t *top = (uint64_t *)(((uintptr_t)stack + stack_size) & ~(uintptr_t)15);
     uint64_t *frame = top - 10; /* the stack is 16-byte aligned where start calls body */
@@ -59,11 +60,13 @@ __asm__(".text\n"
         "  sub sp, sp, #176\n"
         "  stp x19, x20, [sp, #0]\n  stp x21, x22, [sp, #16]\n  stp x23, x24, [sp, #32]\n"
         "  stp x25, x26, [sp, #48]\n  stp x27, x28, [sp, #64]\n  stp x29, x30, [sp, #80]\n"
-        "  stp d8, d9, [sp, #96]\n  stp d10, d11, [sp, #112]\n  stp d12, d13, [sp, #128]\n  stp d14, d15, [sp, #144]\n"
+        "  stp d8, d9, [sp, #96]\n  stp d10, d11, [sp, #112]\n  stp d12, d13, [sp, #128]\n  stp d14, d15, "
+        "[sp, #144]\n"
         "  mov x9, sp\n  str x9, [x0]\n  ldr x9, [x1]\n  mov sp, x9\n"
         "  ldp x19, x20, [sp, #0]\n  ldp x21, x22, [sp, #16]\n  ldp x23, x24, [sp, #32]\n"
         "  ldp x25, x26, [sp, #48]\n  ldp x27, x28, [sp, #64]\n  ldp x29, x30, [sp, #80]\n"
-        "  ldp d8, d9, [sp, #96]\n  ldp d10, d11, [sp, #112]\n  ldp d12, d13, [sp, #128]\n  ldp d14, d15, [sp, #144]\n"
+        "  ldp d8, d9, [sp, #96]\n  ldp d10, d11, [sp, #112]\n  ldp d12, d13, [sp, #128]\n  ldp d14, d15, "
+        "[sp, #144]\n"
         "  add sp, sp, #176\n"
         "  ret\n"
         ".size tt_coroutine_switch, .-tt_coroutine_switch\n"
@@ -76,7 +79,8 @@ __asm__(".text\n"
 
 extern void tt_coroutine_start(void);
 
-void tt_coroutine_prepare(Coroutine *coroutine, void *stack, size_t stack_size, void (*body)(void *), void *argument)
+void tt_coroutine_prepare(Coroutine *coroutine, void *stack, size_t stack_size, void (*body)(void *),
+                          void *argument)
 {
     uint64_t *frame = (uint64_t *)(((uintptr_t)stack + stack_size) & ~(uintptr_t)15) - 22;
     memset(frame, 0, 22 * sizeof *frame);

@@ -9,6 +9,7 @@ typedef struct Coroutine {
 
 /* Prepares `coroutine` to run body(argument) on the given stack when first switched to. body must not return: it ends
  * with a switch away that nobody resumes. */
-void tt_coroutine_prepare(Coroutine *coroutine, void *stack, size_t stack_size, void (*body)(void *), void *argument);
+void tt_coroutine_prepare(Coroutine *coroutine, void *stack, size_t stack_size, void (*body)(void *),
+                          void *argument);
 /* Saves the running context in `from` and continues `to`. */
 void tt_coroutine_switch(Coroutine *from, Coroutine *to);

@@ -60,7 +60,8 @@ static void write_failure(Running *running, void *context)
     Text text = {.arena = running->arena};
     if (site->file && site->line)
         tt_text_add(&text, "%s:%d: ", site->file, site->line);
-    tt_text_add(&text, "assertion failed in program (%d, %d, %d)", call->program[0], call->program[1], call->program[2]);
+    tt_text_add(&text, "assertion failed in program (%d, %d, %d)", call->program[0], call->program[1],
+                call->program[2]);
     if (*site->message)
         tt_text_add(&text, ": %s", site->message);
     if (!running->error)
@@ -88,15 +89,17 @@ static void write_float(Text *text, const FloatFormat *format, double value)
     for (int precision = 1; precision <= 17; precision++) {
         snprintf(digits, sizeof digits, "%.*g", precision, value);
         double read = strtod(digits, NULL);
-        if (read == value || (format && (format == &tt_format_f32 ? (float)read == (float)value
-                                                                  : tt_float_encode(format, read, false) ==
-                                                                        tt_float_encode(format, value, false))))
+        if (read == value ||
+            (format && (format == &tt_format_f32
+                            ? (float)read == (float)value
+                            : tt_float_encode(format, read, false) == tt_float_encode(format, value, false))))
             break;
     }
     tt_text_add(text, "%s", digits);
 }
 
-static void write_element(Text *text, const CpuSite *site, const CpuPrintOperand *operand, const void *data, int64_t index)
+static void write_element(Text *text, const CpuSite *site, const CpuPrintOperand *operand, const void *data,
+                          int64_t index)
 {
     static const struct {
         int bytes;
@@ -164,7 +167,8 @@ static void write_print(Running *running, void *context)
                     call->program[2], call->site->message);
 }
 
-static void on_print(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z, const void *const *operands)
+static void on_print(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z,
+                     const void *const *operands)
 {
     Callback call = {site, {x, y, z}, operands};
     write_text((Running *)launch, write_print, &call);

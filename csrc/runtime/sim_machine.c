@@ -14,9 +14,9 @@ enum { STACK_BYTES = 256 << 10 };
  * is later, or they are of one thread. */
 typedef struct Access {
     uint32_t block_epoch, warp_epoch;
-    int16_t thread;   /* -1: nobody */
-    bool many_warps;  /* readers: other warps read it in this block epoch too */
-    bool many_lanes;  /* ... other lanes of this warp did in this warp epoch */
+    int16_t thread;  /* -1: nobody */
+    bool many_warps; /* readers: other warps read it in this block epoch too */
+    bool many_lanes; /* ... other lanes of this warp did in this warp epoch */
     bool atomic;
     const SimSite *site;
 } Access;
@@ -48,7 +48,10 @@ typedef struct SimBlock {
     int live;
 } SimBlock;
 
-static bool stopped(const SimLaunch *launch) { return __atomic_load_n(&launch->failed, __ATOMIC_RELAXED) != 0; }
+static bool stopped(const SimLaunch *launch)
+{
+    return __atomic_load_n(&launch->failed, __ATOMIC_RELAXED) != 0;
+}
 
 /* Leaves the thread for good or until the scheduler resumes it. */
 static void yield(SimThread *self) { tt_coroutine_switch(&self->coroutine, &self->block->scheduler); }
@@ -89,8 +92,8 @@ static Place describe(const SimSite *site)
 
 void tt_sim_fail(SimThread *self, int32_t kind, const char *message, const SimSite *site)
 {
-    record_error(self->block->launch, kind, "%s: %s, program (%d, %d, %d), thread %d", describe(site).text, message,
-                 self->program[0], self->program[1], self->program[2], self->index);
+    record_error(self->block->launch, kind, "%s: %s, program (%d, %d, %d), thread %d", describe(site).text,
+                 message, self->program[0], self->program[1], self->program[2], self->index);
     leave(self);
 }
 
@@ -112,18 +115,20 @@ static bool ordered(const SimBlock *block, const Access *earlier, const SimThrea
 
 static void race(SimThread *self, const char *how, const Access *earlier, uint32_t byte, const SimSite *site)
 {
-    record_error(self->block->launch, SIM_RACE,
-                 "race in shared memory at byte %u: %s by thread %d in %s, and by thread %d in %s, with no barrier "
-                 "between them; program (%d, %d, %d)",
-                 byte, how, earlier->thread, describe(earlier->site).text, self->index, describe(site).text,
-                 self->program[0], self->program[1], self->program[2]);
+    record_error(
+        self->block->launch, SIM_RACE,
+        "race in shared memory at byte %u: %s by thread %d in %s, and by thread %d in %s, with no barrier "
+        "between them; program (%d, %d, %d)",
+        byte, how, earlier->thread, describe(earlier->site).text, self->index, describe(site).text,
+        self->program[0], self->program[1], self->program[2]);
     leave(self);
 }
 
 static void note_read(SimBlock *block, Access *read, const SimThread *self, const SimSite *site)
 {
     int warp = self->index / SIM_WARP;
-    Access now = {block->block_epoch, block->warp_epoch[warp], (int16_t)self->index, false, false, false, site};
+    Access now = {
+        block->block_epoch, block->warp_epoch[warp], (int16_t)self->index, false, false, false, site};
     if (read->thread >= 0 && read->block_epoch == block->block_epoch) {
         bool same_warp = read->thread / SIM_WARP == warp;
         now.many_warps = read->many_warps || !same_warp;
@@ -133,8 +138,8 @@ static void note_read(SimBlock *block, Access *read, const SimThread *self, cons
     *read = now;
 }
 
-void tt_sim_shared_access(SimThread *self, uint32_t offset, int32_t bytes, int32_t is_write, int32_t is_atomic,
-                          const SimSite *site)
+void tt_sim_shared_access(SimThread *self, uint32_t offset, int32_t bytes, int32_t is_write,
+                          int32_t is_atomic, const SimSite *site)
 {
     SimBlock *block = self->block;
     if ((uint64_t)offset + (uint64_t)bytes > (uint64_t)block->launch->shared_bytes)
@@ -150,13 +155,19 @@ void tt_sim_shared_access(SimThread *self, uint32_t offset, int32_t bytes, int32
             note_read(block, &history->read, self, site);
         } else {
             int warp = self->index / SIM_WARP;
-            history->write = (Access){block->block_epoch, block->warp_epoch[warp], (int16_t)self->index, false, false,
-                                      is_atomic != 0, site};
+            history->write = (Access){block->block_epoch,
+                                      block->warp_epoch[warp],
+                                      (int16_t)self->index,
+                                      false,
+                                      false,
+                                      is_atomic != 0,
+                                      site};
         }
     }
 }
 
-void tt_sim_global_access(SimThread *self, uint64_t address, int32_t bytes, int32_t is_write, const SimSite *site)
+void tt_sim_global_access(SimThread *self, uint64_t address, int32_t bytes, int32_t is_write,
+                          const SimSite *site)
 {
     const SimLaunch *launch = self->block->launch;
     if (!launch->buffer_count)
@@ -176,7 +187,8 @@ void tt_sim_global_access(SimThread *self, uint64_t address, int32_t bytes, int3
             return;
         snprintf(message, sizeof message, "write to %s, which is read-only", buffer->name);
     } else if (buffer) {
-        snprintf(message, sizeof message, "%s outside the arguments' memory, %lld bytes past the start of %s (%lld bytes)",
+        snprintf(message, sizeof message,
+                 "%s outside the arguments' memory, %lld bytes past the start of %s (%lld bytes)",
                  is_write ? "write" : "read", (long long)(address - buffer->start), buffer->name,
                  (long long)(buffer->end - buffer->start));
     } else {
@@ -312,8 +324,8 @@ static bool release_barrier(SimBlock *block)
 
 /* ---- asynchronous copies -------------------------------------------------------------------------------------------------------- */
 
-void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32_t bytes, int32_t source_bytes,
-                       const SimSite *site)
+void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32_t bytes,
+                       int32_t source_bytes, const SimSite *site)
 {
     if (source_bytes)
         tt_sim_global_access(self, address, source_bytes, false, site);
@@ -376,10 +388,11 @@ static void report_deadlock(SimBlock *block)
             stuck = stuck ? stuck : thread;
         }
     }
-    record_error(block->launch, SIM_DEADLOCK,
-                 "%d threads wait at a %s in %s that the others never reach (%d have ended); program (%d, %d, %d)",
-                 waiting, stuck->state == SIM_AT_BARRIER ? "barrier" : "warp collective", describe(stuck->site).text,
-                 done, stuck->program[0], stuck->program[1], stuck->program[2]);
+    record_error(
+        block->launch, SIM_DEADLOCK,
+        "%d threads wait at a %s in %s that the others never reach (%d have ended); program (%d, %d, %d)",
+        waiting, stuck->state == SIM_AT_BARRIER ? "barrier" : "warp collective", describe(stuck->site).text,
+        done, stuck->program[0], stuck->program[1], stuck->program[2]);
 }
 
 /* Runs every ready thread once; warps in a random order when there is a seed. True if any ran. */
@@ -436,9 +449,11 @@ void tt_sim_run_block(SimLaunch *launch, const int32_t program[3])
     block.threads = calloc((size_t)launch->threads, sizeof *block.threads);
     block.shared = aligned_alloc(1024, ((size_t)launch->shared_bytes + 2047) & ~(size_t)1023);
     block.history = calloc((size_t)launch->shared_bytes + 1, sizeof *block.history);
-    block.stacks = mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    block.stacks =
+        mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (!block.threads || !block.shared || !block.history || block.stacks == MAP_FAILED) {
-        record_error(launch, SIM_ACCESS, "out of memory for a simulated block of %d threads", launch->threads);
+        record_error(launch, SIM_ACCESS, "out of memory for a simulated block of %d threads",
+                     launch->threads);
     } else {
         memset(block.shared, 0xff, (size_t)launch->shared_bytes); /* poison: NaN in every float format */
         for (int i = 0; i < launch->shared_bytes; i++)
@@ -449,8 +464,8 @@ void tt_sim_run_block(SimLaunch *launch, const int32_t program[3])
             memcpy(thread->program, program, sizeof thread->program);
             memcpy(thread->grid, launch->grid, sizeof thread->grid);
             thread->copies_end = &thread->copies;
-            tt_coroutine_prepare(&thread->coroutine, block.stacks + (size_t)i * STACK_BYTES, STACK_BYTES, run_thread,
-                                 thread);
+            tt_coroutine_prepare(&thread->coroutine, block.stacks + (size_t)i * STACK_BYTES, STACK_BYTES,
+                                 run_thread, thread);
         }
         while (!stopped(launch) && !all_done(&block))
             if (!run_ready(&block) && !release_any(&block))

@@ -58,13 +58,13 @@ typedef struct SimLaunch {
     SimEntry *entry;
     const uint64_t *args;
     int32_t grid[3];
-    int threads;      /* a block; a multiple of 32 */
+    int threads; /* a block; a multiple of 32 */
     int shared_bytes;
     const SimBuffer *buffers; /* sorted by start; count 0: global accesses are not checked */
     int buffer_count;
-    uint64_t seed;    /* 0: threads in order and copies as late as allowed; else a random choice of both */
-    SimError error;   /* kind 0: none */
-    int32_t failed;   /* set once, atomically */
+    uint64_t seed;  /* 0: threads in order and copies as late as allowed; else a random choice of both */
+    SimError error; /* kind 0: none */
+    int32_t failed; /* set once, atomically */
 } SimLaunch;
 
 /* Runs one block to its end or to the launch's first error. Blocks may run on several host threads at once. */
@@ -76,19 +76,26 @@ void tt_sim_run_block(SimLaunch *launch, const int32_t program[3]);
 void tt_sim_barrier(SimThread *self, int32_t id, int32_t count, const SimSite *site);
 /* bar.warp.sync: orders the lanes of `mask`. */
 void tt_sim_warp_sync(SimThread *self, uint32_t mask, const SimSite *site);
-typedef enum SimCollective { SIM_SHUFFLE_XOR, SIM_SHUFFLE_UP, SIM_SHUFFLE_DOWN, SIM_SHUFFLE_INDEX, SIM_BALLOT,
-                             SIM_SYNC } SimCollective;
+typedef enum SimCollective {
+    SIM_SHUFFLE_XOR,
+    SIM_SHUFFLE_UP,
+    SIM_SHUFFLE_DOWN,
+    SIM_SHUFFLE_INDEX,
+    SIM_BALLOT,
+    SIM_SYNC
+} SimCollective;
 /* shfl.sync over the full warp; `argument` is the mask, delta or lane. Up and down keep the own value at the edge. */
 uint64_t tt_sim_shuffle(SimThread *self, int32_t mode, uint64_t value, int32_t argument, const SimSite *site);
 uint32_t tt_sim_ballot(SimThread *self, int32_t predicate, const SimSite *site);
 /* Before a plain access of `bytes` at `offset` of shared memory. Atomics order themselves: is_atomic. */
-void tt_sim_shared_access(SimThread *self, uint32_t offset, int32_t bytes, int32_t is_write, int32_t is_atomic,
-                          const SimSite *site);
+void tt_sim_shared_access(SimThread *self, uint32_t offset, int32_t bytes, int32_t is_write,
+                          int32_t is_atomic, const SimSite *site);
 /* Before an access to global memory. */
-void tt_sim_global_access(SimThread *self, uint64_t address, int32_t bytes, int32_t is_write, const SimSite *site);
+void tt_sim_global_access(SimThread *self, uint64_t address, int32_t bytes, int32_t is_write,
+                          const SimSite *site);
 /* cp.async of `bytes`, of which `source_bytes` come from memory and the rest are zero; commit_group; wait_group n. */
-void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32_t bytes, int32_t source_bytes,
-                       const SimSite *site);
+void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32_t bytes,
+                       int32_t source_bytes, const SimSite *site);
 void tt_sim_copy_commit(SimThread *self);
 void tt_sim_copy_wait(SimThread *self, int32_t groups_left);
 /* Ends the launch. */

@@ -36,8 +36,15 @@ static struct Pool {
     _Atomic bool caller_sleeps;
     Job job;
     _Atomic int threads; /* 0: not started */
-} pool = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER,
-          0, 0, false, {0}, 0};
+} pool = {PTHREAD_MUTEX_INITIALIZER,
+          PTHREAD_MUTEX_INITIALIZER,
+          PTHREAD_COND_INITIALIZER,
+          PTHREAD_COND_INITIALIZER,
+          0,
+          0,
+          false,
+          {0},
+          0};
 
 static inline void pause_briefly(void)
 {

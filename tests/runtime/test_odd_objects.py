@@ -219,6 +219,6 @@ def test_types_of_the_extension_cannot_be_made():
         with pytest.raises(TypeError):
             kind()
     with pytest.raises(TypeError):
-        _C.compile(nothing, [], {})
+        _C.compile(nothing, [], {}, "cpu")
     with pytest.raises(triton.CompilationError):
-        _C.compile(nothing, (("*wrong", 16),), {})
+        _C.compile(nothing, (("*wrong", 16),), {}, "cpu")

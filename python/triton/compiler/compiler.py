@@ -42,6 +42,8 @@ def _checked(kernel, name, value):
         raise ValueError(f"{where}: it must be a power of two")
     if value < 0:
         raise ValueError(f"{where}: it cannot be negative")
+    if value >= 2**31:
+        raise ValueError(f"{where}: it cannot be larger than 2**31 - 1")
     return value
 
 
