@@ -2,21 +2,22 @@
 #pragma once
 #include "ir/ir.h"
 
-/* ---- axis_info.c ----------------------------------------------------------------------------------------------------
+/* ---- axis_info.c ------------------------------------------------------------------------------------------
  * For each dimension d of an integer or pointer value (a scalar counts as one dimension of extent 1):
- *   contiguity[d]   the tile splits along d into aligned groups of this many elements that grow by 1 (pointers: by one
- *                   element) from each to the next
+ *   contiguity[d]   the tile splits along d into aligned groups of this many elements that grow by 1
+ *                   (pointers: by one element) from each to the next
  *   constancy[d]    ... of this many equal elements
- *   divisibility[d] a number that divides the first element of every contiguity group (pointers: the address in
- *                   bytes); a power of two
- * An "aligned group" starts at an index that is a multiple of its size; the last one may be cut off by the extent, so a
- * number as large as the extent stands for any. All numbers are at least 1 and hold for every run of the program.
+ *   divisibility[d] a number that divides the first element of every contiguity group (pointers: the
+ *                   address in bytes); a power of two
+ * An "aligned group" starts at an index that is a multiple of its size; the last one may be cut off by the
+ * extent, so a number as large as the extent stands for any. All numbers are at least 1 and hold for every
+ * run of the program.
  *
- * They are meant for choosing how memory is accessed, and rest on two assumptions that only matter there: index
- * arithmetic does not overflow, and a scalar of unknown sign (a parameter, a loaded value, a difference of scalars) is
- * not negative where a tile that it is the base of is divided or a remainder taken (which truncate toward zero, so that
- * groups break at zero). A group that violates the second one starts at a negative index. Do not use the numbers to
- * leave out the computation of values that a program can see. */
+ * They are meant for choosing how memory is accessed, and rest on two assumptions that only matter there:
+ * index arithmetic does not overflow, and a scalar of unknown sign (a parameter, a loaded value, a difference
+ * of scalars) is not negative where a tile that it is the base of is divided or a remainder taken (which
+ * truncate toward zero, so that groups break at zero). A group that violates the second one starts at a
+ * negative index. Do not use the numbers to leave out the computation of values that a program can see. */
 typedef struct AxisInfo {
     int rank;
     int64_t contiguity[TT_MAX_RANK], divisibility[TT_MAX_RANK], constancy[TT_MAX_RANK];
@@ -30,7 +31,7 @@ AxisInfos *tt_analyze_axis_info(const Function *function, Arena *arena);
 /* Never NULL: a value that the analysis did not see gets ones. */
 const AxisInfo *tt_axis_info(const AxisInfos *infos, const Value *value);
 
-/* ---- bounds.c -------------------------------------------------------------------------------------------------------
+/* ---- bounds.c ---------------------------------------------------------------------------------------------
  * Signed bounds that hold for every element in every run; false when none are known. */
 typedef struct IntBounds {
     int64_t lowest, highest;

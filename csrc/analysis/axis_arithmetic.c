@@ -2,7 +2,7 @@
 #include "analysis/axis.h"
 #include <stdlib.h>
 
-/* ---- pieces ------------------------------------------------------------------------------------------------------------------ */
+/* ---- pieces -------------------------------------------------------------------------------------------- */
 
 static int64_t common_constancy(AxisOperand a, AxisOperand b, int dim, int64_t extent)
 {
@@ -15,8 +15,8 @@ static int64_t run_over_flat(AxisOperand run, AxisOperand flat, int dim, int64_t
     return tt_meet_groups(run.info->contiguity[dim], flat.info->constancy[dim], extent);
 }
 
-/* Groups in which `run` grows by one from a multiple of the group's size, while `flat` stays at another multiple of it:
- * inside them `run` does not cross a multiple of `flat`. A power of two. */
+/* Groups in which `run` grows by one from a multiple of the group's size, while `flat` stays at another
+ * multiple of it: inside them `run` does not cross a multiple of `flat`. A power of two. */
 static int64_t blocks_of(AxisOperand run, AxisOperand flat, int dim, int64_t extent)
 {
     int64_t group = run_over_flat(run, flat, dim, extent);
@@ -49,7 +49,7 @@ static AxisOperand constant_operand(AxisInfo *storage, AxisOperand like, int64_t
     return (AxisOperand){storage, like.type};
 }
 
-/* ---- one dimension of each family ---------------------------------------------------------------------------------------------- */
+/* ---- one dimension of each family ---------------------------------------------------------------------- */
 
 static void sum(AxisInfo *info, AxisOperand a, AxisOperand b, int dim, int64_t extent)
 {
@@ -86,7 +86,8 @@ static void product(AxisInfo *info, AxisOperand a, AxisOperand b, int dim, int64
     }
 }
 
-/* `whole`: the quotient of blocks is constant in them (unsigned, rounding down, or dividends not negative). */
+/* `whole`: the quotient of blocks is constant in them (unsigned, rounding down, or dividends not
+ * negative). */
 static void quotient(AxisInfo *info, AxisOperand a, AxisOperand b, int dim, int64_t extent, bool whole)
 {
     info->constancy[dim] = common_constancy(a, b, dim, extent);
@@ -161,9 +162,9 @@ typedef struct Comparison {
     bool is_unsigned;
 } Comparison;
 
-/* A block that begins at a multiple of its size lies wholly below a larger multiple or not at all: run < flat and
- * flat > run, and their negations, are constant in it. Two runs in step compare the same all along, unless one crosses
- * zero and the numbers are unsigned. */
+/* A block that begins at a multiple of its size lies wholly below a larger multiple or not at all: run < flat
+ * and flat > run, and their negations, are constant in it. Two runs in step compare the same all along,
+ * unless one crosses zero and the numbers are unsigned. */
 static void comparison(AxisInfo *info, AxisOperand a, AxisOperand b, int dim, int64_t extent, Comparison kind)
 {
     int64_t constancy = common_constancy(a, b, dim, extent);
@@ -189,8 +190,8 @@ static void selection(AxisInfo *info, AxisOperand condition, AxisOperand a, Axis
     info->divisibility[dim] = common_divisor_at(a, b, dim, group_of(info, dim));
 }
 
-/* Another width. Numbers jump at multiples of `wraps` (a power of two; 0: nowhere): a run is cut into aligned blocks,
- * which do not cross one. */
+/* Another width. Numbers jump at multiples of `wraps` (a power of two; 0: nowhere): a run is cut into aligned
+ * blocks, which do not cross one. */
 static void resized(AxisInfo *info, AxisOperand a, int dim, int64_t extent, int64_t wraps)
 {
     int64_t run = a.info->contiguity[dim];
@@ -212,7 +213,7 @@ static void reinterpreted(AxisInfo *info, const Op *op, AxisOperand a, int dim)
     info->divisibility[dim] = tt_divisor_at(a, dim, group_of(info, dim));
 }
 
-/* ---- signs and constants -------------------------------------------------------------------------------------------------------- */
+/* ---- signs and constants ------------------------------------------------------------------------------- */
 
 /* A scalar counts as not negative unless something says that it might be: see analysis.h. */
 static bool is_non_negative(const Op *op, const AxisOperand *x)
@@ -272,7 +273,7 @@ static void fold_constant(AxisInfo *info, const Op *op, const AxisOperand *x)
     *info = *constant_operand(&storage, (AxisOperand){info, type}, result.i).info;
 }
 
-/* ---- the operations -------------------------------------------------------------------------------------------------------------- */
+/* ---- the operations ------------------------------------------------------------------------------------ */
 
 static void visit_dimension(AxisInfo *info, const Op *op, const AxisOperand *x, int dim)
 {

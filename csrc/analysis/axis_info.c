@@ -1,16 +1,17 @@
 /* Contiguity, divisibility and constancy along each dimension of a tile (analysis.h defines them).
  *
  * How to reason about them, for one dimension of extent e. Let C, K, D be the three numbers of a tile.
- * - A group size g may stand for C when g divides C, or when C >= e (one run: every split of it is a run too). So what
- *   two tiles have in common is the gcd, with "C >= e" as the neutral element: tt_meet_groups. The same for K.
- * - D divides the elements at multiples of C. An element at a multiple of g lies gcd(C, g) * k behind one of those, so
- *   it is divisible by gcd(D, gcd(C, g)), or by D when g is a multiple of C: tt_divisor_at.
- * - Where C is 1, D divides all elements; and all elements equal one at a multiple of K, so it is enough to know what
- *   divides those.
+ * - A group size g may stand for C when g divides C, or when C >= e (one run: every split of it is a run
+ *   too). So what two tiles have in common is the gcd, with "C >= e" as the neutral element: tt_meet_groups.
+ *   The same for K.
+ * - D divides the elements at multiples of C. An element at a multiple of g lies gcd(C, g) * k behind one of
+ *   those, so it is divisible by gcd(D, gcd(C, g)), or by D when g is a multiple of C: tt_divisor_at.
+ * - Where C is 1, D divides all elements; and all elements equal one at a multiple of K, so it is enough to
+ *   know what divides those.
  * - D and the groups that divisions cut are powers of two: these survive a sum that wraps around.
  *
- * The walk visits operations in order. A loop's arguments start from its initial values and are met with what the body
- * yields until nothing changes; the numbers only shrink, so this ends. */
+ * The walk visits operations in order. A loop's arguments start from its initial values and are met with what
+ * the body yields until nothing changes; the numbers only shrink, so this ends. */
 #include "analysis/axis.h"
 
 struct AxisInfos {
@@ -18,7 +19,7 @@ struct AxisInfos {
     Map infos; /* Value* -> AxisInfo* */
 };
 
-/* ---- numbers -------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers ------------------------------------------------------------------------------------------- */
 
 int64_t tt_divisor_of(int64_t x)
 {
@@ -77,7 +78,7 @@ AxisInfo tt_meet_axes(AxisOperand a, AxisOperand b)
     return info;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------------------- */
 
 const AxisInfo *tt_axis_info(const AxisInfos *infos, const Value *value)
 {
@@ -124,7 +125,7 @@ static bool set_info(AxisInfos *infos, const Value *value, AxisInfo info)
     return true;
 }
 
-/* ---- operations without operands, hints and memory ------------------------------------------------------------------------- */
+/* ---- operations without operands, hints and memory ----------------------------------------------------- */
 
 static AxisInfo axes_of_constant(const Op *op)
 {
@@ -158,8 +159,8 @@ static int64_t hint_of(const Op *op, AttrKey key, int dim)
     return attr && dim < attr->count ? TT_MAX(attr->ints[dim], 1) : 1;
 }
 
-/* What the programmer promises holds beside what is known. A promise of divisibility is about the first element of
- * each contiguous group, whichever of the two hints comes first. */
+/* What the programmer promises holds beside what is known. A promise of divisibility is about the first
+ * element of each contiguous group, whichever of the two hints comes first. */
 static AxisInfo axes_of_hint(const Op *op, AxisOperand x)
 {
     AxisInfo info = *x.info;
@@ -215,7 +216,7 @@ static AxisInfo axes_of_op(const Op *op, const AxisOperand *operands)
     return tt_axes_of_arithmetic(op, operands);
 }
 
-/* ---- the walk ------------------------------------------------------------------------------------------------------------- */
+/* ---- the walk ------------------------------------------------------------------------------------------ */
 
 static void visit_region(AxisInfos *infos, const Region *region);
 

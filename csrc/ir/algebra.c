@@ -2,7 +2,7 @@
 #include "ir/algebra.h"
 #include <math.h>
 
-/* ---- conditions, and constants computed from constants ------------------------------------------------------------------ */
+/* ---- conditions, and constants computed from constants ------------------------------------------------- */
 
 static bool is_bool(const Match *match) { return tt_is_bool(match->values[0]->type); }
 static bool is_bool_result(const Match *match) { return tt_is_bool(match->type); }
@@ -55,7 +55,7 @@ static Value *reciprocal_of(Builder *b, const Match *match)
     return tt_build_float(b, match->type, 1 / value);
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------------------- */
 
 #define VALUE(letter) &(const Pattern){.kind = PATTERN_VALUE, .index = letter}
 #define CONSTANT(letter) &(const Pattern){.kind = PATTERN_CONSTANT, .index = letter}
@@ -86,7 +86,7 @@ static const uint8_t roots[] = {
 #include "ir/algebra.def"
 };
 
-/* ---- matching -------------------------------------------------------------------------------------------------------------- */
+/* ---- matching ------------------------------------------------------------------------------------------ */
 
 static bool bind(Value **letter, Value *value)
 {
@@ -111,7 +111,8 @@ static bool is_real(const Value *value, double number)
     return tt_constant_float(value, &constant) && constant == number && signbit(constant) == signbit(number);
 }
 
-/* One way to match: bit n of `flips` says whether the operands of the n-th operation that commutes change places. */
+/* One way to match: bit n of `flips` says whether the operands of the n-th operation that commutes change
+ * places. */
 typedef struct Attempt {
     Match match;
     unsigned flips;
@@ -157,8 +158,8 @@ static bool match_operands(const Pattern *pattern, Value *const *operands, int c
     return true;
 }
 
-/* Tries every order of what commutes. An attempt that fails has seen the operations on which it depends, so no order
- * of the others is worth trying: the next one flips the last that was seen. */
+/* Tries every order of what commutes. An attempt that fails has seen the operations on which it depends, so
+ * no order of the others is worth trying: the next one flips the last that was seen. */
 static bool match_rule(const Rule *rule, Value *const *operands, int count, const Type *type, Match *match)
 {
     for (unsigned flips = 0;;) {
@@ -177,7 +178,7 @@ static bool match_rule(const Rule *rule, Value *const *operands, int count, cons
     }
 }
 
-/* ---- replacing ------------------------------------------------------------------------------------------------------------- */
+/* ---- replacing ----------------------------------------------------------------------------------------- */
 
 /* `type` is that of the place; an operation inside a replacement computes it from its operands. */
 static Value *build(Builder *b, const Pattern *pattern, const Match *match, const Type *type)

@@ -1,5 +1,5 @@
-/* The rules of algebra.def as data: for fold.c and the canonicalize pass, which apply them, and the tests, which walk
- * them. */
+/* The rules of algebra.def as data: for fold.c and the canonicalize pass, which apply them, and the tests,
+ * which walk them. */
 #pragma once
 #include "ir/ir.h"
 
@@ -42,10 +42,10 @@ typedef struct Rule {
 extern const Rule tt_rules[];
 extern const int tt_rule_count;
 
-/* The value that a replacement stands for. Operations are built (and folded) by `b`; a root that is a cast or a literal
- * takes the type in `match`. */
+/* The value that a replacement stands for. Operations are built (and folded) by `b`; a root that is a cast or
+ * a literal takes the type in `match`. */
 Value *tt_build_replacement(Builder *b, const Pattern *replacement, const Match *match);
-/* What the first rule that fits makes of an operation; NULL when none does. Without `may_build` only rules whose
- * replacement is an existing value or a literal are tried. */
+/* What the first rule that fits makes of an operation; NULL when none does. Without `may_build` only rules
+ * whose replacement is an existing value or a literal are tried. */
 Value *tt_apply_rules(Builder *b, Opcode opcode, Value *const *operands, int operand_count, const Type *type,
                       bool may_build);

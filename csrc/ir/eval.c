@@ -1,11 +1,12 @@
-/* The scalar semantics of pure elementwise operations: the fold expressions of ops.def, expanded once for float, once
- * for double and once for integers; and the casts between all types. */
+/* The scalar semantics of pure elementwise operations: the fold expressions of ops.def, expanded once for
+ * float, once for double and once for integers; and the casts between all types. */
 #include "ir/ir.h"
 #include <math.h>
 
-/* ---- what the fold expressions call --------------------------------------------------------------------------------- */
+/* ---- what the fold expressions call -------------------------------------------------------------------- */
 
-/* Of operands that are sign-extended from at most 64 bits, sums, products and negations do not overflow 128. */
+/* Of operands that are sign-extended from at most 64 bits, sums, products and negations do not overflow
+ * 128. */
 typedef __int128 Wide;
 
 #define BY_TYPE(name, a) _Generic((a), float: name##f, double: name)
@@ -32,7 +33,7 @@ typedef __int128 Wide;
 #define tt_mulhi_u(ua, ub, bits) ((Wide)((unsigned __int128)(ua) * (ub) >> (bits)))
 #define tt_int_min(bits) (-((Wide)1 << ((bits) - 1)))
 
-/* ---- the rows of ops.def ------------------------------------------------------------------------------------------------ */
+/* ---- the rows of ops.def ------------------------------------------------------------------------------- */
 
 static bool eval_float(Opcode opcode, float a, float b, float c, float *result)
 {
@@ -101,7 +102,7 @@ static bool eval_int(Opcode opcode, Wide a, Wide b, unsigned bits, Wide *result)
     }
 }
 
-/* ---- types ------------------------------------------------------------------------------------------------------------------ */
+/* ---- types --------------------------------------------------------------------------------------------- */
 
 /* As the Attr convention has it: sign-extended, but 0 or 1 for i1. */
 static int64_t wrap(Wide value, unsigned bits)
@@ -118,8 +119,9 @@ static uint64_t unsigned_value(int64_t value, unsigned bits)
     return bits == 64 ? (uint64_t)value : (uint64_t)value & ((1ull << bits) - 1);
 }
 
-/* To nearest even in one rounding, through a double: of what does not fit there, the lost bits leave a mark in the
- * lowest one kept (rounding to odd), which decides ties in the narrower format as the lost bits would have. */
+/* To nearest even in one rounding, through a double: of what does not fit there, the lost bits leave a mark
+ * in the lowest one kept (rounding to odd), which decides ties in the narrower format as the lost bits would
+ * have. */
 static double int_to_float(uint64_t magnitude, bool negative, const Type *type)
 {
     double value = (double)magnitude;

@@ -1,8 +1,8 @@
-/* What operations reduce to without building anything but constants: operations on constants, rules of algebra.def
- * whose replacement already exists, and operations on shapes that change nothing. */
+/* What operations reduce to without building anything but constants: operations on constants, rules of
+ * algebra.def whose replacement already exists, and operations on shapes that change nothing. */
 #include "ir/algebra.h"
 
-/* ---- constants behind values ------------------------------------------------------------------------------------------ */
+/* ---- constants behind values --------------------------------------------------------------------------- */
 
 static const Attr *constant_attr(const Value *value)
 {
@@ -46,7 +46,7 @@ static const Attr *find_attr(const Attr *attrs, AttrKey key)
     return attrs;
 }
 
-/* ---- operations on constants ------------------------------------------------------------------------------------------ */
+/* ---- operations on constants --------------------------------------------------------------------------- */
 
 static Value *fold_elementwise(Builder *b, Opcode opcode, Value *const *operands, int count, const Type *type,
                                const Attr *attrs)
@@ -77,7 +77,7 @@ static Value *fold_moved_constant(Builder *b, Value *const *operands, int count,
     return build_constant(b, type, first);
 }
 
-/* ---- operations that change nothing ------------------------------------------------------------------------------------ */
+/* ---- operations that change nothing -------------------------------------------------------------------- */
 
 static bool is_identity(const Attr *order)
 {
@@ -136,8 +136,8 @@ static Value *fold_shape(Opcode opcode, Value *const *operands, const Type *type
     }
 }
 
-/* Widening a float is exact, so narrowing it again, however that rounds, gives it back; but infinity does not come back
- * to a format that saturates. */
+/* Widening a float is exact, so narrowing it again, however that rounds, gives it back; but infinity does not
+ * come back to a format that saturates. */
 static bool survives_widening(const Type *narrow, const Type *wide)
 {
     const FloatFormat *format = tt_float_format(narrow);

@@ -1,6 +1,7 @@
-/* Reads the text that print.c writes (its header shows the syntax), with // comments besides. One pass over the
- * characters; every mistake is a user error at its line and column. Only what the parser itself needs is checked
- * here (names, types, numbers, how many regions): whether the IR makes sense is for the verifier to say. */
+/* Reads the text that print.c writes (its header shows the syntax), with // comments besides. One pass over
+ * the characters; every mistake is a user error at its line and column. Only what the parser itself needs is
+ * checked here (names, types, numbers, how many regions): whether the IR makes sense is for the verifier to
+ * say. */
 #include "ir/ir.h"
 #include <ctype.h>
 #include <errno.h>
@@ -25,7 +26,7 @@ typedef TT_VECTOR(const char *) Names;
 typedef TT_VECTOR(const LinearLayout *) Layouts;
 typedef TT_VECTOR(Attr *) AttrLists;
 
-/* ---- characters and words --------------------------------------------------------------------------------------------- */
+/* ---- characters and words ------------------------------------------------------------------------------ */
 
 static const Loc *here(const Parser *p)
 {
@@ -177,7 +178,7 @@ static const char *parse_value_name(Parser *p)
     return parse_word(p, "the name of a value");
 }
 
-/* ---- types --------------------------------------------------------------------------------------------------------------- */
+/* ---- types --------------------------------------------------------------------------------------------- */
 
 static void enter(Parser *p)
 {
@@ -237,7 +238,7 @@ static const Type *parse_type(Parser *p)
     return type;
 }
 
-/* ---- layouts ------------------------------------------------------------------------------------------------------------ */
+/* ---- layouts ------------------------------------------------------------------------------------------- */
 
 static const char *parse_layout_name(Parser *p)
 {
@@ -333,7 +334,7 @@ static void parse_layout(Parser *p)
     *tt_map_slot(&p->layouts, name, strlen(name)) = (void *)tt_intern_layout(p->module, &layout);
 }
 
-/* ---- attributes and locations ---------------------------------------------------------------------------------------- */
+/* ---- attributes and locations -------------------------------------------------------------------------- */
 
 static AttrKey parse_attr_key(Parser *p)
 {
@@ -361,7 +362,8 @@ static Attr *parse_ints(Parser *p, AttrKey key)
     return tt_attr_ints(p->module, key, values, count, NULL);
 }
 
-/* What comes later decides whether a SCALAR is an integer or a float, so its place is kept and read again then. */
+/* What comes later decides whether a SCALAR is an integer or a float, so its place is kept and read again
+ * then. */
 typedef struct Attrs {
     Attr *list;
     Attr *scalar;
@@ -462,7 +464,7 @@ static const Loc *parse_loc(Parser *p)
     return first;
 }
 
-/* ---- operations ------------------------------------------------------------------------------------------------------- */
+/* ---- operations ---------------------------------------------------------------------------------------- */
 
 static void define(Parser *p, Value *value, const char *name, const Loc *loc)
 {
@@ -595,7 +597,7 @@ static void parse_body(Parser *p, Region *region)
     p->depth--;
 }
 
-/* ---- functions -------------------------------------------------------------------------------------------------------- */
+/* ---- functions ----------------------------------------------------------------------------------------- */
 
 static void parse_function(Parser *p)
 {

@@ -1,6 +1,6 @@
 /* Tile IR as text, the form that parse.c reads back to the same IR. One syntax for every operation:
  *
- *   kernel @name(%x: ptr<f32> {divisibility = [16]}, %n: i32) {            (`func` for functions that kernels call)
+ *   kernel @name(%x: ptr<f32> {divisibility = [16]}, %n: i32) {      (`func` for what kernels call)
  *     %a, %b = opname %x, %n {axis = 0, order = [1, 0]} : tile<4x8xf32>, i32 loc("file.py":3:4)
  *     %s = for %l, %u, %t, %z : f32 { ^(%i: i32, %acc: f32):
  *       yield %acc
@@ -8,8 +8,8 @@
  *     return
  *   }
  *
- * Once layouts are assigned, a type is followed by its value's (`tile<64xf32> #0`), and `#0 = layout<64> {...}` lines
- * stand before the functions (layouts.c).
+ * Once layouts are assigned, a type is followed by its value's (`tile<64xf32> #0`), and lines
+ * `#0 = layout<64> {...}` stand before the functions (layouts.c).
  *
  * A value is called after the user's variable, made unique, or by a number. Attributes come in the order of
  * attrs.def; floats are the shortest text that reads back to the same bits of their type. */
@@ -36,14 +36,15 @@ typedef struct Printer {
     int numbers;
 } Printer;
 
-/* ---- names ---------------------------------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------------------- */
 
 static bool is_name_char(char c)
 {
     return isalnum((unsigned char)c) || c == '_' || c == '.' || (unsigned char)c >= 0x80;
 }
 
-/* The name as the parser reads it, or NULL when nothing is left of it (a bare number would be taken for one of ours). */
+/* The name as the parser reads it, or NULL when nothing is left of it (a bare number would be taken for one
+ * of ours). */
 static char *clean_name(Arena *arena, const char *name)
 {
     if (!name || !*name || strspn(name, "0123456789") == strlen(name))
@@ -67,7 +68,8 @@ static const char *unique_name(Printer *p, const Value *value)
     return candidate;
 }
 
-/* Value.id becomes the index in p->values; the entry tells whether an id is from this printing or an older one. */
+/* Value.id becomes the index in p->values; the entry tells whether an id is from this printing or an older
+ * one. */
 static void name_value(Printer *p, Value *value)
 {
     const char *name = unique_name(p, value);
@@ -103,7 +105,7 @@ static void print_symbol(Text *text, const char *name)
         tt_print_string(text, name);
 }
 
-/* ---- types, numbers, strings ------------------------------------------------------------------------------------------ */
+/* ---- types, numbers, strings --------------------------------------------------------------------------- */
 
 void tt_print_type(Text *text, const Type *type)
 {
@@ -158,7 +160,7 @@ static void print_type_of(const Printer *p, const Value *value)
         tt_text_add(p->text, " #%d", (int)(intptr_t)number - 1);
 }
 
-/* ---- attributes and locations ---------------------------------------------------------------------------------------- */
+/* ---- attributes and locations -------------------------------------------------------------------------- */
 
 static void print_attr(Text *text, const Attr *attr, const Type *type)
 {
@@ -218,7 +220,7 @@ static void print_loc(const Printer *p, const Loc *loc)
     tt_text_add_n(p->text, ")", 1);
 }
 
-/* ---- operations and functions ------------------------------------------------------------------------------------------ */
+/* ---- operations and functions -------------------------------------------------------------------------- */
 
 static void indent(const Printer *p, int depth) { tt_text_add(p->text, "%*s", 2 * depth, ""); }
 

@@ -1,6 +1,6 @@
-/* The rule of each operation for its types and attributes, as ops.def's `meaning` says it. The table at the end is an
- * expansion of ops.def: an operation whose row leaves something open (GIVEN, CAST, NOTHING) and which has no check_NAME
- * here does not compile. */
+/* The rule of each operation for its types and attributes, as ops.def's `meaning` says it. The table at the
+ * end is an expansion of ops.def: an operation whose row leaves something open (GIVEN, CAST, NOTHING) and
+ * which has no check_NAME here does not compile. */
 #include "ir/verify.h"
 
 static const Type *type_of(const Op *op, int operand) { return tt_operand(op, operand)->type; }
@@ -90,7 +90,7 @@ static int without_axis(const Type *type, int axis, int64_t *shape)
     return rank;
 }
 
-/* ---- constants and indices ------------------------------------------------------------------------------------------ */
+/* ---- constants and indices ----------------------------------------------------------------------------- */
 
 static void check_constant(Verifier *v, const Op *op)
 {
@@ -131,7 +131,7 @@ static void check_program_id(Verifier *v, const Op *op)
 
 static void check_num_programs(Verifier *v, const Op *op) { check_program_id(v, op); }
 
-/* ---- elementwise ------------------------------------------------------------------------------------------------------- */
+/* ---- elementwise --------------------------------------------------------------------------------------- */
 
 static void check_elements(Verifier *v, const Op *op, const Type *type)
 {
@@ -200,7 +200,7 @@ static void check_assume(Verifier *v, const Op *op)
     expect_operand(v, op, 0, with_kind(tt_element(type_of(op, 0)), TT_I1, op));
 }
 
-/* ---- casts --------------------------------------------------------------------------------------------------------------- */
+/* ---- casts --------------------------------------------------------------------------------------------- */
 
 typedef enum Class { INTEGER, FLOAT, FLOAT_OR_FP8, POINTER } Class;
 static const char *const class_names[] = {"an integer", "a float of at least 16 bits", "a float",
@@ -221,7 +221,8 @@ static bool is_class(const Type *type, Class class)
     return false;
 }
 
-/* `wider` is the sign of result width minus operand width that the cast wants, or 2 where widths do not matter. */
+/* `wider` is the sign of result width minus operand width that the cast wants, or 2 where widths do not
+ * matter. */
 static void check_cast(Verifier *v, const Op *op, Class from, Class to, int wider)
 {
     const Type *operand = type_of(op, 0), *result = result_type(op);
@@ -268,7 +269,7 @@ static void check_bitcast(Verifier *v, const Op *op)
 static void check_ptr_to_int(Verifier *v, const Op *op) { check_cast(v, op, POINTER, INTEGER, 0); }
 static void check_int_to_ptr(Verifier *v, const Op *op) { check_cast(v, op, INTEGER, POINTER, 0); }
 
-/* ---- shape --------------------------------------------------------------------------------------------------------------- */
+/* ---- shape --------------------------------------------------------------------------------------------- */
 
 static void check_splat(Verifier *v, const Op *op)
 {
@@ -432,7 +433,7 @@ static void check_gather(Verifier *v, const Op *op)
     expect_shape(v, op, 0, from->element, index->shape, index->rank);
 }
 
-/* ---- memory --------------------------------------------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------------------- */
 
 static void check_addptr(Verifier *v, const Op *op)
 {
@@ -516,7 +517,7 @@ static void check_atomic_cas(Verifier *v, const Op *op)
     check_order(v, op);
 }
 
-/* ---- tiles as a whole ---------------------------------------------------------------------------------------------------- */
+/* ---- tiles as a whole ---------------------------------------------------------------------------------- */
 
 static void check_no_effects(Verifier *v, const Op *holder, const Region *region)
 {
@@ -614,7 +615,7 @@ static void check_histogram(Verifier *v, const Op *op)
                        tt_type_text(v, result_type(op)));
 }
 
-/* ---- effects without memory -------------------------------------------------------------------------------------------- */
+/* ---- effects without memory ---------------------------------------------------------------------------- */
 
 static void check_print(Verifier *v, const Op *op) { expect_attr(v, op, ATTR_message); }
 
@@ -627,9 +628,10 @@ static void check_assert(Verifier *v, const Op *op)
 
 static void check_barrier(Verifier *v, const Op *op) { (void)v, (void)op; }
 
-/* ---- control ------------------------------------------------------------------------------------------------------------- */
+/* ---- control ------------------------------------------------------------------------------------------- */
 
-/* Carried values: operands from `first`, arguments of `region` from `first_arg` and results have the same types. */
+/* Carried values: operands from `first`, arguments of `region` from `first_arg` and results have the same
+ * types. */
 static void check_carried(Verifier *v, const Op *op, const Region *region, int first, int first_arg)
 {
     int count = op->operand_count - first;
@@ -724,7 +726,7 @@ static void check_call(Verifier *v, const Op *op)
         expect_result(v, op, i, function->result_types[i]);
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------------------- */
 
 #define RULE_SAME(name) check_same
 #define RULE_COMPARE(name) check_compare

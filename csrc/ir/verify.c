@@ -1,6 +1,6 @@
-/* The verifier: is the IR what ir.h and ops.def promise? It collects every failure and prints the IR with each
- * message under its line. This file checks what holds for all operations, from their rows alone; type_rules.c holds
- * the rules of single operations. */
+/* The verifier: is the IR what ir.h and ops.def promise? It collects every failure and prints the IR with
+ * each message under its line. This file checks what holds for all operations, from their rows alone;
+ * type_rules.c holds the rules of single operations. */
 #include "ir/verify.h"
 
 void tt_verify_fail(Verifier *v, const void *subject, const char *format, ...)
@@ -23,7 +23,7 @@ const char *tt_type_text(Verifier *v, const Type *type)
     return text.data;
 }
 
-/* ---- values and their uses ---------------------------------------------------------------------------------------------- */
+/* ---- values and their uses ----------------------------------------------------------------------------- */
 
 static void define(Verifier *v, const Value *value) { *tt_map_slot_ptr(&v->visible, value) = (void *)value; }
 
@@ -84,7 +84,7 @@ static void check_results(Verifier *v, const Op *op)
     }
 }
 
-/* ---- counts and attributes ---------------------------------------------------------------------------------------------- */
+/* ---- counts and attributes ----------------------------------------------------------------------------- */
 
 static bool check_count(Verifier *v, const Op *op, const char *what, int count, int lowest, int highest)
 {
@@ -122,7 +122,7 @@ static void check_attrs(Verifier *v, const Op *op)
     }
 }
 
-/* ---- regions ------------------------------------------------------------------------------------------------------------- */
+/* ---- regions ------------------------------------------------------------------------------------------- */
 
 /* What ends this region. */
 static Opcode terminator_of(const Region *region)
@@ -155,7 +155,8 @@ static void check_region(Verifier *v, const Region *region, const void *subject)
                                     : "does not end this kind of region");
         check_op(v, op);
     }
-    /* The region without a terminator is that of an `if` that has nothing to do when the condition is false. */
+    /* The region without a terminator is that of an `if` that has nothing to do when the condition is
+     * false. */
     bool may_be_empty = region->op && region->op->opcode == OP_if && region == region->op->regions[1] &&
                         !region->op->result_count;
     if (region->last ? !tt_has(region->last, TERMINATOR) : !may_be_empty)

@@ -1,4 +1,5 @@
-/* Between verify.c (the shape of the IR) and type_rules.c (what each operation asks of its types and attributes). */
+/* Between verify.c (the shape of the IR) and type_rules.c (what each operation asks of its types and
+ * attributes). */
 #pragma once
 #include "ir/ir.h"
 

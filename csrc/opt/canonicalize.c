@@ -1,10 +1,10 @@
-/* Brings operations into one simplest form: folds constants, applies algebra.def, computes once what a tile only
- * repeats, and drops masks, branches and loops that constants decide. It walks the function until nothing changes, so
- * a rule need not see what another makes of its result. */
+/* Brings operations into one simplest form: folds constants, applies algebra.def, computes once what a tile
+ * only repeats, and drops masks, branches and loops that constants decide. It walks the function until
+ * nothing changes, so a rule need not see what another makes of its result. */
 #include "opt/canonicalize.h"
 #include "ir/algebra.h"
 
-/* ---- elementwise operations on tiles that repeat -------------------------------------------------------------------- */
+/* ---- elementwise operations on tiles that repeat ------------------------------------------------------- */
 
 /* The number that a tile holds everywhere, or NULL. Constants are built again, as scalars. */
 static Value *repeated_scalar(Builder *b, Value *tile)
@@ -37,8 +37,8 @@ static Value *compute_scalar(Builder *b, Op *op)
     return tt_build_splat(b, scalar, type->shape, type->rank);
 }
 
-/* The tile that is broadcast to an operand of `op`, if all operands come from tiles of one smaller shape or repeat a
- * scalar. */
+/* The tile that is broadcast to an operand of `op`, if all operands come from tiles of one smaller shape or
+ * repeat a scalar. */
 static const Type *narrow_shape(const Op *op)
 {
     const Type *shape = NULL;
@@ -71,7 +71,7 @@ static Value *compute_narrow(Builder *b, Op *op)
     return tt_build_broadcast(b, value, type->shape);
 }
 
-/* ---- comparisons that bounds decide ---------------------------------------------------------------------------------------- */
+/* ---- comparisons that bounds decide -------------------------------------------------------------------- */
 
 static Value *decide_comparison(Builder *b, Op *op)
 {
@@ -107,7 +107,7 @@ static Value *decide_comparison(Builder *b, Op *op)
     return tt_build_int(b, op->results[0]->type, always);
 }
 
-/* ---- casts ---------------------------------------------------------------------------------------------------------------- */
+/* ---- casts --------------------------------------------------------------------------------------------- */
 
 /* A cast of a cast, where the widths say what remains. */
 static Value *simplify_cast(Builder *b, Op *op)
@@ -127,7 +127,7 @@ static Value *simplify_cast(Builder *b, Op *op)
     return NULL;
 }
 
-/* ---- pointers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- pointers ------------------------------------------------------------------------------------------ */
 
 static bool fits(int64_t value, int bits)
 {
@@ -155,7 +155,8 @@ static bool has_scalar_base(const Value *pointer)
     return false;
 }
 
-/* addptr(addptr(p, x), y): constants and 64-bit offsets are added, a scalar moves towards the scalar pointer. */
+/* addptr(addptr(p, x), y): constants and 64-bit offsets are added, a scalar moves towards the scalar
+ * pointer. */
 static Value *simplify_addptr(Builder *b, Op *op)
 {
     Value *pointer = tt_operand(op, 0), *offset = tt_operand(op, 1);
@@ -190,7 +191,7 @@ static Value *gather_scalars(Builder *b, Op *op)
     return NULL;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------------------- */
 
 /* The mask that operand `index` is: 1 all true, 0 all false, -1 neither is known. */
 static int known_mask(const Op *op, int index)
@@ -206,7 +207,8 @@ static Value *narrow_load(Builder *b, Op *op)
     return value || !tt_is_plain_load(op) ? value : compute_narrow(b, op);
 }
 
-/* Drops a mask that is always true, from a load with its `other`; an operation that never takes place is erased. */
+/* Drops a mask that is always true, from a load with its `other`; an operation that never takes place is
+ * erased. */
 static bool simplify_masked(Op *op, int mask)
 {
     int known = known_mask(op, mask);
@@ -247,7 +249,7 @@ static bool simplify_effect(Op *op)
     }
 }
 
-/* ---- reductions ---------------------------------------------------------------------------------------------------------------- */
+/* ---- reductions ---------------------------------------------------------------------------------------- */
 
 /* Over an axis of one element there is nothing to combine. */
 static bool drop_reduction(Op *op)
@@ -270,7 +272,7 @@ static bool drop_reduction(Op *op)
     return true;
 }
 
-/* ---- the walk ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the walk ------------------------------------------------------------------------------------------ */
 
 /* What an operation with one result is in simpler terms, or NULL. */
 static Value *simplify(Builder *b, Op *op)

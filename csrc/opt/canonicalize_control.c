@@ -1,7 +1,8 @@
-/* The canonicalize pass on loops and branches: those that constants decide, and values that they only pass through. */
+/* The canonicalize pass on loops and branches: those that constants decide, and values that they only pass
+ * through. */
 #include "opt/canonicalize.h"
 
-/* ---- branches ---------------------------------------------------------------------------------------------------------------- */
+/* ---- branches ------------------------------------------------------------------------------------------ */
 
 /* The region takes the place of the operation. */
 static void replace_by_region(Op *op, Region *region)
@@ -54,7 +55,7 @@ static bool simplify_if(Op *op)
     return simplify_results(op);
 }
 
-/* ---- loops ---------------------------------------------------------------------------------------------------------------- */
+/* ---- loops --------------------------------------------------------------------------------------------- */
 
 /* A carried value that every iteration passes on as it came is the initial value. */
 static bool drop_unchanged(Loop *loop)

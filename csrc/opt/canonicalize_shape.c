@@ -1,5 +1,6 @@
-/* The canonicalize pass on operations that move elements. The forms it aims at: a splat or a broadcast stands outermost,
- * so that as little as possible is computed; dimensions of extent 1 come from expand_dims and not from reshapes. */
+/* The canonicalize pass on operations that move elements. The forms it aims at: a splat or a broadcast stands
+ * outermost, so that as little as possible is computed; dimensions of extent 1 come from expand_dims and not
+ * from reshapes. */
 #include "opt/canonicalize.h"
 
 static Value *reshape_to(Builder *b, Value *x, const Type *type)

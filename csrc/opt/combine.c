@@ -4,7 +4,7 @@
  * - a choice between a masked load and something else, by the same mask, is the load with that as `other`. */
 #include "opt/pass.h"
 
-/* ---- dot ---------------------------------------------------------------------------------------------------------------- */
+/* ---- dot ----------------------------------------------------------------------------------------------- */
 
 static bool is_zero(const Value *value)
 {
@@ -64,7 +64,8 @@ static bool is_worth_a_dot(const Type *type)
     return type->shape[0] >= 4 && type->shape[1] >= 8 && type->shape[2] >= 4;
 }
 
-/* reduce(A * B) along the middle of [m, k, n], in f32 or f64, where a dot multiplies and adds the same numbers. */
+/* reduce(A * B) along the middle of [m, k, n], in f32 or f64, where a dot multiplies and adds the same
+ * numbers. */
 static Value *sum_of_products(Builder *b, Op *op)
 {
     if (op->opcode != OP_reduce || tt_int_attr(op, ATTR_axis, 0) != 1 || combining_opcode(op) != OP_fadd)
@@ -86,7 +87,7 @@ static Value *sum_of_products(Builder *b, Op *op)
     return NULL;
 }
 
-/* ---- select and load -------------------------------------------------------------------------------------------------------- */
+/* ---- select and load ----------------------------------------------------------------------------------- */
 
 static bool encloses(const Region *region, const Op *op)
 {
@@ -130,7 +131,7 @@ static Value *load_with_other(Op *op)
     return loaded;
 }
 
-/* ---- the walk ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the walk ------------------------------------------------------------------------------------------ */
 
 static bool visit_region(Region *region)
 {

@@ -1,7 +1,8 @@
-/* Merges operations that compute the same: same opcode, operands, attributes, types, and (reduce, scan) same regions.
- * A scope is a region; what an enclosing region computed earlier is visible inside. Loads take part as long as nothing
- * can have been written between them, which a number for the state of memory tells: each write begins a new state, a
- * loop that writes begins one at its head and one behind it, a branch one behind it. */
+/* Merges operations that compute the same: same opcode, operands, attributes, types, and (reduce, scan) same
+ * regions. A scope is a region; what an enclosing region computed earlier is visible inside. Loads take part
+ * as long as nothing can have been written between them, which a number for the state of memory tells: each
+ * write begins a new state, a loop that writes begins one at its head and one behind it, a branch one behind
+ * it. */
 #include "opt/pass.h"
 
 typedef struct Entry {
@@ -21,7 +22,7 @@ typedef struct Table {
     bool changed;
 } Table;
 
-/* ---- equality ---------------------------------------------------------------------------------------------------------------- */
+/* ---- equality ------------------------------------------------------------------------------------------ */
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -107,7 +108,7 @@ static bool same_op(const Op *a, const Op *b, Map *map, Arena *scratch)
     return true;
 }
 
-/* ---- the walk ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the walk ------------------------------------------------------------------------------------------ */
 
 static Op *find_or_insert(Table *table, Op *op)
 {

@@ -1,9 +1,9 @@
-/* Removes what nothing needs: operations, and the results, arguments and carried values of loops and branches one by
- * one, cycles through a loop included.
+/* Removes what nothing needs: operations, and the results, arguments and carried values of loops and branches
+ * one by one, cycles through a loop included.
  *
- * Needed is what an operation with an effect uses, and what that uses, and so on. A value that a loop carries is needed
- * as a whole (initial value, argument, what is yielded for it, result) or not at all; a result of an `if` needs what
- * both branches yield. Marks: Value.mark and Op.index are set on what is needed. */
+ * Needed is what an operation with an effect uses, and what that uses, and so on. A value that a loop carries
+ * is needed as a whole (initial value, argument, what is yielded for it, result) or not at all; a result of
+ * an `if` needs what both branches yield. Marks: Value.mark and Op.index are set on what is needed. */
 #include "opt/pass.h"
 
 typedef struct Liveness {
@@ -101,7 +101,7 @@ static void propagate(Liveness *l)
     }
 }
 
-/* ---- removing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- removing ------------------------------------------------------------------------------------------ */
 
 /* First the operands that feed what is not needed, so that nothing hangs on it any more. */
 static bool drop_operands(Op *op)

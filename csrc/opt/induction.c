@@ -1,12 +1,14 @@
-/* A loop that carries a tile and adds the same number to all of its elements each time, `p += BLOCK * stride`, needs not
- * carry the tile: it carries the scalar sum of these numbers, and the tile is the initial one plus that. So a tile of
- * pointers does not pass through memory, and the scalar ends up in the base address.
+/* A loop that carries a tile and adds the same number to all of its elements each time, `p += BLOCK *
+ * stride`, needs not carry the tile: it carries the scalar sum of these numbers, and the tile is the initial
+ * one plus that. So a tile of pointers does not pass through memory, and the scalar ends up in the base
+ * address.
  *
- * Exact for integers, whose sums wrap around in any order. A pointer's offsets are sign-extended one by one as they are
- * added, so the carried sum is an i64, in which it is the same address. */
+ * Exact for integers, whose sums wrap around in any order. A pointer's offsets are sign-extended one by one
+ * as they are added, so the carried sum is an i64, in which it is the same address. */
 #include "opt/pass.h"
 
-/* The numbers that one iteration adds to a carried tile, in order; each is a scalar, or a tile that repeats one. */
+/* The numbers that one iteration adds to a carried tile, in order; each is a scalar, or a tile that repeats
+ * one. */
 typedef struct Steps {
     Value *values[8];
     bool negative[8];

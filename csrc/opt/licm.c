@@ -1,7 +1,7 @@
-/* Moves what does not change out of loops, from the innermost outwards: pure operations (they cannot fail, so one that
- * is never reached costs time only), and plain loads where memory does not change in the loop and the load would have
- * been reached in any case before anything else can be seen. A load is never made to read what the program might not
- * have read. Operations inside of a branch stay there. */
+/* Moves what does not change out of loops, from the innermost outwards: pure operations (they cannot fail, so
+ * one that is never reached costs time only), and plain loads where memory does not change in the loop and
+ * the load would have been reached in any case before anything else can be seen. A load is never made to read
+ * what the program might not have read. Operations inside of a branch stay there. */
 #include "opt/pass.h"
 
 static bool is_inside(const Value *value, const Op *holder)

@@ -1,5 +1,5 @@
-/* What the passes share. A pass is `bool tt_opt_NAME(Function *function, Arena *scratch)`: it returns whether it changed
- * anything; `scratch` is emptied when it returns. */
+/* What the passes share. A pass is `bool tt_opt_NAME(Function *function, Arena *scratch)`: it returns whether
+ * it changed anything; `scratch` is emptied when it returns. */
 #pragma once
 #include "opt/opt.h"
 
@@ -11,22 +11,24 @@ bool tt_opt_unroll(Function *function, Arena *scratch);
 bool tt_opt_combine(Function *function, Arena *scratch);
 bool tt_opt_induction(Function *function, Arena *scratch);
 
-/* ---- effects.c: what may be removed, merged or moved ----------------------------------------------------------------- */
+/* ---- effects.c: what may be removed, merged or moved --------------------------------------------------- */
 
 /* May be dropped when its results have no uses: nothing in it (regions included) is seen from outside. */
 bool tt_is_removable(const Op *op);
 /* Does it, or anything in its regions, write to memory? */
 bool tt_writes_memory(const Op *op);
-/* Does it, or anything in its regions, do anything beside computing, reading and writing memory: print, assert? */
+/* Does it, or anything in its regions, do anything beside computing, reading and writing memory: print,
+ * assert? */
 bool tt_has_effects(const Op *op);
 /* Computes from its operands alone, in its regions too. */
 bool tt_is_pure(const Op *op);
 /* A load that reads once and as often as it likes. */
 bool tt_is_plain_load(const Op *op);
 
-/* ---- control.c: loops and branches by one view ------------------------------------------------------------------------- */
+/* ---- control.c: loops and branches by one view --------------------------------------------------------- */
 
-/* A loop carries count values: operands from `init`, arguments of each region from `arg`, operands of `yield`. */
+/* A loop carries count values: operands from `init`, arguments of each region from `arg`, operands of
+ * `yield`. */
 typedef struct Loop {
     Op *op;
     Region *first,

@@ -1,7 +1,8 @@
 /* The machine-independent pipeline, as a table that one can see at once, and what runs it.
  *
- * TRITON_VERIFY=1 verifies the module after each pass. TRITON_DUMP=after:NAME (or after:all) writes the module to
- * standard error after each run of that pass that changed something; after:pipeline writes the result. */
+ * TRITON_VERIFY=1 verifies the module after each pass. TRITON_DUMP=after:NAME (or after:all) writes the
+ * module to standard error after each run of that pass that changed something; after:pipeline writes the
+ * result. */
 #include "opt/pass.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ static const Pass passes[] = {
     {"induction", tt_opt_induction},
 };
 
-/* Passes that feed one another are run in turn until none of them finds anything; this many rounds are plenty. */
+/* Passes that feed one another are run in turn until none of them finds anything; this many rounds are
+ * plenty. */
 enum { MOST_ROUNDS = 10 };
 
 typedef struct Step {
@@ -35,12 +37,13 @@ typedef struct Step {
 static const Step pipeline[] = {
     /* What the frontend wrote down is full of constants, repeated index arithmetic and values no one uses. */
     {{"canonicalize", "cse", "dce"}, true},
-    /* Bounds are as constant now as they get, and each copy of a body is yet to be simplified for its iteration. */
+    /* Bounds are as constant now as they get, and each copy of a body is yet to be simplified for its
+     * iteration. */
     {{"unroll"}, false},
     {{"canonicalize", "cse", "dce"}, true},
-    /* Combine looks for patterns of simplified operations. Induction makes of a carried tile an invariant one and a
-     * scalar, which canonicalize moves into base addresses, dce forgets the tile that nothing carries any more, and licm
-     * takes out what now does not change; all of which may show more. */
+    /* Combine looks for patterns of simplified operations. Induction makes of a carried tile an invariant one
+     * and a scalar, which canonicalize moves into base addresses, dce forgets the tile that nothing carries
+     * any more, and licm takes out what now does not change; all of which may show more. */
     {{"combine", "induction", "canonicalize", "cse", "dce", "licm"}, true},
 };
 

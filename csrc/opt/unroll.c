@@ -1,6 +1,6 @@
-/* Unrolls the loops that ask for it (attribute `unroll` = n > 1): the body stands n times in a loop of n times the step,
- * and a second loop does what remains. A loop of at most n iterations, by constant bounds, disappears altogether.
- * The step must be a constant, so that n times as much is known not to overflow. */
+/* Unrolls the loops that ask for it (attribute `unroll` = n > 1): the body stands n times in a loop of n
+ * times the step, and a second loop does what remains. A loop of at most n iterations, by constant bounds,
+ * disappears altogether. The step must be a constant, so that n times as much is known not to overflow. */
 #include "opt/pass.h"
 
 enum { MOST_COPIES = 256 };
@@ -41,8 +41,8 @@ static void unroll_fully(const Loop *loop, int64_t step, int64_t count, Arena *s
     tt_replace_op(loop->op, carried);
 }
 
-/* Where the iterations end that come in groups of n: lower + (count - count % n) * step, with count = 0 when lower is
- * not below upper. The difference of the bounds is taken as unsigned, which it fits. */
+/* Where the iterations end that come in groups of n: lower + (count - count % n) * step, with count = 0 when
+ * lower is not below upper. The difference of the bounds is taken as unsigned, which it fits. */
 static Value *end_of_groups(Builder *b, const Op *op, int64_t step, int64_t copies)
 {
     Value *lower = tt_operand(op, 0), *upper = tt_operand(op, 1);

@@ -1,5 +1,5 @@
-/* What the tests reach of the compiler's inside: IR text goes in, text comes out. Mistakes in the text are ValueErrors
- * ("line:column: message"), failures of the compiler RuntimeErrors. */
+/* What the tests reach of the compiler's inside: IR text goes in, text comes out. Mistakes in the text are
+ * ValueErrors ("line:column: message"), failures of the compiler RuntimeErrors. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -91,7 +91,7 @@ static PyObject *py_run_pass(PyObject *module, PyObject *args)
     return PyArg_ParseTuple(args, "ss", &job.text, &job.name) ? run_job(&job, run_pass) : NULL;
 }
 
-/* ---- axis analysis ---------------------------------------------------------------------------------------------------- */
+/* ---- axis analysis ------------------------------------------------------------------------------------- */
 
 static void add_numbers(Text *text, const char *name, const int64_t *numbers, int rank)
 {
@@ -190,7 +190,7 @@ static PyObject *py_stored_params(PyObject *module, PyObject *args)
     return PyArg_ParseTuple(args, "s", &job.text) ? run_job(&job, stored_params) : NULL;
 }
 
-/* ---- scalar semantics ----------------------------------------------------------------------------------------------------- */
+/* ---- scalar semantics ---------------------------------------------------------------------------------- */
 
 static Opcode find_opcode(const char *name)
 {
@@ -263,7 +263,7 @@ static PyObject *py_eval_scalar(PyObject *module, PyObject *args)
     return e.is_float ? PyFloat_FromDouble(e.result.f) : PyLong_FromLongLong(e.result.i);
 }
 
-/* ---- the table of operations ------------------------------------------------------------------------------------------ */
+/* ---- the table of operations --------------------------------------------------------------------------- */
 
 static PyObject *trait_names(unsigned traits)
 {
@@ -302,9 +302,10 @@ static PyObject *py_operations(PyObject *module, PyObject *unused)
     return list;
 }
 
-/* ---- algebra ------------------------------------------------------------------------------------------------------------------ */
+/* ---- algebra ------------------------------------------------------------------------------------------- */
 
-/* A pattern in the making: its free types and constants come from the test, in the order in which they are met. */
+/* A pattern in the making: its free types and constants come from the test, in the order in which they are
+ * met. */
 typedef struct Instance {
     Builder builder;
     Function *function;
