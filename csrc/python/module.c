@@ -20,12 +20,23 @@ static PyObject *llvm_version(PyObject *module, PyObject *unused)
 
 static PyObject *launch_options(PyObject *module, PyObject *unused)
 {
+    static const char *const kinds[] = {
+        [OPTION_POWER_OF_TWO] = "power of two",
+        [OPTION_COUNT] = "count",
+        [OPTION_BOOL] = "bool",
+        [OPTION_LAUNCH] = "launch",
+        [OPTION_IGNORED] = "ignored",
+    };
     const State *state = PyModule_GetState(module);
-    PyObject *names = PyTuple_New(TT_OPTION_COUNT);
-    for (int i = 0; names && i < TT_OPTION_COUNT; i++)
-        PyTuple_SetItem(names, i, Py_NewRef(state->options[i]));
+    PyObject *options = PyDict_New();
+    for (int i = 0; options && i < TT_OPTION_COUNT; i++) {
+        PyObject *kind = PyUnicode_FromString(kinds[tt_option_kinds[i]]);
+        if (!kind || PyDict_SetItem(options, state->options[i], kind) < 0)
+            Py_CLEAR(options);
+        Py_XDECREF(kind);
+    }
     (void)unused;
-    return names;
+    return options;
 }
 
 static PyObject *compile_signature(PyObject *module, PyObject *args)
@@ -46,7 +57,8 @@ static PyMethodDef methods[] = {
     {"llvm_version", llvm_version, METH_NOARGS,
      "llvm_version() -> str\n--\n\nThe version of the LLVM inside."},
     {"launch_options", launch_options, METH_NOARGS,
-     "launch_options() -> tuple[str, ...]\n--\n\nThe keywords of a launch that are no parameters."},
+     "launch_options() -> dict[str, str]\n--\n\nThe keywords of a launch that are no parameters, and their "
+     "kinds."},
     {"compile", compile_signature, METH_VARARGS,
      "compile(kernel, signature, options, target) -> CompiledKernel\n--\n\nCompile for a tuple of signature "
      "entries."},

@@ -31,14 +31,15 @@ def describe(kernel, signature, options, target):
 
 
 def _checked(kernel, name, value):
+    kind = _C.launch_options()[name]
     where = f"{kernel.__name__}(): option {name}={value!r}"
-    if name == "debug":
-        return bool(value)
     if value is None:
-        return _DEFAULTS[name]
+        return _DEFAULTS.get(name)
+    if kind == "bool":
+        return bool(value)
     if not isinstance(value, int):
         raise TypeError(f"{where}: it must be an integer")
-    if name in ("num_warps", "num_ctas") and (value < 1 or value & (value - 1)):
+    if kind == "power of two" and (value < 1 or value & (value - 1)):
         raise ValueError(f"{where}: it must be a power of two")
     if value < 0:
         raise ValueError(f"{where}: it cannot be negative")
@@ -206,10 +207,11 @@ def compile(src, target=None, options=None):
     :param target: a name ("cpu", "cuda:90") or a `GPUTarget`; that of the active driver when None.
     :param options: num_warps, num_stages, debug, ...
     """
-    unknown = set(options or {}) - set(_C.launch_options())
+    kinds, options = _C.launch_options(), options or {}
+    unknown = sorted(set(options) - set(kinds))
     if unknown:
-        raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
-    options = {name: value for name, value in (options or {}).items() if name in _DEFAULTS}
+        raise TypeError(f"unknown options: {', '.join(unknown)}")
+    options = {name: value for name, value in options.items() if kinds[name] not in ("launch", "ignored")}
     return _C.compile(src.fn, src.entries(), options, target_name(target))
 
 
