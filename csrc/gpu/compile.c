@@ -71,6 +71,13 @@ static void note_scratch(Op *op, void *context)
         *bytes = TT_MAX(*bytes, (int)(scratch->ints[0] + scratch->ints[1]));
 }
 
+static int shared_bytes(const Module *module)
+{
+    int bytes = 0;
+    tt_walk(module->functions->body, note_scratch, &bytes);
+    return bytes;
+}
+
 GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *arena)
 {
     check_options(options);
@@ -79,7 +86,7 @@ GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *aren
     kernel->name = module->functions->name;
     kernel->num_warps = options->num_warps;
     kernel->ttgir = tt_print_module(module, arena, 0);
-    tt_walk(module->functions->body, note_scratch, &kernel->shared_bytes);
+    kernel->shared_bytes = shared_bytes(module);
     Codegen *codegen = new_codegen(module, options, arena);
     tt_lower_kernel(codegen, module, options, &tt_nvptx_ops);
     tt_codegen_verify(codegen);
@@ -89,5 +96,22 @@ GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *aren
     tt_codegen_run_passes(codegen, llvm_passes);
     kernel->llir = tt_codegen_llvm_text(codegen);
     kernel->ptx = tt_codegen_assembly(codegen);
+    return kernel;
+}
+
+SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *options, Arena *arena, Arena *owner)
+{
+    check_options(options);
+    tt_gpu_run_passes(module, NULL, options);
+    SimKernel *kernel = TT_NEW(arena, SimKernel);
+    kernel->num_warps = options->num_warps;
+    kernel->ttgir = tt_print_module(module, arena, 0);
+    kernel->shared_bytes = shared_bytes(module);
+    Codegen *codegen = tt_new_codegen(arena, module->functions->name);
+    tt_lower_kernel(codegen, module, options, &tt_sim_ops);
+    tt_codegen_verify(codegen);
+    tt_codegen_run_passes(codegen, llvm_passes);
+    kernel->llir = tt_codegen_llvm_text(codegen);
+    *(void **)&kernel->entry = tt_jit_load(codegen, module->functions->name, owner);
     return kernel;
 }

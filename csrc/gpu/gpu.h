@@ -26,5 +26,14 @@ typedef struct GpuKernel {
 /* Compiles the module's kernel; changes the module (layouts, calls inlined). Raises diagnostics. GIL not needed. */
 GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *arena);
 
+struct SimThread;
+/* The same SIMT code for the simulator; its machine code is released with `owner`. */
+typedef struct SimKernel {
+    void (*entry)(struct SimThread *self, const uint64_t *args);
+    const char *llir, *ttgir;
+    int shared_bytes, num_warps;
+} SimKernel;
+SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *options, Arena *arena, Arena *owner);
+
 /* Runs the pipeline up to and including the pass called `name`. TT_USER_ERROR when there is none. */
 void tt_gpu_run_passes(Module *module, const char *last, const GpuOptions *options);

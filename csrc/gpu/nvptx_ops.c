@@ -32,6 +32,50 @@ LLVMValueRef nvptx_asm(Simt *s, AsmKind kind, const char *text, const char *cons
     return call;
 }
 
+/* ---- the kernel --------------------------------------------------------------------------------------------------------------------- */
+
+enum { PTX_KERNEL = 71 /* LLVM's calling convention */, SHARED_ALIGNMENT = 1024 };
+
+/* i1 is passed as a byte. */
+static LLVMTypeRef param_type(Simt *s, const Type *type)
+{
+    return tt_is_bool(type) ? s->i8 : simt_type(s, type);
+}
+
+static void add_function_attribute(Simt *s, const char *name, const char *value)
+{
+    LLVMAttributeRef attribute = LLVMCreateStringAttribute(s->context, name, (unsigned)strlen(name), value,
+                                                           (unsigned)strlen(value));
+    LLVMAddAttributeAtIndex(s->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
+}
+
+static void add_shared_memory(Simt *s)
+{
+    s->shared = LLVMAddGlobalInAddressSpace(s->llvm, LLVMArrayType2(s->i8, 0), "shared", SHARED_MEMORY);
+    LLVMSetLinkage(s->shared, LLVMExternalLinkage);
+    LLVMSetAlignment(s->shared, SHARED_ALIGNMENT);
+}
+
+static void add_kernel(Simt *s, const Function *function)
+{
+    const Region *body = function->body;
+    LLVMTypeRef *params = TT_NEW_ARRAY(s->arena, LLVMTypeRef, body->arg_count);
+    for (int i = 0; i < body->arg_count; i++)
+        params[i] = param_type(s, body->args[i]->type);
+    LLVMTypeRef type = LLVMFunctionType(s->none, params, (unsigned)body->arg_count, 0);
+    s->function = LLVMAddFunction(s->llvm, function->name, type);
+    LLVMSetFunctionCallConv(s->function, PTX_KERNEL);
+    const char *threads = tt_arena_format(s->arena, "%d", TT_LANES * s->options->num_warps);
+    add_function_attribute(s, "nvvm.reqntid", threads);
+    add_shared_memory(s);
+}
+
+static LLVMValueRef param(Simt *s, LLVMTypeRef type, int index)
+{
+    (void)type;
+    return LLVMGetParam(s->function, (unsigned)index);
+}
+
 /* ---- threads --------------------------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef special_register(Simt *s, const char *name)
@@ -247,6 +291,8 @@ static void fail(Simt *s, const char *message, const Loc *loc)
 }
 
 const TargetOps tt_nvptx_ops = {
+    .add_kernel = add_kernel,
+    .param = param,
     .thread_id = thread_id,
     .program_id = program_id,
     .num_programs = num_programs,

@@ -282,6 +282,7 @@ void simt_lower_region(Simt *s, const Region *region)
         if (tt_has(op, TERMINATOR))
             break;
         tt_debug_at(s->debug_info, s->b, op->loc);
+        s->op = op;
         lower_op(s, op);
     }
 }

@@ -16,10 +16,12 @@ struct Simt {
     const TargetOps *ops;
     AxisInfos *axis_infos;
     struct DebugInfo *debug_info;
+    struct Codegen *codegen;
     LLVMContextRef context;
     LLVMModuleRef llvm;
     LLVMBuilderRef b;
     LLVMValueRef function;
+    const Op *op; /* being lowered */
     LLVMTypeRef i1, i8, i16, i32, i64, f16, bf16, f32, f64, global_ptr, none;
     LLVMValueRef entry_end; /* where values that do not depend on the program's course are computed */
     LLVMValueRef thread, lane, warp;

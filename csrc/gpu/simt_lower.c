@@ -2,8 +2,6 @@
 #include "gpu/simt.h"
 #include "codegen/debug_info.h"
 
-enum { PTX_KERNEL = 71 /* LLVM's calling convention */, SHARED_ALIGNMENT = 1024 };
-
 static void set_types(Simt *s)
 {
     LLVMContextRef c = s->context;
@@ -18,39 +16,6 @@ static void set_types(Simt *s)
     s->f64 = LLVMDoubleTypeInContext(c);
     s->global_ptr = LLVMPointerTypeInContext(c, GLOBAL_MEMORY);
     s->none = LLVMVoidTypeInContext(c);
-}
-
-/* i1 is passed as a byte. */
-static LLVMTypeRef param_type(Simt *s, const Type *type)
-{
-    return tt_is_bool(type) ? s->i8 : simt_type(s, type);
-}
-
-static void add_function_attribute(Simt *s, const char *name, const char *value)
-{
-    LLVMAttributeRef attribute = LLVMCreateStringAttribute(s->context, name, (unsigned)strlen(name), value,
-                                                           (unsigned)strlen(value));
-    LLVMAddAttributeAtIndex(s->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
-}
-
-static void add_kernel(Simt *s, const Function *function)
-{
-    const Region *body = function->body;
-    LLVMTypeRef *params = TT_NEW_ARRAY(s->arena, LLVMTypeRef, body->arg_count);
-    for (int i = 0; i < body->arg_count; i++)
-        params[i] = param_type(s, body->args[i]->type);
-    LLVMTypeRef type = LLVMFunctionType(s->none, params, (unsigned)body->arg_count, 0);
-    s->function = LLVMAddFunction(s->llvm, function->name, type);
-    LLVMSetFunctionCallConv(s->function, PTX_KERNEL);
-    const char *threads = tt_arena_format(s->arena, "%d", TT_LANES * s->options->num_warps);
-    add_function_attribute(s, "nvvm.reqntid", threads);
-}
-
-static void add_shared_memory(Simt *s)
-{
-    s->shared = LLVMAddGlobalInAddressSpace(s->llvm, LLVMArrayType2(s->i8, 0), "shared", SHARED_MEMORY);
-    LLVMSetLinkage(s->shared, LLVMExternalLinkage);
-    LLVMSetAlignment(s->shared, SHARED_ALIGNMENT);
 }
 
 static void enter(Simt *s, const Function *function)
@@ -68,8 +33,9 @@ static void enter(Simt *s, const Function *function)
     LLVMPositionBuilderAtEnd(s->b, body);
     for (int i = 0; i < function->body->arg_count; i++) {
         const Value *param = function->body->args[i];
-        LLVMValueRef value = LLVMGetParam(s->function, (unsigned)i);
-        simt_set_scalar(s, param, tt_is_bool(param->type) ? simt_from_bits(s, value, s->i1) : value);
+        bool is_bool = tt_is_bool(param->type); /* passed as a byte */
+        LLVMValueRef value = s->ops->param(s, is_bool ? s->i8 : simt_type(s, param->type), i);
+        simt_set_scalar(s, param, is_bool ? simt_from_bits(s, value, s->i1) : value);
     }
 }
 
@@ -84,6 +50,7 @@ void tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options
                 .module = module,
                 .options = options,
                 .ops = ops,
+                .codegen = codegen,
                 .context = codegen->context,
                 .llvm = codegen->module,
                 .per_thread = {.arena = arena},
@@ -93,8 +60,7 @@ void tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options
     s->b = LLVMCreateBuilderInContext(s->context);
     tt_arena_on_release(arena, dispose_builder, s->b);
     set_types(s);
-    add_kernel(s, function);
-    add_shared_memory(s);
+    ops->add_kernel(s, function);
     s->debug_info = tt_new_debug_info(codegen, s->function, function->name, function->loc);
     tt_debug_at(s->debug_info, s->b, function->loc);
     tt_take_marks(function);

@@ -56,6 +56,9 @@ typedef enum MathFunction {
 } MathFunction;
 
 typedef struct TargetOps {
+    /* Adds s->function, of which `function` becomes the body, and whatever holds the shared memory. */
+    void (*add_kernel)(Simt *s, const Function *function);
+    LLVMValueRef (*param)(Simt *s, LLVMTypeRef type, int index); /* i1 as a byte */
     LLVMValueRef (*thread_id)(Simt *s); /* i32, 0 .. 32 * warps - 1 */
     LLVMValueRef (*program_id)(Simt *s, int axis);
     LLVMValueRef (*num_programs)(Simt *s, int axis);
@@ -90,4 +93,4 @@ typedef struct TargetOps {
     void (*fail)(Simt *s, const char *message, const Loc *loc);
 } TargetOps;
 
-extern const TargetOps tt_nvptx_ops;
+extern const TargetOps tt_nvptx_ops, tt_sim_ops;

@@ -4,40 +4,48 @@
 #include "cpu/cpu.h"
 #include "gpu/gpu.h"
 #include "runtime/cuda.h"
+#include "runtime/thread_pool.h"
+#include "simulator/simulator.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct Code {
     Target target;
     CpuKernel *cpu;
     CudaKernel *cuda;
-    Arena arena; /* texts of the GPU stages */
+    SimEntry *sim;
+    int threads;
+    Arena arena; /* texts of the GPU stages, code of the simulator */
     const char *ttir, *ttgir, *llir, *ptx;
     int64_t shared;
 };
 
+static const char *const names[TARGET_KINDS] = {"cpu", "cuda", "sim"};
+
 bool tt_target_parse(const char *name, Target *target)
 {
-    *target = (Target){TARGET_CPU, 0};
-    if (!strcmp(name, "cpu"))
-        return true;
-    if (strncmp(name, "cuda", 4) || (name[4] && name[4] != ':'))
+    size_t length = strcspn(name, ":");
+    *target = (Target){TARGET_KINDS, 0};
+    for (int kind = 0; kind < TARGET_KINDS; kind++)
+        if (strlen(names[kind]) == length && !strncmp(name, names[kind], length))
+            target->kind = (TargetKind)kind;
+    if (target->kind == TARGET_KINDS || (target->kind == TARGET_CPU && name[length]))
         return false;
-    target->kind = TARGET_CUDA;
     char *end = NULL;
-    target->sm = name[4] ? (int)strtol(name + 5, &end, 10) : 0;
-    return !name[4] || (end != name + 5 && !*end && target->sm > 0);
+    if (name[length])
+        target->sm = (int)strtol(name + length + 1, &end, 10);
+    else
+        return target->kind != TARGET_SIM;
+    return end != name + length + 1 && !*end && target->sm > 0 && target->sm < 1000;
 }
 
 const char *tt_target_name(Target target, char out[16])
 {
     if (target.kind == TARGET_CPU)
-        return strcpy(out, "cpu");
-    memcpy(out, "cuda:", 5);
-    int at = 5;
-    for (int power = target.sm >= 100 ? 100 : 10; power; power /= 10)
-        out[at++] = (char)('0' + target.sm / power % 10);
-    out[at] = 0;
+        snprintf(out, 16, "%s", names[target.kind]);
+    else
+        snprintf(out, 16, "%s:%d", names[target.kind], target.sm);
     return out;
 }
 
@@ -45,20 +53,17 @@ const char *tt_target_name(Target target, char out[16])
 
 static void release_code(void *code) { tt_code_release(code); }
 
-static void compile_for_cuda(Code *code, Module *module, const CodeOptions *options, Arena *arena)
+static void keep_texts(Code *code, const char *ttgir, const char *llir)
 {
-    GpuOptions gpu = {.sm = options->target.sm,
-                      .num_warps = options->num_warps,
-                      .num_stages = options->num_stages,
-                      .enable_fp_fusion = !options->no_fusion,
-                      .debug = options->debug};
-    if (!tt_cuda_unavailable())
-        gpu.ptx_version = tt_cuda_device(0)->ptx_version;
+    code->ttgir = tt_arena_strdup(&code->arena, ttgir);
+    code->llir = tt_arena_strdup(&code->arena, llir);
+}
+
+static void compile_for_cuda(Code *code, Module *module, const GpuOptions *options, int max_registers, Arena *arena)
+{
     int parameters = module->functions->body->arg_count;
-    code->ttir = tt_print_module(module, &code->arena, 0);
-    GpuKernel *kernel = tt_gpu_compile(module, &gpu, arena);
-    code->ttgir = tt_arena_strdup(&code->arena, kernel->ttgir);
-    code->llir = tt_arena_strdup(&code->arena, kernel->llir);
+    GpuKernel *kernel = tt_gpu_compile(module, options, arena);
+    keep_texts(code, kernel->ttgir, kernel->llir);
     code->ptx = tt_arena_strdup(&code->arena, kernel->ptx);
     code->shared = kernel->shared_bytes;
     code->cuda = tt_cuda_new_kernel(&(CudaImage){.name = kernel->name,
@@ -66,7 +71,33 @@ static void compile_for_cuda(Code *code, Module *module, const CodeOptions *opti
                                                  .shared_bytes = kernel->shared_bytes,
                                                  .threads = kernel->num_warps * 32,
                                                  .parameter_count = parameters,
-                                                 .max_registers = options->max_registers});
+                                                 .max_registers = max_registers});
+}
+
+static void compile_for_simulator(Code *code, Module *module, const GpuOptions *options, Arena *arena)
+{
+    SimKernel *kernel = tt_gpu_compile_for_simulator(module, options, arena, &code->arena);
+    keep_texts(code, kernel->ttgir, kernel->llir);
+    code->shared = kernel->shared_bytes;
+    code->threads = kernel->num_warps * SIM_WARP;
+    code->sim = kernel->entry;
+}
+
+static void compile_for_gpu(Code *code, Module *module, const CodeOptions *options, Arena *arena)
+{
+    GpuOptions gpu = {.sm = options->target.sm,
+                      .num_warps = options->num_warps,
+                      .num_stages = options->num_stages,
+                      .enable_fp_fusion = !options->no_fusion,
+                      .debug = options->debug};
+    code->ttir = tt_print_module(module, &code->arena, 0);
+    if (options->target.kind == TARGET_SIM) {
+        compile_for_simulator(code, module, &gpu, arena);
+        return;
+    }
+    if (!tt_cuda_unavailable())
+        gpu.ptx_version = tt_cuda_device(0)->ptx_version;
+    compile_for_cuda(code, module, &gpu, options->max_registers, arena);
 }
 
 Code *tt_code_compile(Module *module, const CodeOptions *options, Arena *arena)
@@ -83,7 +114,7 @@ Code *tt_code_compile(Module *module, const CodeOptions *options, Arena *arena)
     if (options->target.kind == TARGET_CPU)
         code->cpu = tt_cpu_compile(module, &(CpuOptions){options->debug, options->no_fusion}, arena);
     else
-        compile_for_cuda(code, module, options, arena);
+        compile_for_gpu(code, module, options, arena);
     tt_end_try(&trap);
     return code;
 }
@@ -114,6 +145,8 @@ LoadedFacts tt_code_load(Code *code, int device, Arena *arena)
 {
     if (code->cpu) /* all registers of a core are a program's own */
         return (LoadedFacts){.registers = 16, .max_threads = 1};
+    if (code->sim)
+        return (LoadedFacts){.max_threads = SIM_MAX_THREADS};
     const CudaKernelInfo *info = tt_cuda_load(code->cuda, device, arena);
     return (LoadedFacts){info->registers, info->spilled_bytes / 4, info->max_threads};
 }
@@ -122,7 +155,8 @@ const char *const *tt_code_stages(const Code *code)
 {
     static const char *const cpu[] = {"ttir", "llir", "asm", NULL};
     static const char *const cuda[] = {"ttir", "ttgir", "llir", "ptx", "cubin", NULL};
-    return code->cpu ? cpu : cuda;
+    static const char *const sim[] = {"ttir", "ttgir", "llir", NULL};
+    return code->cpu ? cpu : code->sim ? sim : cuda;
 }
 
 const char *tt_code_stage(Code *code, const char *stage, int device, Arena *arena, size_t *size)
@@ -130,7 +164,7 @@ const char *tt_code_stage(Code *code, const char *stage, int device, Arena *aren
     const char *text = NULL;
     if (code->cpu) {
         text = tt_cpu_text(code->cpu, stage, arena);
-    } else if (!strcmp(stage, "cubin")) {
+    } else if (code->cuda && !strcmp(stage, "cubin")) {
         const CudaKernelInfo *info = tt_cuda_load(code->cuda, device, arena);
         *size = info->cubin_size;
         return info->cubin;
@@ -148,10 +182,59 @@ const char *tt_code_stage(Code *code, const char *stage, int device, Arena *aren
 
 /* ---- launching --------------------------------------------------------------------------------------------------------------- */
 
-LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3],
-                            Arena *arena)
+static bool run_blocks(void *context, int64_t begin, int64_t end)
+{
+    SimLaunch *launch = context;
+    const int32_t *grid = launch->grid;
+    for (int64_t i = begin; i < end && !launch->failed; i++) {
+        int32_t program[] = {(int32_t)(i % grid[0]), (int32_t)(i / grid[0] % grid[1]),
+                             (int32_t)(i / grid[0] / grid[1])};
+        tt_sim_run_block(launch, program);
+    }
+    return !launch->failed;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    uint64_t first = ((const SimBuffer *)a)->start, second = ((const SimBuffer *)b)->start;
+    return first < second ? -1 : first > second;
+}
+
+static LaunchResult launch_simulator(const Code *code, Place place, const uint64_t *args, const int32_t grid[3],
+                                     Arena *arena)
+{
+    Text printed = {.arena = arena};
+    const char *seed = getenv("TRITON_SIM_SEED");
+    SimBuffer *buffers = TT_NEW_ARRAY(arena, SimBuffer, place.range_count);
+    for (int i = 0; i < place.range_count; i++)
+        buffers[i] = (SimBuffer){place.ranges[2 * i], place.ranges[2 * i + 1],
+                                 tt_arena_format(arena, "array argument %d", i + 1), false};
+    if (place.range_count)
+        qsort(buffers, (size_t)place.range_count, sizeof *buffers, by_start);
+    SimLaunch launch = {.entry = code->sim,
+                        .args = args,
+                        .grid = {grid[0], grid[1], grid[2]},
+                        .threads = code->threads,
+                        .shared_bytes = (int)code->shared,
+                        .buffers = buffers,
+                        .buffer_count = place.range_count,
+                        .seed = seed ? strtoull(seed, NULL, 0) : 0,
+                        .printed = &printed,
+                        .lock = PTHREAD_MUTEX_INITIALIZER};
+    tt_parallel_for((int64_t)grid[0] * grid[1] * grid[2], 1, tt_thread_count(), run_blocks, &launch);
+    LaunchResult result = {.printed = printed.data};
+    if (launch.error.kind) {
+        result.failure = tt_arena_strdup(arena, launch.error.message);
+        result.failure_kind = launch.error.kind;
+    }
+    return result;
+}
+
+LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3], Arena *arena)
 {
     LaunchResult result = {0};
+    if (code->sim)
+        return launch_simulator(code, place, args, grid, arena);
     if (code->cpu)
         result.failure = tt_cpu_launch(code->cpu, args, grid, arena, &result.printed);
     else

@@ -3,13 +3,13 @@
 #pragma once
 #include "ir/ir.h"
 
-typedef enum TargetKind { TARGET_CPU, TARGET_CUDA, TARGET_KINDS } TargetKind;
+typedef enum TargetKind { TARGET_CPU, TARGET_CUDA, TARGET_SIM, TARGET_KINDS } TargetKind;
 typedef struct Target {
     TargetKind kind;
     int sm; /* compute capability, 90 for 9.0; 0 on the CPU */
 } Target;
 
-/* "cpu", "cuda:90". False when it is none; a sm of 0 in "cuda" is for the caller to fill in. */
+/* "cpu", "cuda:90", "sim:90". False when it is none; a sm of 0 in "cuda" is for the caller to fill in. */
 bool tt_target_parse(const char *name, Target *target);
 const char *tt_target_name(Target target, char out[16]);
 
@@ -48,9 +48,12 @@ const char *tt_code_stage(Code *code, const char *stage, int device, Arena *aren
 typedef struct Place {
     int device;
     void *stream; /* CUDA */
+    const uint64_t *ranges; /* simulator: begin and end of the memory behind each pointer, in the order of arguments */
+    int range_count;
 } Place;
 typedef struct LaunchResult {
     const char *failure; /* of a program (a failed assertion, ...); NULL on success */
+    int failure_kind;    /* SimError.kind; 0 elsewhere */
     const char *printed; /* by the programs, or NULL */
 } LaunchResult;
 /* On the CPU returns when all programs are done, on CUDA when they are enqueued. Texts are in `arena`; refusals of the

@@ -174,8 +174,8 @@ def test_a_failed_assertion():
 @pytest.mark.parametrize(
     "target, message",
     [
-        ("cuda:", "there is no target 'cuda:'; targets are cpu, cuda and cuda:NN, NN a compute capability"),
-        ("abacus", "there is no target 'abacus'; targets are cpu, cuda and cuda:NN, NN a compute capability"),
+        ("cuda:", "there is no target 'cuda:'; targets are cpu, cuda, cuda:NN and sim:NN, NN a compute capability"),
+        ("abacus", "there is no target 'abacus'; targets are cpu, cuda, cuda:NN and sim:NN, NN a compute capability"),
     ],
 )
 def test_targets(monkeypatch, target, message):

@@ -1,5 +1,5 @@
 /* The switch saves what the calling convention says a callee must preserve, and the floating-point control words. */
-#include "runtime/coroutine.h"
+#include "simulator/coroutine.h"
 
 #include <stdint.h>
 #include <string.h>

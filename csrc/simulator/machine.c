@@ -1,5 +1,5 @@
-/* The simulator's scheduler, collectives, shared-memory order checking and asynchronous copies. See sim_machine.h. */
-#include "runtime/sim_machine.h"
+/* The simulator's scheduler, collectives, shared-memory order checking and asynchronous copies. See simulator.h. */
+#include "simulator/simulator.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,8 +138,8 @@ static void note_read(SimBlock *block, Access *read, const SimThread *self, cons
     *read = now;
 }
 
-void tt_sim_shared_access(SimThread *self, uint32_t offset, int32_t bytes, int32_t is_write,
-                          int32_t is_atomic, const SimSite *site)
+static void access_shared(SimThread *self, uint32_t offset, int32_t bytes, bool is_write, bool is_atomic,
+                          const SimSite *site)
 {
     SimBlock *block = self->block;
     if ((uint64_t)offset + (uint64_t)bytes > (uint64_t)block->launch->shared_bytes)
@@ -160,14 +160,13 @@ void tt_sim_shared_access(SimThread *self, uint32_t offset, int32_t bytes, int32
                                       (int16_t)self->index,
                                       false,
                                       false,
-                                      is_atomic != 0,
+                                      is_atomic,
                                       site};
         }
     }
 }
 
-void tt_sim_global_access(SimThread *self, uint64_t address, int32_t bytes, int32_t is_write,
-                          const SimSite *site)
+static void access_global(SimThread *self, uint64_t address, int32_t bytes, bool is_write, const SimSite *site)
 {
     const SimLaunch *launch = self->block->launch;
     if (!launch->buffer_count)
@@ -196,6 +195,61 @@ void tt_sim_global_access(SimThread *self, uint64_t address, int32_t bytes, int3
                  is_write ? "write" : "read", (unsigned long long)address);
     }
     tt_sim_fail(self, SIM_ACCESS, message, site);
+}
+
+void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access, int32_t predicate,
+                    const SimSite *site)
+{
+    if (!predicate)
+        return memset(self->dummy, 0, sizeof self->dummy);
+    if (space == SIM_SHARED) {
+        access_shared(self, (uint32_t)address, bytes, access != SIM_READ, access == SIM_ATOMIC, site);
+        return self->shared + (uint32_t)address;
+    }
+    access_global(self, address, bytes, access != SIM_READ, site);
+    return (void *)(uintptr_t)address;
+}
+
+/* One conversion of the format at a time, each with the slot read as its letter says. */
+static void print_piece(Text *text, const char *piece, uint64_t slot)
+{
+    double number;
+    char letter = piece[strlen(piece) - 1];
+    memcpy(&number, &slot, sizeof number);
+    char out[400];
+    if (strchr("feg", letter))
+        snprintf(out, sizeof out, piece, number);
+    else if (letter == 's')
+        snprintf(out, sizeof out, piece, (const char *)(uintptr_t)slot);
+    else
+        snprintf(out, sizeof out, piece, (long long)slot);
+    tt_text_add(text, "%s", out);
+}
+
+void tt_sim_print(SimThread *self, const char *format, const uint64_t *arguments)
+{
+    SimLaunch *launch = self->block->launch;
+    Trap trap;
+    pthread_mutex_lock(&launch->lock);
+    if (tt_try(&trap, launch->printed->arena)) {
+        while (*format) {
+            size_t plain = strcspn(format, "%");
+            tt_text_add_n(launch->printed, format, plain);
+            format += plain;
+            if (!*format)
+                break;
+            char piece[32];
+            size_t length = format[1] == '%' ? 2 : strcspn(format, "dufegsxX") + 1;
+            snprintf(piece, sizeof piece, "%.*s", (int)length, format);
+            if (format[1] == '%')
+                tt_text_add(launch->printed, "%%");
+            else
+                print_piece(launch->printed, piece, *arguments++);
+            format += length;
+        }
+        tt_end_try(&trap);
+    }
+    pthread_mutex_unlock(&launch->lock);
 }
 
 /* ---- meetings ---------------------------------------------------------------------------------------------------------------- */
@@ -328,7 +382,7 @@ void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32
                        int32_t source_bytes, const SimSite *site)
 {
     if (source_bytes)
-        tt_sim_global_access(self, address, source_bytes, false, site);
+        access_global(self, address, source_bytes, false, site);
     SimCopy *copy = calloc(1, sizeof *copy);
     if (!copy || bytes > (int)sizeof copy->data)
         tt_sim_fail(self, SIM_ACCESS, "an asynchronous copy of more than 16 bytes, or no memory", site);
@@ -354,7 +408,7 @@ void tt_sim_copy_wait(SimThread *self, int32_t groups_left)
         self->copies = copy->next;
         if (!self->copies)
             self->copies_end = &self->copies;
-        tt_sim_shared_access(self, copy->offset, copy->bytes, true, false, copy->site);
+        access_shared(self, copy->offset, copy->bytes, true, false, copy->site);
         memcpy(self->shared + copy->offset, copy->data, (size_t)copy->bytes);
         free(copy);
     }

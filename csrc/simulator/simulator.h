@@ -1,4 +1,4 @@
-/* sim_machine: a simulator of the GPU's execution model, for GPU code compiled for the host.
+/* simulator: a simulator of the GPU's execution model, for GPU code compiled for the host.
  *
  * A block (CTA) runs on one host thread; its GPU threads are coroutines that switch only where GPU threads meet: block
  * barriers and warp collectives. Between two meetings a thread runs alone, so what the machine must find is not torn
@@ -9,8 +9,9 @@
  * Generated code calls the tt_sim_ functions below with its SimThread; a SimSite says which Python line an access
  * belongs to. Errors end the launch: the first one is kept. */
 #pragma once
-#include "runtime/coroutine.h"
+#include "simulator/coroutine.h"
 #include "support/support.h"
+#include <pthread.h>
 
 enum { SIM_WARP = 32, SIM_MAX_THREADS = 1024, SIM_BARRIERS = 16 };
 
@@ -36,6 +37,7 @@ typedef struct SimThread {
     int argument;
     uint64_t value, result;
     const SimSite *site;
+    _Alignas(16) char dummy[64];
     struct SimCopy *copies, **copies_end; /* asynchronous copies in flight, oldest first */
     int open_groups;
 } SimThread;
@@ -64,6 +66,8 @@ typedef struct SimLaunch {
     int buffer_count;
     uint64_t seed;  /* 0: threads in order and copies as late as allowed; else a random choice of both */
     SimError error; /* kind 0: none */
+    Text *printed;  /* by the programs; under `lock` */
+    pthread_mutex_t lock;
     int32_t failed; /* set once, atomically */
 } SimLaunch;
 
@@ -87,12 +91,14 @@ typedef enum SimCollective {
 /* shfl.sync over the full warp; `argument` is the mask, delta or lane. Up and down keep the own value at the edge. */
 uint64_t tt_sim_shuffle(SimThread *self, int32_t mode, uint64_t value, int32_t argument, const SimSite *site);
 uint32_t tt_sim_ballot(SimThread *self, int32_t predicate, const SimSite *site);
-/* Before a plain access of `bytes` at `offset` of shared memory. Atomics order themselves: is_atomic. */
-void tt_sim_shared_access(SimThread *self, uint32_t offset, int32_t bytes, int32_t is_write,
-                          int32_t is_atomic, const SimSite *site);
-/* Before an access to global memory. */
-void tt_sim_global_access(SimThread *self, uint64_t address, int32_t bytes, int32_t is_write,
-                          const SimSite *site);
+typedef enum SimSpace { SIM_GLOBAL = 1, SIM_SHARED = 3 } SimSpace;
+typedef enum SimAccess { SIM_READ, SIM_WRITE, SIM_ATOMIC } SimAccess;
+/* Checks an access of `bytes` at an address of global memory or an offset in shared memory, and gives the place in host
+ * memory to carry it out on: for a false predicate a dummy of 64 bytes. Atomics order themselves among each other. */
+void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access, int32_t predicate,
+                    const SimSite *site);
+/* printf; each argument in a slot of 64 bits. */
+void tt_sim_print(SimThread *self, const char *format, const uint64_t *arguments);
 /* cp.async of `bytes`, of which `source_bytes` come from memory and the rest are zero; commit_group; wait_group n. */
 void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32_t bytes,
                        int32_t source_bytes, const SimSite *site);

@@ -1,0 +1,286 @@
+/* The target's operations for the simulator: the same SIMT code, compiled for the host, with calls of the simulated
+ * machine where GPU threads meet or touch memory. What hardware has instructions for and a host has not is left to the
+ * lowering's own software (narrow floats, reductions of a warp), which is tested that way. */
+#include "gpu/simt.h"
+#include "codegen/codegen.h"
+#include "simulator/simulator.h"
+
+#include <dlfcn.h>
+
+/* ---- calls into the machine ---------------------------------------------------------------------------------------------- */
+
+static LLVMTypeRef host_ptr(Simt *s) { return LLVMPointerTypeInContext(s->context, 0); }
+
+static LLVMValueRef self(Simt *s) { return LLVMGetParam(s->function, 0); }
+
+static LLVMValueRef call(Simt *s, const char *name, void *address, LLVMTypeRef result, LLVMValueRef const *arguments,
+                         int count)
+{
+    LLVMTypeRef types[8];
+    TT_ASSERT(count <= (int)TT_COUNT(types));
+    for (int i = 0; i < count; i++)
+        types[i] = LLVMTypeOf(arguments[i]);
+    LLVMTypeRef type = LLVMFunctionType(result, types, (unsigned)count, 0);
+    LLVMValueRef function = LLVMGetNamedFunction(s->llvm, name);
+    if (!function) {
+        function = LLVMAddFunction(s->llvm, name, type);
+        tt_add_symbol(s->codegen, name, address);
+    }
+    return LLVMBuildCall2(s->b, type, function, (LLVMValueRef *)arguments, (unsigned)count, "");
+}
+#define MACHINE(s, function, result, ...)                                                                         \
+    call((s), #function, (void *)function, (result), (LLVMValueRef[]){__VA_ARGS__},                              \
+         (int)(sizeof((LLVMValueRef[]){__VA_ARGS__}) / sizeof(LLVMValueRef)))
+
+static LLVMValueRef string_constant(Simt *s, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    void **slot = tt_map_slot(&s->symbols, text, size);
+    if (!*slot) {
+        LLVMValueRef value = LLVMConstStringInContext2(s->context, text, size, 1);
+        LLVMValueRef global = LLVMAddGlobal(s->llvm, LLVMTypeOf(value), "text");
+        LLVMSetInitializer(global, value);
+        LLVMSetGlobalConstant(global, 1);
+        LLVMSetLinkage(global, LLVMPrivateLinkage);
+        *slot = global;
+    }
+    return *slot;
+}
+
+/* The SimSite of the operation being lowered. */
+static LLVMValueRef site(Simt *s)
+{
+    void **slot = tt_map_slot_ptr(&s->symbols, s->op);
+    if (*slot)
+        return *slot;
+    const Loc *loc = s->op ? s->op->loc : NULL;
+    const char *what = s->op ? tt_op_infos[s->op->opcode].name : "kernel";
+    LLVMValueRef fields[] = {string_constant(s, loc && loc->file ? loc->file : "unknown"),
+                             simt_i32(s, loc ? loc->line : 0), simt_i32(s, loc ? loc->column : 0),
+                             string_constant(s, what)};
+    LLVMValueRef value = LLVMConstStructInContext(s->context, fields, 4, 0);
+    LLVMValueRef global = LLVMAddGlobal(s->llvm, LLVMTypeOf(value), "site");
+    LLVMSetInitializer(global, value);
+    LLVMSetGlobalConstant(global, 1);
+    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    return *slot = global;
+}
+
+/* ---- the kernel and its threads -------------------------------------------------------------------------------------------- */
+
+/* A SimEntry: (thread, slots). The host's bf16 instructions flush denormals, so they are left alone. */
+static void add_kernel(Simt *s, const Function *function)
+{
+    LLVMTypeRef params[] = {host_ptr(s), host_ptr(s)};
+    s->function = LLVMAddFunction(s->llvm, function->name, LLVMFunctionType(s->none, params, 2, 0));
+    const char *features = tt_arena_format(s->arena, "%s,-avx512bf16,-avxneconvert", s->codegen->host.features);
+    LLVMAttributeRef attribute = LLVMCreateStringAttribute(s->context, "target-features", 15, features,
+                                                           (unsigned)strlen(features));
+    LLVMAddAttributeAtIndex(s->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
+}
+
+static LLVMValueRef load_field(Simt *s, LLVMValueRef base, LLVMTypeRef type, size_t offset)
+{
+    LLVMValueRef index = simt_int(s->i64, (int64_t)offset);
+    return LLVMBuildLoad2(s->b, type, LLVMBuildGEP2(s->b, s->i8, base, &index, 1, ""), "");
+}
+
+static LLVMValueRef param(Simt *s, LLVMTypeRef type, int index)
+{
+    return load_field(s, LLVMGetParam(s->function, 1), type, sizeof(uint64_t) * (size_t)index);
+}
+
+static LLVMValueRef thread_id(Simt *s) { return load_field(s, self(s), s->i32, offsetof(SimThread, index)); }
+
+static LLVMValueRef program_id(Simt *s, int axis)
+{
+    return load_field(s, self(s), s->i32, offsetof(SimThread, program) + sizeof(int32_t) * (size_t)axis);
+}
+
+static LLVMValueRef num_programs(Simt *s, int axis)
+{
+    return load_field(s, self(s), s->i32, offsetof(SimThread, grid) + sizeof(int32_t) * (size_t)axis);
+}
+
+static void barrier(Simt *s)
+{
+    MACHINE(s, tt_sim_barrier, s->none, self(s), simt_i32(s, 0), simt_i32(s, 0), site(s));
+}
+
+static void warp_sync(Simt *s) { MACHINE(s, tt_sim_warp_sync, s->none, self(s), simt_i32(s, -1), site(s)); }
+
+static LLVMValueRef shuffle(Simt *s, SimCollective mode, LLVMValueRef word, LLVMValueRef argument)
+{
+    LLVMValueRef wide = LLVMBuildZExt(s->b, word, s->i64, "");
+    wide = MACHINE(s, tt_sim_shuffle, s->i64, self(s), simt_i32(s, mode), wide, argument, site(s));
+    return LLVMBuildTrunc(s->b, wide, s->i32, "");
+}
+
+static LLVMValueRef shuffle_xor(Simt *s, LLVMValueRef word, int mask)
+{
+    return shuffle(s, SIM_SHUFFLE_XOR, word, simt_i32(s, mask));
+}
+
+static LLVMValueRef shuffle_index(Simt *s, LLVMValueRef word, LLVMValueRef lane)
+{
+    return shuffle(s, SIM_SHUFFLE_INDEX, word, lane);
+}
+
+static LLVMValueRef reduce_warp(Simt *s, Opcode opcode, LLVMValueRef word)
+{
+    (void)s, (void)opcode, (void)word;
+    return NULL;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------------------ */
+
+/* Host memory to carry the access out on, as the machine gives it. */
+static LLVMValueRef place(Simt *s, const Access *access, SimAccess kind)
+{
+    LLVMValueRef address = access->space == GLOBAL_MEMORY ? LLVMBuildPtrToInt(s->b, access->address, s->i64, "")
+                                                          : LLVMBuildZExt(s->b, access->address, s->i64, "");
+    address = LLVMBuildAdd(s->b, address, simt_int(s->i64, access->offset), "");
+    LLVMValueRef predicate = access->predicate ? LLVMBuildZExt(s->b, access->predicate, s->i32, "") : simt_i32(s, 1);
+    return MACHINE(s, tt_sim_access, host_ptr(s), self(s), simt_i32(s, access->space), address,
+                   simt_i32(s, access->word_bits / 8 * access->words), simt_i32(s, kind), predicate, site(s));
+}
+
+static LLVMValueRef word_at(Simt *s, LLVMValueRef base, const Access *access, int word)
+{
+    LLVMValueRef index = simt_int(s->i64, (int64_t)word * access->word_bits / 8);
+    return LLVMBuildGEP2(s->b, s->i8, base, &index, 1, "");
+}
+
+static void load(Simt *s, const Access *access, LLVMValueRef const *other, LLVMValueRef *words)
+{
+    LLVMValueRef base = place(s, access, SIM_READ);
+    for (int i = 0; i < access->words; i++) {
+        words[i] = LLVMBuildLoad2(s->b, simt_int_type(s, access->word_bits), word_at(s, base, access, i), "");
+        LLVMSetAlignment(words[i], 1);
+        if (access->predicate && other)
+            words[i] = LLVMBuildSelect(s->b, access->predicate, words[i], other[i], "");
+    }
+}
+
+static void store(Simt *s, const Access *access, LLVMValueRef const *words)
+{
+    LLVMValueRef base = place(s, access, SIM_WRITE);
+    for (int i = 0; i < access->words; i++)
+        LLVMSetAlignment(LLVMBuildStore(s->b, words[i], word_at(s, base, access, i)), 1);
+}
+
+static bool has_atomic(const Simt *s, AtomicKind kind, TypeKind type)
+{
+    (void)s;
+    return kind == ATOMIC_CAS ? type <= TT_I64 : kind != ATOMIC_FADD ? type >= TT_I16 && type <= TT_I64
+                                                                     : type == TT_F32 || type == TT_F64;
+}
+
+static LLVMValueRef atomic(Simt *s, const Atomic *atomic)
+{
+    static const LLVMAtomicRMWBinOp operations[ATOMIC_KINDS] = {
+        [ATOMIC_ADD] = LLVMAtomicRMWBinOpAdd,    [ATOMIC_FADD] = LLVMAtomicRMWBinOpFAdd,
+        [ATOMIC_MIN_S] = LLVMAtomicRMWBinOpMin,  [ATOMIC_MAX_S] = LLVMAtomicRMWBinOpMax,
+        [ATOMIC_MIN_U] = LLVMAtomicRMWBinOpUMin, [ATOMIC_MAX_U] = LLVMAtomicRMWBinOpUMax,
+        [ATOMIC_AND] = LLVMAtomicRMWBinOpAnd,    [ATOMIC_OR] = LLVMAtomicRMWBinOpOr,
+        [ATOMIC_XOR] = LLVMAtomicRMWBinOpXor,    [ATOMIC_XCHG] = LLVMAtomicRMWBinOpXchg,
+    };
+    LLVMValueRef base = place(s, &atomic->access, SIM_ATOMIC);
+    LLVMAtomicOrdering order = LLVMAtomicOrderingSequentiallyConsistent;
+    if (atomic->kind == ATOMIC_CAS) {
+        LLVMValueRef both = LLVMBuildAtomicCmpXchg(s->b, base, atomic->compare, atomic->value, order, order, 0);
+        return LLVMBuildExtractValue(s->b, both, 0, "");
+    }
+    return LLVMBuildAtomicRMW(s->b, operations[atomic->kind], base, atomic->value, order, 0);
+}
+
+/* ---- arithmetic ---------------------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands, int count)
+{
+    const char *symbol = tt_arena_format(s->arena, "%s%s", name, result == s->f32 ? "f" : "");
+    void *address = dlsym(RTLD_DEFAULT, symbol);
+    if (!address)
+        tt_unsupported(s->op ? s->op->loc : NULL, "the simulator has no function %s", symbol);
+    return call(s, symbol, address, result, operands, count);
+}
+
+static LLVMValueRef math(Simt *s, MathFunction function, LLVMValueRef const *operands)
+{
+    LLVMValueRef root;
+    switch (function) {
+    case MATH_DIV:
+        return LLVMBuildFDiv(s->b, operands[0], operands[1], "");
+    case MATH_SQRT:
+        return simt_intrinsic1(s, "llvm.sqrt", operands[0]);
+    case MATH_RSQRT:
+        root = simt_intrinsic1(s, "llvm.sqrt", operands[0]);
+        return LLVMBuildFDiv(s->b, LLVMConstReal(s->f32, 1), root, "");
+    case MATH_EXP2:
+        return library(s, "exp2", s->f32, operands, 1);
+    case MATH_LOG2:
+        return library(s, "log2", s->f32, operands, 1);
+    default:
+        tt_bug("the simulator has no such function");
+    }
+}
+
+static LLVMValueRef narrow(Simt *s, TypeKind to, LLVMValueRef const *values, int count, bool toward_zero)
+{
+    if (to == TT_F16 && !toward_zero && count == 1)
+        return LLVMBuildFPTrunc(s->b, values[0], s->f16, "");
+    return NULL;
+}
+
+static bool widen_fp8(Simt *s, TypeKind from, LLVMValueRef pair, LLVMValueRef *halves)
+{
+    (void)s, (void)from, (void)pair, (void)halves;
+    return false;
+}
+
+/* ---- print and assert -------------------------------------------------------------------------------------------------------------- */
+
+static void print(Simt *s, const char *format, LLVMValueRef const *arguments, int count)
+{
+    LLVMBasicBlockRef block = LLVMGetInsertBlock(s->b);
+    LLVMPositionBuilderBefore(s->b, s->entry_end);
+    LLVMValueRef memory = LLVMBuildAlloca(s->b, LLVMArrayType2(s->i64, (uint64_t)TT_MAX(count, 1)), "");
+    LLVMPositionBuilderAtEnd(s->b, block);
+    for (int i = 0; i < count; i++) {
+        LLVMValueRef index = simt_int(s->i64, i), value = arguments[i];
+        LLVMTypeRef type = LLVMTypeOf(value);
+        if (LLVMGetTypeKind(type) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(type) < 64)
+            value = LLVMBuildSExt(s->b, value, s->i64, "");
+        LLVMBuildStore(s->b, value, LLVMBuildGEP2(s->b, s->i64, memory, &index, 1, ""));
+    }
+    MACHINE(s, tt_sim_print, s->none, self(s), string_constant(s, format), memory);
+}
+
+static void fail(Simt *s, const char *message, const Loc *loc)
+{
+    (void)loc; /* the site has it */
+    MACHINE(s, tt_sim_fail, s->none, self(s), simt_i32(s, SIM_ASSERT), string_constant(s, message), site(s));
+}
+
+const TargetOps tt_sim_ops = {
+    .add_kernel = add_kernel,
+    .param = param,
+    .thread_id = thread_id,
+    .program_id = program_id,
+    .num_programs = num_programs,
+    .barrier = barrier,
+    .warp_sync = warp_sync,
+    .shuffle_xor = shuffle_xor,
+    .shuffle_index = shuffle_index,
+    .reduce_warp = reduce_warp,
+    .load = load,
+    .store = store,
+    .has_atomic = has_atomic,
+    .atomic = atomic,
+    .math = math,
+    .library = library,
+    .narrow = narrow,
+    .widen_fp8 = widen_fp8,
+    .print = print,
+    .fail = fail,
+};
