@@ -149,6 +149,92 @@ def test_a_file_that_changed(tmp_path):
         run(namespace["changing"])
 
 
+LAYOUTS = {
+    "closing brackets as far out as def": """
+@triton.jit
+def kernel(
+    x,
+    value: tl.constexpr = 3,
+):
+    tl.store(
+        x,
+        value
+)
+after = 1
+""",
+    "a text farther out than def": """
+if True:
+    @triton.jit
+    def kernel(x):
+        tl.store(x, 3)
+        '''
+text
+    # no comment
+'''
+    after = 1
+""",
+    "comments farther out than the body": """
+@triton.jit
+# between
+def kernel(x):
+# outside
+
+    value = 3
+  # half outside
+    if value:
+# outside
+        tl.store(x, value)
+# after
+""",
+    "lines that go on": """
+@triton.jit
+def kernel(x): \\
+tl.store(x, \\
+3)
+after = 1
+""",
+    "code that is never reached": """
+@triton.jit
+def kernel(x):
+    tl.store(x, 3)
+    return
+    tl.store(x, [
+0,
+1
+])
+after = 1
+""",
+    "a decorator of many lines": """
+@triton.jit(
+    repr=lambda specialization: '''
+def kernel'''.strip()[4:],
+)
+def kernel(x):
+    tl.store(x, 3)
+def after():
+    pass
+""",
+    "several statements in a line": "@triton.jit\ndef kernel(x): value = 3; tl.store(x, value)\nafter = 1",
+    "the last line of the text": "@triton.jit\ndef kernel(x):\n\ttl.store(x, 3)",
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_where_a_kernel_ends(layout, monkeypatch):
+    monkeypatch.setitem(sys.modules, "inspect", None)  # to import it is an error
+    kernel = define(LAYOUTS[layout], "kernel", f"<{layout}>")
+    assert run(kernel) == 3
+    assert "after" not in kernel.src
+
+
+def test_sources_are_those_that_inspect_finds():
+    kernels = [value for value in vars(tl.standard).values() if isinstance(value, triton.JITFunction)]
+    assert len(kernels) > 10
+    for kernel in (*kernels, documented, Holder.plain, Holder.static, wrapped):
+        assert (kernel.source_lines, kernel.first_line) == inspect.getsourcelines(kernel.fn)
+        assert kernel.source_file == inspect.getsourcefile(kernel.fn)
+
+
 @pytest.mark.parametrize("thing", [3, "text", int, len, np.add, functools.partial(run)])
 def test_things_that_are_no_functions(thing):
     with pytest.raises(TypeError, match="@triton.jit takes a function made by def"):

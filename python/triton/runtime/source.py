@@ -9,8 +9,7 @@ class KernelSource:
 
     def __init__(self, fn):
         self.function = fn
-        self.file, self.lines, self.first_line = _read(fn)
-        self.tree = _parse(fn, self.file, self.lines, self.first_line)
+        self.file, self.lines, self.first_line, self.tree = _read_block(fn) or _inspect(fn)
 
     @property
     def text(self):
@@ -20,42 +19,83 @@ class KernelSource:
         return textwrap.dedent("".join(self.lines[self.tree.lineno - self.first_line :]))
 
 
-def _read(fn):
+# ---- by indentation: a block ends where a line stands no deeper than its first; the parser says whether that was it
+
+
+def _read_block(fn):
+    """File, lines, first line and tree; None where the text does not lie as it usually does.
+
+    `inspect` would find the same, but it tokenizes the text in Python, which takes longer than all of a compilation.
+    """
+    import linecache
+
+    code = fn.__code__
+    file, first = code.co_filename, code.co_firstlineno
+    linecache.checkcache(file)
+    lines = linecache.getlines(file, fn.__globals__)
+    if not 0 < first <= len(lines) or not lines[first - 1].lstrip().startswith(("@", "def ")):
+        return None
+    last_with_code = max((line for _, _, line in code.co_lines() if line), default=first)
+    for end in _possible_ends(lines, first, last_with_code):
+        block = lines[first - 1 : end]
+        try:
+            body = _statements(file, block, first)
+        except SyntaxError:  # a bracket or a text is still open
+            continue
+        return (file, block, first, body[0]) if len(body) == 1 and _is_definition(body[0], fn) else None
+    return None
+
+
+def _possible_ends(lines, first, last_with_code):
+    """Numbers of lines after which a block that starts at line `first` may end, with its last line of code or later."""
+    indentation = _indentation(lines[first - 1])
+    end, attempts = max(first, last_with_code), 4
+    for number in range(end + 1, len(lines) + 1):
+        text = lines[number - 1].strip()
+        if not text:
+            continue
+        if _indentation(lines[number - 1]) > indentation or text[0] in ")]}":
+            end = number
+        elif text[0] != "#":  # a comment ends nothing
+            yield end
+            attempts -= 1
+            if not attempts:
+                return
+            end = number
+    yield end
+
+
+def _indentation(line):
+    return len(line) - len(line.lstrip())
+
+
+# ---- by Python's own means
+
+
+def _inspect(fn):
     import inspect
 
     try:
-        lines, first_line = inspect.getsourcelines(fn)
-        return inspect.getsourcefile(fn) or fn.__code__.co_filename, lines, first_line
+        lines, first = inspect.getsourcelines(fn)
+        file = inspect.getsourcefile(fn) or fn.__code__.co_filename
     except (OSError, TypeError, IndexError) as reason:
         raise ValueError(
             f"the source of kernel {fn.__name__!r} cannot be read ({reason}): a kernel is compiled from its "
             f"text, so define it in a file or a notebook cell; for text given to exec(), compile it with the "
             f"name of an entry in linecache.cache"
         ) from None
-
-
-def _parse(fn, file, lines, first_line):
-    import ast
-
-    # Empty lines before the function, the last one opening a block if it is indented, leave every node with
-    # the line and column it has in the file.
-    indented = lines[0][:1].isspace()
-    before = "\n" * (first_line - 2) + "if 1:\n" if indented else "\n" * (first_line - 1)
     try:
-        body = ast.parse(before + "".join(lines), file).body
+        node = _statements(file, lines, first)[0]
     except SyntaxError as error:
-        raise _changed(fn, file, first_line) from error
-    node = body[0].body[0] if indented and isinstance(body[0], ast.If) else body[0]
-    if isinstance(node, ast.AsyncFunctionDef):
+        raise _changed(fn, file, first) from error
+    kind = type(node).__name__
+    if kind == "AsyncFunctionDef":
         raise TypeError(f"kernel {fn.__name__!r} is an async function; @triton.jit takes plain functions")
-    if not isinstance(node, ast.FunctionDef):
+    if kind != "FunctionDef":
         raise TypeError("@triton.jit takes a function made by def, not a lambda or another expression")
-    arguments = node.args
-    named = [arg.arg for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-    code = fn.__code__
-    if node.name != code.co_name or tuple(named) != code.co_varnames[: len(named)]:
-        raise _changed(fn, file, first_line)
-    return node
+    if not _is_definition(node, fn):
+        raise _changed(fn, file, first)
+    return file, lines, first, node
 
 
 def _changed(fn, file, line):
@@ -63,3 +103,27 @@ def _changed(fn, file, line):
         f"{file}:{line} does not hold the source of kernel {fn.__name__!r}: the file changed since it was "
         "imported; import it again"
     )
+
+
+# ---- both
+
+
+def _statements(file, lines, first):
+    """The trees of a block that starts at line `first` of `file`, each node with its line and column there."""
+    # The module `ast` calls the compiler like this, and takes longer to import than this takes.
+    from _ast import If, PyCF_ONLY_AST
+
+    # Empty lines before the block put it there, the last one opening a block if it is indented.
+    indented = lines[0][:1].isspace()
+    before = "\n" * (first - 2) + "if 1:\n" if indented else "\n" * (first - 1)
+    body = compile(before + "".join(lines), file, "exec", PyCF_ONLY_AST, dont_inherit=True).body
+    return body[0].body if indented and isinstance(body[0], If) else body
+
+
+def _is_definition(node, fn):
+    """Whether a tree is what the function was made from, as far as its name and its parameters tell."""
+    if type(node).__name__ != "FunctionDef":
+        return False
+    arguments, code = node.args, fn.__code__
+    named = [arg.arg for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return node.name == code.co_name and tuple(named) == code.co_varnames[: len(named)]
