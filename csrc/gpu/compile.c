@@ -88,7 +88,7 @@ GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *aren
     kernel->ttgir = tt_print_module(module, arena, 0);
     kernel->shared_bytes = shared_bytes(module);
     Codegen *codegen = new_codegen(module, options, arena);
-    tt_lower_kernel(codegen, module, options, &tt_nvptx_ops);
+    tt_lower_kernel(codegen, module, options, &tt_nvptx_ops, kernel);
     tt_codegen_verify(codegen);
     tt_link_libdevice(codegen, options->libdevice);
     if (LLVMGetNextFunction(LLVMGetFirstFunction(codegen->module)))
@@ -108,7 +108,7 @@ SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *option
     kernel->ttgir = tt_print_module(module, arena, 0);
     kernel->shared_bytes = shared_bytes(module);
     Codegen *codegen = tt_new_codegen(arena, module->functions->name);
-    tt_lower_kernel(codegen, module, options, &tt_sim_ops);
+    tt_lower_kernel(codegen, module, options, &tt_sim_ops, NULL);
     tt_codegen_verify(codegen);
     tt_codegen_run_passes(codegen, llvm_passes);
     kernel->llir = tt_codegen_llvm_text(codegen);

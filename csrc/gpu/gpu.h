@@ -21,7 +21,15 @@ typedef struct GpuKernel {
     const char *ttgir; /* tile IR with layouts, scratch and barriers */
     int shared_bytes;  /* of dynamic shared memory to launch with */
     int num_warps;
+    /* Debug: the kernel has one more parameter, the address of a zeroed FailureRecord in device memory. The first thread
+     * whose assertion fails fills it in; failing threads end. `message` counts from 1 in `failures`. */
+    const char *const *failures;
+    int failure_count;
 } GpuKernel;
+
+typedef struct FailureRecord {
+    int32_t message, program[3];
+} FailureRecord;
 
 /* Compiles the module's kernel; changes the module (layouts, calls inlined). Raises diagnostics. GIL not needed. */
 GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *arena);

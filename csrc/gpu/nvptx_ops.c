@@ -59,10 +59,13 @@ static void add_shared_memory(Simt *s)
 static void add_kernel(Simt *s, const Function *function)
 {
     const Region *body = function->body;
-    LLVMTypeRef *params = TT_NEW_ARRAY(s->arena, LLVMTypeRef, body->arg_count);
+    LLVMTypeRef *params = TT_NEW_ARRAY(s->arena, LLVMTypeRef, body->arg_count + 1);
+    int count = body->arg_count;
     for (int i = 0; i < body->arg_count; i++)
         params[i] = param_type(s, body->args[i]->type);
-    LLVMTypeRef type = LLVMFunctionType(s->none, params, (unsigned)body->arg_count, 0);
+    if (s->options->debug)
+        params[count++] = s->global_ptr; /* of the FailureRecord */
+    LLVMTypeRef type = LLVMFunctionType(s->none, params, (unsigned)count, 0);
     s->function = LLVMAddFunction(s->llvm, function->name, type);
     LLVMSetFunctionCallConv(s->function, PTX_KERNEL);
     const char *threads = tt_arena_format(s->arena, "%d", TT_LANES * s->options->num_warps);
@@ -280,14 +283,35 @@ static void print(Simt *s, const char *format, LLVMValueRef const *arguments, in
     call(s, "vprintf", s->i32, (LLVMValueRef[]){string_constant(s, format), memory}, 2);
 }
 
+static LLVMValueRef record_field(Simt *s, LLVMValueRef record, size_t offset)
+{
+    LLVMValueRef index = simt_int(s->i64, (int64_t)offset);
+    return LLVMBuildGEP2(s->b, s->i8, record, &index, 1, "");
+}
+
+/* Fills in the FailureRecord if this thread is the first one, and ends the thread. A trap would end the context of
+ * every library in the process instead. */
 static void fail(Simt *s, const char *message, const Loc *loc)
 {
-    LLVMValueRef arguments[] = {string_constant(s, message),
-                                string_constant(s, loc && loc->file ? loc->file : "unknown"),
-                                simt_i32(s, loc ? loc->line : 0),
-                                string_constant(s, loc && loc->function ? loc->function : "unknown"),
-                                simt_int(s->i64, 1)};
-    call(s, "__assertfail", s->none, arguments, 5);
+    Text text = {.arena = s->arena};
+    if (loc && loc->file)
+        tt_text_add(&text, "%s:%d: ", loc->file, loc->line);
+    tt_text_add(&text, "assertion failed%s%s", *message ? ": " : "", message);
+    tt_push(s->arena, s->failures, text.data);
+    LLVMValueRef record = LLVMGetParam(s->function, LLVMCountParams(s->function) - 1);
+    LLVMAtomicOrdering order = LLVMAtomicOrderingMonotonic;
+    LLVMValueRef both = LLVMBuildAtomicCmpXchg(s->b, record, simt_i32(s, 0), simt_i32(s, s->failures.count), order,
+                                               order, 0);
+    LLVMBasicBlockRef first = simt_new_block(s, "first"), end = simt_new_block(s, "end");
+    LLVMBuildCondBr(s->b, LLVMBuildExtractValue(s->b, both, 1, ""), first, end);
+    LLVMPositionBuilderAtEnd(s->b, first);
+    for (int axis = 0; axis < 3; axis++) {
+        size_t offset = offsetof(FailureRecord, program) + sizeof(int32_t) * (size_t)axis;
+        LLVMBuildStore(s->b, program_id(s, axis), record_field(s, record, offset));
+    }
+    LLVMBuildBr(s->b, end);
+    LLVMPositionBuilderAtEnd(s->b, end);
+    nvptx_asm(s, ASM_MEMORY, "exit;", "~{memory}", s->none, NULL, 0);
 }
 
 const TargetOps tt_nvptx_ops = {

@@ -77,6 +77,9 @@ static void add_kernel(Simt *s, const Function *function)
     LLVMAttributeRef attribute = LLVMCreateStringAttribute(s->context, "target-features", 15, features,
                                                            (unsigned)strlen(features));
     LLVMAddAttributeAtIndex(s->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
+    tt_add_symbol(s->codegen, "__truncsfbf2", (void *)tt_sim_float_to_bf16);
+    tt_add_symbol(s->codegen, "__truncdfbf2", (void *)tt_sim_double_to_bf16);
+    tt_add_symbol(s->codegen, "__truncdfhf2", (void *)tt_sim_double_to_f16);
 }
 
 static LLVMValueRef load_field(Simt *s, LLVMValueRef base, LLVMTypeRef type, size_t offset)
@@ -134,15 +137,38 @@ static LLVMValueRef reduce_warp(Simt *s, Opcode opcode, LLVMValueRef word)
 
 /* ---- memory ------------------------------------------------------------------------------------------------------------------ */
 
-/* Host memory to carry the access out on, as the machine gives it. */
-static LLVMValueRef place(Simt *s, const Access *access, SimAccess kind)
+static LLVMValueRef address_of(Simt *s, const Access *access)
 {
     LLVMValueRef address = access->space == GLOBAL_MEMORY ? LLVMBuildPtrToInt(s->b, access->address, s->i64, "")
                                                           : LLVMBuildZExt(s->b, access->address, s->i64, "");
-    address = LLVMBuildAdd(s->b, address, simt_int(s->i64, access->offset), "");
-    LLVMValueRef predicate = access->predicate ? LLVMBuildZExt(s->b, access->predicate, s->i32, "") : simt_i32(s, 1);
-    return MACHINE(s, tt_sim_access, host_ptr(s), self(s), simt_i32(s, access->space), address,
-                   simt_i32(s, access->word_bits / 8 * access->words), simt_i32(s, kind), predicate, site(s));
+    return LLVMBuildAdd(s->b, address, simt_int(s->i64, access->offset), "");
+}
+
+static LLVMValueRef predicate_of(Simt *s, const Access *access)
+{
+    return access->predicate ? LLVMBuildZExt(s->b, access->predicate, s->i32, "") : simt_i32(s, 1);
+}
+
+static LLVMValueRef size_of(Simt *s, const Access *access)
+{
+    return simt_i32(s, access->word_bits / 8 * access->words);
+}
+
+/* Host memory to carry the access out on, as the machine gives it. */
+static LLVMValueRef place(Simt *s, const Access *access, SimAccess kind)
+{
+    return MACHINE(s, tt_sim_access, host_ptr(s), self(s), simt_i32(s, access->space), address_of(s, access),
+                   size_of(s, access), simt_i32(s, kind), predicate_of(s, access), site(s));
+}
+
+/* Memory of the thread's own, of this many 64-bit words. */
+static LLVMValueRef scratch(Simt *s, int words)
+{
+    LLVMBasicBlockRef block = LLVMGetInsertBlock(s->b);
+    LLVMPositionBuilderBefore(s->b, s->entry_end);
+    LLVMValueRef memory = LLVMBuildAlloca(s->b, LLVMArrayType2(s->i64, (uint64_t)words), "");
+    LLVMPositionBuilderAtEnd(s->b, block);
+    return memory;
 }
 
 static LLVMValueRef word_at(Simt *s, LLVMValueRef base, const Access *access, int word)
@@ -164,16 +190,19 @@ static void load(Simt *s, const Access *access, LLVMValueRef const *other, LLVMV
 
 static void store(Simt *s, const Access *access, LLVMValueRef const *words)
 {
-    LLVMValueRef base = place(s, access, SIM_WRITE);
+    LLVMValueRef data = scratch(s, 2);
     for (int i = 0; i < access->words; i++)
-        LLVMSetAlignment(LLVMBuildStore(s->b, words[i], word_at(s, base, access, i)), 1);
+        LLVMBuildStore(s->b, words[i], word_at(s, data, access, i));
+    MACHINE(s, tt_sim_store, s->none, self(s), simt_i32(s, access->space), address_of(s, access), size_of(s, access), data,
+            predicate_of(s, access), site(s));
 }
 
 static bool has_atomic(const Simt *s, AtomicKind kind, TypeKind type)
 {
     (void)s;
-    return kind == ATOMIC_CAS ? type <= TT_I64 : kind != ATOMIC_FADD ? type >= TT_I16 && type <= TT_I64
-                                                                     : type == TT_F32 || type == TT_F64;
+    if (kind == ATOMIC_FADD)
+        return type == TT_F32 || type == TT_F64;
+    return kind == ATOMIC_XCHG || (type >= TT_I16 && type <= TT_I64);
 }
 
 static LLVMValueRef atomic(Simt *s, const Atomic *atomic)
@@ -242,10 +271,7 @@ static bool widen_fp8(Simt *s, TypeKind from, LLVMValueRef pair, LLVMValueRef *h
 
 static void print(Simt *s, const char *format, LLVMValueRef const *arguments, int count)
 {
-    LLVMBasicBlockRef block = LLVMGetInsertBlock(s->b);
-    LLVMPositionBuilderBefore(s->b, s->entry_end);
-    LLVMValueRef memory = LLVMBuildAlloca(s->b, LLVMArrayType2(s->i64, (uint64_t)TT_MAX(count, 1)), "");
-    LLVMPositionBuilderAtEnd(s->b, block);
+    LLVMValueRef memory = scratch(s, TT_MAX(count, 1));
     for (int i = 0; i < count; i++) {
         LLVMValueRef index = simt_int(s->i64, i), value = arguments[i];
         LLVMTypeRef type = LLVMTypeOf(value);

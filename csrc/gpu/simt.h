@@ -30,6 +30,7 @@ struct Simt {
     Map sums;            /* base of an affine sum in this block, see simt_integers.c */
     LLVMBasicBlockRef sums_block;
     Map symbols; /* strings in the module */
+    TT_VECTOR(const char *) failures; /* messages of tt_nvptx_ops.fail */
 };
 
 /* ---- simt.c: types, values, and one function per operation --------------------------------------------------------- */
@@ -195,4 +196,6 @@ Partial simt_shuffled(Simt *s, const Combine *combine, Partial partial, int mask
 
 /* ---- simt_lower.c ------------------------------------------------------------------------------------------------------------- */
 
-void tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options, const TargetOps *ops);
+/* What the kernel may fail with is left in `kernel` if that is not NULL. */
+void tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options, const TargetOps *ops,
+                     GpuKernel *kernel);

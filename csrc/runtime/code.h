@@ -53,7 +53,6 @@ typedef struct Place {
 } Place;
 typedef struct LaunchResult {
     const char *failure; /* of a program (a failed assertion, ...); NULL on success */
-    int failure_kind;    /* SimError.kind; 0 elsewhere */
     const char *printed; /* by the programs, or NULL */
 } LaunchResult;
 /* On the CPU returns when all programs are done, on CUDA when they are enqueued. Texts are in `arena`; refusals of the
