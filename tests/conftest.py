@@ -12,6 +12,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     os.environ["TRITON_TARGET"] = config.getoption("--target")
+    os.environ.setdefault("TRITON_VERIFY", "1")
 
 
 @pytest.fixture(scope="session")

@@ -72,9 +72,10 @@ def softmax_by_rows(x, out=None):
 # ## Programs that stay
 #
 # The other way is to start only as many programs as the device can run at the same time, and to let
-# each go through its share of the rows. `tl.range(first, n_rows, step, num_stages=...)` is `range` with
-# advice to the compiler: with more than one stage, a GPU starts to fetch the next rows while it still
-# computes this one. (A CPU does that by itself; there the argument is accepted and changes nothing.)
+# each go through its share of the rows: neighbours, because memory is faster where one reads on.
+# `tl.range(first, end, num_stages=...)` is `range` with advice to the compiler: with more than one stage,
+# a GPU starts to fetch the next rows while it still computes this one. (A CPU does that by itself; there
+# the argument is accepted and changes nothing.)
 
 
 # %%
@@ -84,7 +85,9 @@ def softmax_kernel(
 ):
     columns = tl.arange(0, BLOCK_SIZE)
     mask = columns < n_columns
-    for row in tl.range(tl.program_id(0), n_rows, tl.num_programs(0), num_stages=STAGES):
+    share = tl.cdiv(n_rows, tl.num_programs(0))
+    first = tl.program_id(0) * share
+    for row in tl.range(first, min(first + share, n_rows), num_stages=STAGES):
         x = tl.load(x_ptr + row * x_stride + columns, mask=mask, other=-float("inf"))
         powers = tl.exp(x - tl.max(x, axis=0))
         tl.store(out_ptr + row * out_stride + columns, powers / tl.sum(powers, axis=0), mask=mask)

@@ -93,7 +93,9 @@ def backward_kernel(
     w = tl.load(w_ptr + columns, mask=mask, other=0).to(tl.float32)
     dw = tl.zeros((BLOCK_SIZE,), tl.float32)
     db = tl.zeros((BLOCK_SIZE,), tl.float32)
-    for row in range(tl.program_id(0), n_rows, tl.num_programs(0)):
+    share = tl.cdiv(n_rows, tl.num_programs(0))
+    first = tl.program_id(0) * share
+    for row in range(first, min(first + share, n_rows)):
         offsets = row * n_columns + columns
         x = tl.load(x_ptr + offsets, mask=mask, other=0).to(tl.float32)
         dy = tl.load(dy_ptr + offsets, mask=mask, other=0).to(tl.float32)

@@ -42,12 +42,12 @@ static void close_loop(Nest *n, EmitLoop *loop)
 
 static LLVMValueRef *slots_of(Nest *n, int copy) { return n->accumulators + copy * n->slots; }
 
-/* Loads of a group come before its stores in the program, so where there are both, everything is evaluated (and kept by
- * the memos) before anything is stored. */
+/* Loads of a group come before its stores in the program, and a sink may write where another one still reads; so where
+ * there are several, everything is evaluated (and kept by the memos) before anything is stored. */
 static void emit_body(Nest *n)
 {
     int64_t offset = n->lane_dim >= 0 ? n->coords[n->lane_dim].offset : 0;
-    bool in_order = n->group->loads.count && n->group->writes.count;
+    bool in_order = n->group->sinks.count > 1;
     for (int pass = in_order ? 0 : 1; pass < 2; pass++)
         for (int copy = 0; copy < n->copies; copy++) {
             if (n->lane_dim >= 0)

@@ -5,7 +5,7 @@
 #define BUILTIN(name, function) BuiltinFunction function;
 #include "frontend/builtins.def"
 
-/* ---- builtins_block_pointer.c ------------------------------------------------------------------------------------ */
+/* ---- builtins_block_pointer.c -------------------------------------------------------------------------- */
 
 /* Replace the block pointer in the arguments of load or store by pointers, mask and other. */
 void tt_expand_block_load(Walker *w, Term *args);

@@ -1,6 +1,7 @@
-/* Block pointers: a window onto an array. They are a matter of the frontend only: a load or store through one becomes
- * a tile of pointers, base + sum over d of (offset[d] + index[d]) * stride[d], and a mask where the window may reach
- * over the edge. Shapes and strides are int64, offsets int32, as in the public language. */
+/* Block pointers: a window onto an array. They are a matter of the frontend only: a load or store through
+ * one becomes a tile of pointers, base + sum over d of (offset[d] + index[d]) * stride[d], and a mask
+ * where the window may reach over the edge. Shapes and strides are int64, offsets int32, as in the public
+ * language. */
 #include "frontend/builtins.h"
 
 enum { BASE, ARRAY_SHAPE, STRIDES, OFFSETS, PARTS };
@@ -82,7 +83,7 @@ Term tt_builtin_advance(Walker *w, Term *args)
     return (Term){.kind = TERM_BLOCK_POINTER, .count = PARTS, .block = pointer.block, .items = parts};
 }
 
-/* ---- expansion -------------------------------------------------------------------------------------------------------------- */
+/* ---- expansion ----------------------------------------------------------------------------------------- */
 
 /* The indices 0 .. extent - 1 along dimension `d`, int64, with extent 1 in the others. */
 static Value *indices_along(Walker *w, const BlockShape *block, int d)

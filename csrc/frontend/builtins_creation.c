@@ -1,6 +1,7 @@
 /* Builtins that make tiles and scalars: indices, constants, conversions, concatenation. */
 #include "frontend/builtins.h"
 
+/* The grid has three axes at most, and those that the launch left out have extent 1. */
 static Term grid_index(Walker *w, Term *args, Opcode opcode)
 {
     int64_t axis = tt_arg_int(w, args, 0);
@@ -15,6 +16,7 @@ Term tt_builtin_program_id(Walker *w, Term *args) { return grid_index(w, args, O
 
 Term tt_builtin_num_programs(Walker *w, Term *args) { return grid_index(w, args, OP_num_programs); }
 
+/* arange(0, n) with a run-time n is the most common mistake; its remedy is a mask. */
 static int64_t arange_bound(Walker *w, Term *args, int index)
 {
     int64_t bound;
@@ -58,6 +60,7 @@ Term tt_builtin_full(Walker *w, Term *args)
     return tt_broadcast_to(w, "tl.full", scalar, &shape);
 }
 
+/* Only a narrowing of floats rounds in a way one can choose. */
 static Rounding rounding_argument(Walker *w, Term *args, int index, const Dtype *from, const Dtype *to)
 {
     const char *name = tt_arg_string(w, args, index);

@@ -64,7 +64,8 @@ Term tt_builtin_static_print(Walker *w, Term *args)
     return tt_none(w);
 }
 
-/* " prefix: ", as it stands between the program's index and the value; without values the text is all there is. */
+/* " prefix: ", as it stands between the program's index and the value; without values the text is all
+ * there is. */
 static const char *print_prefix(Walker *w, Term *args, bool has_values)
 {
     const char *given = tt_arg_string(w, args, 0);

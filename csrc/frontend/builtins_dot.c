@@ -14,6 +14,7 @@ static _Noreturn void operand_error(Walker *w, const char *what, Term a, Term b,
     tt_fail_with_remedy(w, remedy, "%s %s, not %s and %s", what, rule, tt_describe(w, a), tt_describe(w, b));
 }
 
+/* Batches and inner extents agree; no extent has a minimum. */
 static void check_shapes(Walker *w, const char *what, Term a, Term b, Shape *result)
 {
     Shape x = tt_shape_of(a), y = tt_shape_of(b);
@@ -32,7 +33,8 @@ static void check_shapes(Walker *w, const char *what, Term a, Term b, Shape *res
     tt_check_shape(w, what, result);
 }
 
-/* Both operands in a type that the operation multiplies: unsigned bytes become int16, where they keep their values. */
+/* Both operands in a type that the operation multiplies: unsigned bytes become int16, where they keep
+ * their values. */
 static void check_types(Walker *w, const char *what, Term *a, Term *b)
 {
     bool both_fp8 = tt_dtype_is_fp8(a->dtype) && tt_dtype_is_fp8(b->dtype);
@@ -73,6 +75,7 @@ static const Dtype *result_dtype(Walker *w, const char *what, const DotOptions *
     return dtype;
 }
 
+/* Zero, a scalar repeated, or a tile of the very shape and type of the result. */
 static Value *accumulator(Walker *w, const char *what, Term acc, const Dtype *dtype, const Shape *shape)
 {
     if (tt_is_none(acc)) {
@@ -110,6 +113,7 @@ Term tt_dot(Walker *w, const char *what, Term a, Term b)
     return build_dot(w, what, tt_term_value(w, a), tt_term_value(w, b), &options);
 }
 
+/* allow_tf32 is the older way to say the same. */
 static const char *precision_argument(Walker *w, Term *args, int input_precision, int allow_tf32)
 {
     const char *precision = tt_arg_string(w, args, input_precision);

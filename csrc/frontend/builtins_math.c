@@ -12,6 +12,8 @@ static Term number_argument(Walker *w, Term *args, int index)
     return args[index];
 }
 
+/* An int known at compile time is a float here: tl.exp(2). One of the kernel must be converted, for fp32
+ * may not hold it. */
 static Term float_argument(Walker *w, Term *args, int index)
 {
     Term t = number_argument(w, args, index);
@@ -24,7 +26,7 @@ static Term float_argument(Walker *w, Term *args, int index)
     return t;
 }
 
-/* ---- functions of one float --------------------------------------------------------------------------------------------- */
+/* ---- functions of one float ---------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -65,7 +67,7 @@ Term tt_builtin_abs(Walker *w, Term *args)
     return tt_value_term(tt_build1(&w->builder, OP_abs_s, x.value), x.dtype);
 }
 
-/* ---- functions of several numbers ---------------------------------------------------------------------------------------- */
+/* ---- functions of several numbers ---------------------------------------------------------------------- */
 
 static void number_arguments(Walker *w, Term *args, int count)
 {
@@ -82,6 +84,7 @@ static void float_arguments(Walker *w, Term *args, int count)
                             tt_describe(w, args[0]));
 }
 
+/* Promotes by the rules of functions: the result of two halves is a half, unlike that of `/`. */
 static Term divide(Walker *w, Term *args, bool exactly)
 {
     float_arguments(w, args, 2);
@@ -157,7 +160,7 @@ Term tt_builtin_logical(Walker *w, Term *args)
     return tt_semantic_binary(w, op, args[0], args[1]);
 }
 
-/* ---- minimum and maximum -------------------------------------------------------------------------------------------------- */
+/* ---- minimum and maximum ------------------------------------------------------------------------------- */
 
 /* tl.PropagateNan.NONE or ALL, by name. */
 static bool propagates_nan(Walker *w, Term *args, int index)
@@ -172,6 +175,7 @@ static bool propagates_nan(Walker *w, Term *args, int index)
     return all;
 }
 
+/* The operation for the elements' kind and sign; a bool is an unsigned bit. */
 static Value *extremum(Walker *w, bool largest, bool nan_wins, Term a, Term b)
 {
     Opcode opcode;
@@ -220,8 +224,9 @@ Term tt_builtin_where(Walker *w, Term *args)
     return tt_value_term(value, dtype);
 }
 
-/* ---- powers ----------------------------------------------------------------------------------------------------------------- */
+/* ---- powers -------------------------------------------------------------------------------------------- */
 
+/* A call of the target's library, element by element; operands have one shape. */
 static Term extern_call(Walker *w, const char *symbol, Term *operands, int count, const Dtype *result)
 {
     Value *values[4];
@@ -266,7 +271,7 @@ Term tt_power(Walker *w, Term base, Term exponent)
     return tt_cast(w, extern_call(w, "pow", wide, 2, wide[0].dtype), dtype, ROUND_NEAREST_EVEN);
 }
 
-/* ---- libm --------------------------------------------------------------------------------------------------------------------- */
+/* ---- libm ---------------------------------------------------------------------------------------------- */
 
 /* Functions of floats by their name in libm: acos(x), atan2(x, y), fma(x, y, z), ... */
 Term tt_builtin_extern_floats(Walker *w, Term *args)

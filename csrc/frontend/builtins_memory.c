@@ -1,7 +1,8 @@
-/* Builtins of memory: load, store, atomics. Block pointers become pointers and masks first (builtins_block_pointer.c). */
+/* Builtins of memory: load, store, atomics. Block pointers become pointers and masks first
+ * (builtins_block_pointer.c). */
 #include "frontend/builtins.h"
 
-/* ---- hints ------------------------------------------------------------------------------------------------------------------ */
+/* ---- hints --------------------------------------------------------------------------------------------- */
 
 /* A string argument that is one of `allowed` (the first is the empty one), or NULL for that. */
 static const char *choice(Walker *w, Term *args, int index, const char *const *allowed, int count)
@@ -19,6 +20,7 @@ static const char *choice(Walker *w, Term *args, int index, const char *const *a
             given);
 }
 
+/* Hints go to every target, which may ignore them; misspelt ones go nowhere. */
 static Attr *hint_attributes(Walker *w, Term *args, int cache, int eviction, bool is_load)
 {
     static const char *const on_load[] = {"", ".ca", ".cg", ".cs", ".cv"};
@@ -34,7 +36,7 @@ static Attr *hint_attributes(Walker *w, Term *args, int cache, int eviction, boo
     return attrs;
 }
 
-/* ---- operands ---------------------------------------------------------------------------------------------------------------- */
+/* ---- operands ------------------------------------------------------------------------------------------ */
 
 static Term pointer_argument(Walker *w, Term *args, int index)
 {
@@ -50,6 +52,7 @@ static Term pointer_argument(Walker *w, Term *args, int index)
                         tt_call_name(w), tt_describe(w, t));
 }
 
+/* An int mask is refused: whether 2 means true or its low bit counts would differ between targets. */
 static Term mask_argument(Walker *w, Term *args, int index)
 {
     Term t = args[index];
@@ -100,7 +103,7 @@ static void check_no_block_arguments(Walker *w, Term *args, int boundary_check, 
                             tt_call_name(w));
 }
 
-/* ---- load and store -------------------------------------------------------------------------------------------------------- */
+/* ---- load and store ------------------------------------------------------------------------------------ */
 
 /* load(pointer, mask, other, boundary_check, padding_option, cache_modifier, eviction_policy, volatile) */
 Term tt_builtin_load(Walker *w, Term *args)
@@ -135,6 +138,7 @@ Term tt_builtin_load(Walker *w, Term *args)
     return tt_value_term(tt_build(&w->builder, OP_load, values, given, type, attrs), dtype);
 }
 
+/* Arrays that cannot be written arrive as const pointers, as do parameters annotated so. */
 static void check_writable(Walker *w, Term pointer)
 {
     if (pointer.dtype->is_const)
@@ -170,7 +174,7 @@ Term tt_builtin_store(Walker *w, Term *args)
     return tt_none(w);
 }
 
-/* ---- atomics ----------------------------------------------------------------------------------------------------------------- */
+/* ---- atomics ------------------------------------------------------------------------------------------- */
 
 static Attr *order_attributes(Walker *w, Term *args, int sem, int scope)
 {
@@ -198,6 +202,7 @@ static const struct {
     {"atomic_xchg", "xchg", "xchg", "xchg", SMALL_FLOATS | FLOATS | INTS},
 };
 
+/* Which types the hardware of all targets has the operation for. */
 static bool atomic_takes(const Dtype *dtype, int takes)
 {
     int width = tt_dtype_width(dtype);

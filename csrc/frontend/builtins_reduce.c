@@ -38,6 +38,7 @@ static Operands read_operands(Walker *w, Term *args, int index)
     return o;
 }
 
+/* A tuple went in, a tuple comes out. */
 static Term results_term(Walker *w, const Operands *o, Op *op)
 {
     Term results[MAX_OPERANDS];
@@ -102,7 +103,8 @@ static Op *build_tile_op(Walker *w, Opcode opcode, const Operands *o, const Type
     return tt_build_op(&w->builder, opcode, values, o->count, types, o->count, attrs);
 }
 
-/* Puts reduced dimensions back, with extent 1: the one at `axis`, or all `rank` of them when axis is negative. */
+/* Puts reduced dimensions back, with extent 1: the one at `axis`, or all `rank` of them when axis is
+ * negative. */
 static Term restore_dims(Walker *w, Term t, int axis, int rank)
 {
     if (t.kind == TERM_TUPLE) {
@@ -118,6 +120,7 @@ static Term restore_dims(Walker *w, Term t, int axis, int rank)
     return t;
 }
 
+/* The reduction without `axis` in the result's shape; of rank 1 a scalar. */
 static Term reduce_along(Walker *w, const Operands *o, int axis, Term function)
 {
     const Type *types[MAX_OPERANDS];

@@ -102,6 +102,9 @@ static Term tuple_binary(Walker *w, Operator op, Term a, Term b)
     bad_operands(w, op, a, b);
 }
 
+/* "%d" % n: of an object that is no number Python computes what it can. */
+static bool is_object(Term t) { return t.kind == TERM_PYTHON && !tt_is_number(t) && !tt_is_none(t); }
+
 Term tt_binary(Walker *w, Operator op, Term a, Term b)
 {
     if (a.kind == TERM_PYTHON && b.kind == TERM_PYTHON)
@@ -110,6 +113,10 @@ Term tt_binary(Walker *w, Operator op, Term a, Term b)
         return tt_bool_term(w, op == OPERATOR_NE); /* a value is never None */
     if (a.kind == TERM_TUPLE || b.kind == TERM_TUPLE)
         return tuple_binary(w, op, a, b);
+    PyObject *left = is_object(a) || is_object(b) ? tt_term_python(w, a) : NULL;
+    PyObject *right = left ? tt_term_python(w, b) : NULL;
+    if (right)
+        return tt_python_binary(w, op, left, right);
     if (a.kind >= TERM_METHOD || b.kind >= TERM_METHOD)
         bad_operands(w, op, a, b);
     return tt_semantic_binary(w, op, a, b);

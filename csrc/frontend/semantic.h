@@ -1,6 +1,6 @@
-/* semantic.h: what the files of the language share: the rules about types and shapes (semantic*.c) that builtins*.c stand
- * on. Terms that these functions return are VALUEs unless they say otherwise; `what` names the operation in messages,
- * as the user wrote it: "`+`", "tl.where". */
+/* semantic.h: what the files of the language share: the rules about types and shapes (semantic*.c) that
+ * builtins*.c stand on. Terms that these functions return are VALUEs unless they say otherwise; `what`
+ * names the operation in messages, as the user wrote it: "`+`", "tl.where". */
 #pragma once
 #include "frontend/term.h"
 
@@ -9,11 +9,12 @@ const char *tt_call_name(Walker *w);
 /* Is this a debug compilation (the option `debug`), with checks at run time? */
 bool tt_debug(const Walker *w);
 
-/* ---- semantic_types.c: element types -------------------------------------------------------------------------------- */
+/* ---- semantic_types.c: element types ------------------------------------------------------------------- */
 
 int tt_dtype_width(const Dtype *dtype); /* bits */
-/* The type that two types of elements meet in: of the higher kind (bool < int < float), else the wider; fp16 before bf16,
- * unsigned before signed, fp16 for two different fp8. Pointers only with themselves: NULL otherwise. */
+/* The type that two types of elements meet in: of the higher kind (bool < int < float), else the wider;
+ * fp16 before bf16, unsigned before signed, fp16 for two different fp8. Pointers only with themselves:
+ * NULL otherwise. */
 const Dtype *tt_common_dtype(const Dtype *a, const Dtype *b);
 /* The same for operands, where a number is weak: it takes the other's type unless it is of a higher kind. */
 const Dtype *tt_promoted_dtype(Walker *w, const char *what, Term a, Term b);
@@ -31,7 +32,7 @@ Term tt_to_bool(Walker *w, Term t); /* element by element: is it different from 
 /* Narrow floats as fp32, other types as they are. */
 Term tt_widen_float(Walker *w, Term t);
 
-/* ---- semantic_shapes.c: shapes --------------------------------------------------------------------------------------- */
+/* ---- semantic_shapes.c: shapes ------------------------------------------------------------------------- */
 
 typedef struct Shape {
     int rank;
@@ -55,7 +56,7 @@ Term tt_permute(Walker *w, Term t, const int64_t *order);
 int tt_check_axis(Walker *w, const char *what, int64_t axis, int rank);
 Value *tt_splat_int(Walker *w, const Type *element, const Shape *shape, int64_t value);
 
-/* ---- builtins: used by operators and by more than one file ---------------------------------------------------------- */
+/* ---- builtins: used by operators and by more than one file --------------------------------------------- */
 
 Term tt_dot(Walker *w, const char *what, Term a, Term b);
 Term tt_power(Walker *w, Term base, Term exponent);

@@ -44,6 +44,7 @@ static Term transpose(Walker *w, Term t)
     return tt_permute(w, t, (int64_t[]){1, 0});
 }
 
+/* What a tensor is; all known at compile time except the transpose. */
 static bool data_attribute(Walker *w, Term t, PyObject *name, Term *out)
 {
     Shape shape = tt_shape_of(t);

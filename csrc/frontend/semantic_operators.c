@@ -56,7 +56,7 @@ static void check_operand(Walker *w, Operator op, Term t)
     tt_fail_with_remedy(w, remedy, "%s takes tensors and numbers, not %s", quoted(w, op), tt_describe(w, t));
 }
 
-/* ---- pointers ------------------------------------------------------------------------------------------------------------ */
+/* ---- pointers ------------------------------------------------------------------------------------------ */
 
 /* An offset in elements, as the signed integer that addptr takes. */
 static Term offset_operand(Walker *w, Operator op, Term pointer, Term offset)
@@ -70,6 +70,7 @@ static Term offset_operand(Walker *w, Operator op, Term pointer, Term offset)
     return widen ? tt_cast(w, offset, &tt_int64, ROUND_NEAREST_EVEN) : offset;
 }
 
+/* addptr counts in elements; moving back is moving by the negated offset. */
 static Term move_pointer(Walker *w, Operator op, Term a, Term b)
 {
     if (is_pointer(a) && is_pointer(b))
@@ -94,6 +95,7 @@ static Term move_pointer(Walker *w, Operator op, Term a, Term b)
     return tt_value_term(tt_build_addptr(&w->builder, pair[0].value, pair[1].value), pointer.dtype);
 }
 
+/* Addresses are compared as unsigned numbers. */
 static Term compare_pointers(Walker *w, Operator op, Term a, Term b)
 {
     if (!is_pointer(a) || !is_pointer(b))
@@ -107,8 +109,10 @@ static Term compare_pointers(Walker *w, Operator op, Term a, Term b)
     return tt_value_term(value, &tt_int1);
 }
 
-/* ---- numbers -------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers ------------------------------------------------------------------------------------------- */
 
+/* Both signs meet in the unsigned type, where -7 // 2 is 2147483644: nobody means that. Numbers have no
+ * sign of their own, and a bool is 0 or 1 in any type. */
 static void check_signs_agree(Walker *w, Operator op, Term a, Term b)
 {
     if (!tt_is_value(a) || !tt_is_value(b) || !tt_dtype_is_int(a.dtype) || !tt_dtype_is_int(b.dtype))
@@ -126,6 +130,7 @@ static const Dtype *division_dtype(const Dtype *dtype)
     return !tt_dtype_is_float(dtype) || tt_dtype_width(dtype) < 32 ? &tt_fp32 : dtype;
 }
 
+/* The type that operands are converted to, which for arithmetic is the result's. */
 static const Dtype *operation_dtype(Walker *w, Operator op, Term a, Term b)
 {
     if (op == OPERATOR_FLOORDIV || op == OPERATOR_MOD)
@@ -167,7 +172,8 @@ static bool in_combine_function(const Walker *w)
     return false;
 }
 
-/* With the option `debug`, sums, differences and products of signed integers are checked: computed again in i64. */
+/* With the option `debug`, sums, differences and products of signed integers are checked: computed again
+ * in i64. */
 static void check_overflow(Walker *w, Operator op, Term a, Term b)
 {
     int width = tt_dtype_width(a.dtype);
@@ -186,6 +192,7 @@ static void check_overflow(Walker *w, Operator op, Term a, Term b)
     tt_build_op(build, OP_assert, &fits, 1, NULL, 0, tt_attr_string(w->module, ATTR_message, message, NULL));
 }
 
+/* The common road: promote, convert, broadcast, one operation. */
 static Term compute(Walker *w, Operator op, Term a, Term b)
 {
     const Dtype *dtype = operation_dtype(w, op, a, b);
@@ -233,8 +240,9 @@ Term tt_semantic_binary(Walker *w, Operator op, Term a, Term b)
     return compute(w, op, a, b);
 }
 
-/* ---- unary ---------------------------------------------------------------------------------------------------------------- */
+/* ---- unary --------------------------------------------------------------------------------------------- */
 
+/* Of integers 0 - x, which wraps; of floats the sign bit, so that 0.0 becomes -0.0. */
 static Term negate(Walker *w, Term a)
 {
     Builder *b = &w->builder;
@@ -269,6 +277,7 @@ Term tt_semantic_unary(Walker *w, Operator op, Term a)
     return tt_value_term(tt_build2(b, OP_xor, a.value, ones), a.dtype);
 }
 
+/* A tile of one element passes for a scalar; any other is refused rather than guessed about. */
 Value *tt_semantic_truth(Walker *w, Term t)
 {
     if (tt_is_tile_term(t) && t.value->type->count != 1)

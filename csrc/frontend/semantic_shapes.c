@@ -3,6 +3,8 @@
 
 enum { MAX_ELEMENTS = 1 << 20 }; /* tl.TRITON_MAX_TENSOR_NUMEL */
 
+/* ---- shapes as such ------------------------------------------------------------------------------------ */
+
 Shape tt_shape_of(Term t)
 {
     const int64_t *extents;
@@ -30,6 +32,7 @@ const char *tt_shape_text(Walker *w, const Shape *shape)
     return text.data;
 }
 
+/* Counts so that no product overflows: extents come from the user and may be anything. */
 void tt_check_shape(Walker *w, const char *what, const Shape *shape)
 {
     int64_t count = 1;
@@ -48,8 +51,9 @@ void tt_check_shape(Walker *w, const char *what, const Shape *shape)
                             what, tt_shape_text(w, shape), MAX_ELEMENTS);
 }
 
-/* ---- broadcasting ------------------------------------------------------------------------------------------------------ */
+/* ---- broadcasting -------------------------------------------------------------------------------------- */
 
+/* From the last dimension on; a missing dimension counts as extent 1. */
 bool tt_broadcast_shapes(const Shape *a, const Shape *b, Shape *out)
 {
     Shape result = {.rank = TT_MAX(a->rank, b->rank)};
@@ -64,7 +68,8 @@ bool tt_broadcast_shapes(const Shape *a, const Shape *b, Shape *out)
     return true;
 }
 
-/* For two shapes that do not broadcast: the dimension of `wide`, counted from the front, where they disagree. */
+/* For two shapes that do not broadcast: the dimension of `wide`, counted from the front, where they
+ * disagree. */
 static int first_disagreement(const Shape *wide, const Shape *narrow)
 {
     for (int i = 1; i <= narrow->rank; i++) {
@@ -75,6 +80,7 @@ static int first_disagreement(const Shape *wide, const Shape *narrow)
     return -1;
 }
 
+/* Names the dimension as it is in the operand of higher rank, which is where the user can look it up. */
 static _Noreturn void broadcast_error(Walker *w, const char *what, Term a, Term b)
 {
     Shape x = tt_shape_of(a), y = tt_shape_of(b);
@@ -91,6 +97,8 @@ static _Noreturn void broadcast_error(Walker *w, const char *what, Term a, Term 
                         what, tt_describe(w, a), tt_describe(w, b), at, (long long)wide->extents[at], other);
 }
 
+/* Three steps of the IR: splat a scalar, or add leading dimensions and then repeat. Nothing is built for a
+ * tile that has the shape already. */
 Term tt_broadcast_to(Walker *w, const char *what, Term t, const Shape *shape)
 {
     t = tt_term_value(w, t);
@@ -110,6 +118,7 @@ Term tt_broadcast_to(Walker *w, const char *what, Term t, const Shape *shape)
     return tt_value_term(tt_build_broadcast(b, value, shape->extents), t.dtype);
 }
 
+/* A number has no shape yet; it becomes a scalar. */
 static Shape operand_shape(Term t) { return tt_is_value(t) ? tt_shape_of(t) : (Shape){0}; }
 
 Shape tt_common_shape(Walker *w, const char *what, const Term *terms, int count)
@@ -137,8 +146,9 @@ void tt_broadcast_together(Walker *w, const char *what, Term *terms, int count)
         terms[i] = tt_broadcast_to(w, what, terms[i], &met);
 }
 
-/* ---- reshaping --------------------------------------------------------------------------------------------------------- */
+/* ---- reshaping ----------------------------------------------------------------------------------------- */
 
+/* Between tiles a reshape; a scalar is splat to its one element, and one element is extracted as a scalar. */
 Term tt_reshape(Walker *w, const char *what, Term t, const Shape *shape)
 {
     t = tt_term_value(w, t);
@@ -191,7 +201,7 @@ Value *tt_splat_int(Walker *w, const Type *element, const Shape *shape, int64_t 
                           shape->rank);
 }
 
-/* ---- indexing ------------------------------------------------------------------------------------------------------------ */
+/* ---- indexing ------------------------------------------------------------------------------------------ */
 
 /* What [...] does to each dimension of the operand, and where None asks for new ones. */
 typedef struct Subscript {
@@ -204,6 +214,7 @@ typedef struct Subscript {
     int result_rank;
 } Subscript;
 
+/* The next `count` dimensions of the operand stay in the result. */
 static void keep_dimensions(Subscript *s, int count)
 {
     for (; count > 0; count--, s->dimension++)
@@ -222,6 +233,7 @@ static int64_t slice_bound(Walker *w, Term t, int64_t if_none, const char *which
     return bound;
 }
 
+/* A bound as Python's slices take it: from the end when negative, and never past it. */
 static int64_t clamp_bound(int64_t bound, int64_t extent, bool backward)
 {
     bound = bound < 0 ? bound + extent : bound;
@@ -229,6 +241,7 @@ static int64_t clamp_bound(int64_t bound, int64_t extent, bool backward)
     return TT_MIN(TT_MAX(bound, low), high);
 }
 
+/* Extent, start and step of one dimension. An empty slice is an error: there are no empty tiles. */
 static void take_slice(Walker *w, Subscript *s, Term slice)
 {
     int d = s->dimension;
@@ -251,6 +264,7 @@ static void take_slice(Walker *w, Subscript *s, Term slice)
     keep_dimensions(s, 1);
 }
 
+/* An int or a scalar of the kernel drops its dimension; known indices are checked here. */
 static void take_index(Walker *w, Subscript *s, Term index)
 {
     int d = s->dimension++;
@@ -290,6 +304,7 @@ static Value *index_value(Walker *w, Term index, int64_t extent)
 
 static bool is_ellipsis(Term t) { return t.kind == TERM_PYTHON && t.object == Py_Ellipsis; }
 
+/* Distributes the indices over the dimensions: `...` stands for all that no other index names. */
 static void read_indices(Walker *w, Subscript *s, const Term *indices, int count)
 {
     int taken = 0, ellipses = 0;
@@ -317,6 +332,7 @@ static void read_indices(Walker *w, Subscript *s, const Term *indices, int count
     keep_dimensions(s, s->from.rank - s->dimension);
 }
 
+/* One slice for all dimensions; none when they all stay whole. */
 static Value *build_slice(Walker *w, const Subscript *s, Value *x)
 {
     bool whole = true;
@@ -342,6 +358,7 @@ static Value *build_extract(Walker *w, Value *x, int axis, Value *index)
     return tt_build(&w->builder, OP_extract, (Value *[]){x, index}, 2, type, attr);
 }
 
+/* x_ptr[i] is what people write first; a pointer is no array. */
 static void check_indexable(Walker *w, Term t, const Term *indices, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -355,6 +372,8 @@ static void check_indexable(Walker *w, Term t, const Term *indices, int count)
     }
 }
 
+/* Slices first, then indices from the last dimension to the first, so that the numbers of those before
+ * stay valid, and new dimensions from the first to the last for the same reason. */
 Term tt_semantic_subscript(Walker *w, Term t, const Term *indices, int count)
 {
     check_indexable(w, t, indices, count);

@@ -1,7 +1,9 @@
-/* Element types: which type operands meet in, and conversions between types. The rules are those of the public language:
- * a number (compile-time int, float or bool) is weak and takes the type of what it meets, unless it is of a higher kind. */
+/* Element types: which type operands meet in, and conversions between types. The rules are those of the
+ * public language: a number (compile-time int, float or bool) is weak and takes the type of what it meets,
+ * unless it is of a higher kind. */
 #include "frontend/semantic.h"
 
+/* The order of kinds: the higher one decides the type of a result. */
 static int kind_of(const Dtype *d) { return tt_dtype_is_bool(d) ? 0 : tt_dtype_is_int(d) ? 1 : 2; }
 
 int tt_dtype_width(const Dtype *dtype)
@@ -67,6 +69,7 @@ const Dtype *tt_promoted_dtype(Walker *w, const char *what, Term a, Term b)
     return common;
 }
 
+/* The number may be any Python int, far beyond 64 bits as well. */
 bool tt_int_fits(Term number, int width, bool is_unsigned)
 {
     int overflow;
@@ -115,7 +118,7 @@ void tt_unify(Walker *w, const char *what, Term *terms, int count)
     tt_broadcast_together(w, what, terms, count);
 }
 
-/* ---- conversions ------------------------------------------------------------------------------------------------------ */
+/* ---- conversions --------------------------------------------------------------------------------------- */
 
 static Term cast_value(Walker *w, Opcode opcode, Term t, const Dtype *dtype)
 {
@@ -131,6 +134,7 @@ static Value *zero_like(Walker *w, Term t)
                                       : tt_build_int(&w->builder, t.value->type, 0);
 }
 
+/* A pointer is compared as a number; fp8 has no comparison of its own. NaN is different from zero. */
 Term tt_to_bool(Walker *w, Term t)
 {
     t = tt_term_value(w, t);
@@ -149,6 +153,7 @@ Term tt_widen_float(Walker *w, Term t)
     return narrow ? cast_value(w, OP_float_cast, t, &tt_fp32) : t;
 }
 
+/* What decides about the new bits is the sign of the old type. */
 static Term int_to_int(Walker *w, Term t, const Dtype *dtype)
 {
     int from = tt_dtype_width(t.dtype), to = tt_dtype_width(dtype);
@@ -157,6 +162,7 @@ static Term int_to_int(Walker *w, Term t, const Dtype *dtype)
     return cast_value(w, to < from ? OP_trunc : is_unsigned(t.dtype) ? OP_ext_u : OP_ext_s, t, dtype);
 }
 
+/* Rounding is said only where it can be: a float that does not become narrower keeps its value. */
 static Term float_to_float(Walker *w, Term t, const Dtype *dtype, Rounding rounding)
 {
     bool narrows = tt_dtype_width(dtype) < tt_dtype_width(t.dtype);
@@ -167,8 +173,8 @@ static Term float_to_float(Walker *w, Term t, const Dtype *dtype, Rounding round
     return tt_value_term(tt_build(&w->builder, OP_float_cast, &t.value, 1, type, attrs), dtype);
 }
 
-/* fp8 goes through fp32, which loses nothing: it holds every fp8 value, and integers that it rounds are far beyond the
- * largest fp8. */
+/* fp8 goes through fp32, which loses nothing: it holds every fp8 value, and integers that it rounds are
+ * far beyond the largest fp8. */
 static Term int_to_float(Walker *w, Term t, const Dtype *dtype)
 {
     Opcode opcode = is_unsigned(t.dtype) ? OP_int_to_float_u : OP_int_to_float_s;
@@ -183,6 +189,7 @@ static Term float_to_int(Walker *w, Term t, const Dtype *dtype)
     return cast_value(w, dtype->is_unsigned ? OP_float_to_int_u : OP_float_to_int_s, t, dtype);
 }
 
+/* Pointers are 64 bits: any integer reaches them through int64. */
 static Term pointer_cast(Walker *w, Term t, const Dtype *dtype)
 {
     bool from = tt_dtype_is_pointer(t.dtype), to = tt_dtype_is_pointer(dtype);
@@ -197,6 +204,7 @@ static Term pointer_cast(Walker *w, Term t, const Dtype *dtype)
                         tt_describe(w, t), dtype->name);
 }
 
+/* A number is rounded or wrapped once, straight from Python: 0.1 becomes the fp16 next to 0.1. */
 Term tt_cast(Walker *w, Term t, const Dtype *dtype, Rounding rounding)
 {
     if (tt_is_number(t) && !tt_dtype_is_pointer(dtype) && dtype != &tt_void)

@@ -107,6 +107,32 @@ static Value *decide_comparison(Builder *b, Op *op)
     return tt_build_int(b, op->results[0]->type, always);
 }
 
+/* A quotient, remainder, minimum or maximum of which bounds show the result. Signed and unsigned agree on
+ * numbers that are not negative; of others nothing is said. */
+static Value *decide_arithmetic(Builder *b, Op *op)
+{
+    IntBounds x, y;
+    if (!tt_int_bounds(tt_operand(op, 0), &x) || !tt_int_bounds(tt_operand(op, 1), &y) || x.lowest < 0 ||
+        y.lowest < 0)
+        return NULL;
+    switch (op->opcode) {
+    case OP_div_s:
+    case OP_div_u:
+        return x.highest < y.lowest ? tt_build_int(b, op->results[0]->type, 0) : NULL;
+    case OP_rem_s:
+    case OP_rem_u:
+        return x.highest < y.lowest ? tt_operand(op, 0) : NULL;
+    case OP_min_s:
+    case OP_min_u:
+        return x.highest <= y.lowest ? tt_operand(op, 0) : y.highest <= x.lowest ? tt_operand(op, 1) : NULL;
+    case OP_max_s:
+    case OP_max_u:
+        return x.highest <= y.lowest ? tt_operand(op, 1) : y.highest <= x.lowest ? tt_operand(op, 0) : NULL;
+    default:
+        return NULL;
+    }
+}
+
 /* ---- casts --------------------------------------------------------------------------------------------- */
 
 /* A cast of a cast, where the widths say what remains. */
@@ -288,6 +314,8 @@ static Value *simplify(Builder *b, Op *op)
         value = tt_apply_rules(b, op->opcode, operands, op->operand_count, type, true);
     if (!value && tt_op_infos[op->opcode].rule == COMPARE)
         value = decide_comparison(b, op);
+    if (!value && tt_has(op, ON_INTS) && op->operand_count == 2)
+        value = decide_arithmetic(b, op);
     if (!value && tt_op_infos[op->opcode].rule == CAST)
         value = simplify_cast(b, op);
     if (!value && op->opcode == OP_addptr)

@@ -83,6 +83,48 @@ static bool drop_unchanged(Loop *loop)
     return changed;
 }
 
+/* Are two values equal if `x` and `y` are? */
+static bool equal_if(const Value *a, const Value *b, const Value *x, const Value *y, int depth)
+{
+    const Op *op = a->op, *other = b->op;
+    if (a == b || ((a == x || a == y) && (b == x || b == y)))
+        return true;
+    if (!op || !other || depth == 0 || a->index != b->index || op->opcode != other->opcode ||
+        op->region_count || !tt_has(op, PURE) || op->operand_count != other->operand_count ||
+        a->type != b->type || !tt_same_attrs(op, other))
+        return false;
+    for (int i = 0; i < op->operand_count; i++)
+        if (!equal_if(tt_operand(op, i), tt_operand(other, i), x, y, depth - 1))
+            return false;
+    return true;
+}
+
+/* Of two carried values that begin alike and change alike, one does: two pointers that advance by the same
+ * step. */
+static bool merge_carried(Loop *loop)
+{
+    enum { DEEPEST = 6 };
+    bool changed = false;
+    Region *body = loop->body;
+    for (int i = 0; i < loop->count; i++)
+        for (int j = i + 1; j < loop->count; j++) {
+            Value **args = body->args + loop->arg;
+            bool used = tt_has_uses(loop->op->results[j]);
+            for (int r = 0; r < loop->op->region_count; r++)
+                used |= tt_has_uses(loop->op->regions[r]->args[loop->arg + j]);
+            if (!used || !equal_if(tt_init(loop, i), tt_init(loop, j), NULL, NULL, 1) ||
+                !equal_if(tt_next(loop, i), tt_next(loop, j), args[i], args[j], DEEPEST))
+                continue;
+            for (int r = 0; r < loop->op->region_count; r++) {
+                Value **both = loop->op->regions[r]->args + loop->arg;
+                tt_replace_all_uses(both[j], both[i]);
+            }
+            tt_replace_all_uses(loop->op->results[j], loop->op->results[i]);
+            changed = true;
+        }
+    return changed;
+}
+
 /* A `for` that runs once, or never. */
 static bool simplify_trip_count(Loop *loop)
 {
@@ -127,5 +169,6 @@ bool tt_simplify_control(Op *op)
         return simplify_if(op);
     Loop loop = tt_loop(op);
     bool changed = drop_unchanged(&loop);
+    changed |= merge_carried(&loop);
     return simplify_while(&loop) || simplify_trip_count(&loop) || changed;
 }

@@ -59,6 +59,7 @@ static bool bind_keyword(const Kernel *kernel, PyObject *name, PyObject *value, 
     return call->meta && PyDict_SetItem(call->meta, name, value) == 0;
 }
 
+/* Positional parameters come first among the parameters, so that they are copied in one go. */
 static bool bind_positional(const Kernel *kernel, PyObject *const *args, Py_ssize_t count, Call *call)
 {
     Py_ssize_t direct = TT_MIN(count, kernel->positional_count);

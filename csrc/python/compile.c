@@ -23,6 +23,7 @@ static double now(void)
     return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
 }
 
+/* Ends the phase there was and begins this one; time is added up, for a phase may come in parts. */
 static void enter_phase(Compilation *c, Phase phase)
 {
     double time = now();
@@ -64,6 +65,7 @@ static bool build_safely(Compilation *c)
     return false;
 }
 
+/* What outlives the IR: how many slots the code takes, which it stores through, times, and memory. */
 static bool keep_facts(Compilation *c)
 {
     Compiled *compiled = c->compiled;
@@ -90,6 +92,7 @@ static bool parse_source(Compilation *c)
     return tree != NULL;
 }
 
+/* What the frontend read of the program's names; the table compares them at each launch. */
 static bool keep_used_names(Compiled *compiled, PyObject *list)
 {
     Py_ssize_t count = PyList_Size(list);

@@ -1,6 +1,7 @@
 /* triton._C.CompiledKernel: the code for one specialisation of a kernel, and what can be asked about it. */
 #include "python/extension.h"
 
+/* In cycles with its kernel, whose table holds it: the collector breaks them through the functions below. */
 Compiled *tt_new_compiled(Kernel *kernel, PyObject *info)
 {
     PyTypeObject *type = kernel->state->compiled_type;

@@ -94,6 +94,7 @@ PyType_Spec tt_launcher_spec = {
     .slots = launcher_slots,
 };
 
+/* Cheap enough to make anew for each launch, as kernel[grid](...) does. */
 static PyObject *kernel_subscript(PyObject *self, PyObject *grid)
 {
     Kernel *kernel = (Kernel *)self;
@@ -155,6 +156,7 @@ static int flag(PyObject *param, const char *name)
     return result;
 }
 
+/* An annotation like tl.int64 fixes the type; one like "*fp32" is checked; any other says nothing here. */
 static bool read_annotation(PyObject *from, Param *param)
 {
     param->scalar = param->pointee = SCALAR_KINDS;

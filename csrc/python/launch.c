@@ -43,6 +43,7 @@ static Compiled *find_variant(Kernel *kernel, const Specialization *s)
     return compiled;
 }
 
+/* For a message: slots do not know their parameter, so the arguments are read again until the slot appears. */
 static const Param *param_of_slot(const Kernel *kernel, const Call *call, const Specialization *s, int slot)
 {
     Specialization again;
@@ -121,6 +122,7 @@ static bool run_programs(Compiled *compiled, const Specialization *s, const int3
     return done && !result.failure;
 }
 
+/* The frontend and specialize.c count run-time parameters each in its own way; never run code with too few. */
 static bool check_slots(const Compiled *compiled, const Specialization *s)
 {
     if (compiled->slot_count == s->slot_count)
@@ -181,6 +183,7 @@ static bool choose_stream(Launch *launch)
     return !PyErr_Occurred();
 }
 
+/* Whatever may raise comes before the hooks, and they come before the programs: a launch happens as a whole or not. */
 static bool start(Launch *launch, Compiled *compiled)
 {
     Kernel *kernel = launch->kernel;
@@ -202,7 +205,7 @@ static bool start(Launch *launch, Compiled *compiled)
                                     : run_unchecked(compiled, s, extents));
 }
 
-static Compiled *launch_bound(Launch *launch, bool warmup)
+static Compiled *launch_bound(Launch *launch, int warmup)
 {
     Kernel *kernel = launch->kernel;
     Call *call = &launch->call;
@@ -210,7 +213,9 @@ static Compiled *launch_bound(Launch *launch, bool warmup)
     if (!tt_bind_call(kernel, launch->args, launch->count, launch->keywords, call))
         return NULL;
     if (call->options[OPTION_warmup])
-        warmup = PyObject_IsTrue(call->options[OPTION_warmup]) == 1;
+        warmup = PyObject_IsTrue(call->options[OPTION_warmup]); /* -1, and an exception, if it cannot tell */
+    if (warmup < 0)
+        return NULL;
     tt_specialization_init(s, kernel->state, kernel->name, warmup);
     Compiled *compiled = specialize(kernel, call, s) ? find_variant(kernel, s) : NULL;
     if (compiled && !warmup && !start(launch, compiled))

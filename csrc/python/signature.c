@@ -1,4 +1,5 @@
-/* The signature and the options for the frontend, from a key. */
+/* The signature and the options for the frontend, from a key alone: what the kernel is compiled for is what it will be
+ * found by, and nothing else of the arguments can leak into it. */
 #include "python/extension.h"
 #include "python/key.h"
 
@@ -37,6 +38,7 @@ static PyObject *read_items(Reader *reader, Py_ssize_t count, PyObject *type, bo
     return result;
 }
 
+/* **META: names and compile-time values. */
 static PyObject *read_mapping(Reader *reader, Py_ssize_t count)
 {
     PyObject *dict = PyDict_New();
@@ -77,6 +79,7 @@ static PyObject *read_constant(Reader *reader, uint64_t word)
     }
 }
 
+/* As a tl.constexpr; takes over the reference. */
 static PyObject *wrap(Reader *reader, PyObject *value)
 {
     if (value && !reader->constexpr_type)

@@ -84,6 +84,7 @@ PyObject *tt_import(const char *module, const char *name)
 
 /* ---- types of arguments ---- */
 
+/* Looking must not fail: what raises is taken for absent, and ends as an argument of unknown type. */
 static bool has(PyTypeObject *type, PyObject *attribute)
 {
     PyObject *found = PyObject_GetAttr((PyObject *)type, attribute);
@@ -192,6 +193,7 @@ static const void *find_exchange(State *state, PyTypeObject *type)
     return table;
 }
 
+/* From the surest to the most general: marks of this package, NumPy, DLPack's table, then attributes. */
 static TypeEntry classify_type(State *state, PyTypeObject *type, PyObject *object)
 {
     TypeEntry entry = {.type = type, .kind = classify_builtin(type)};

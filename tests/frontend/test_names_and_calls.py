@@ -1,6 +1,6 @@
 """Names, compile-time values, tuples and calls."""
 
-# ruff: noqa: SIM102, SIM108, SIM201 -- the nesting is what is tested
+# ruff: noqa: SIM102, SIM108, SIM201, UP031 -- the nesting is what is tested
 
 import math
 import typing
@@ -27,7 +27,8 @@ def constants(a):
     y: tl.constexpr = math.ceil(x / 3) if x > 3 else undefined  # noqa: F821
     z = TABLE[1] + MODES["slow"] + len(TABLE) + max(x, y)
     text: tl.constexpr = f"{x:>4}{'even' if x % 2 == 0 else 'odd'!s:}"
-    w = len(text) if "even" in text else -1
+    n = 12
+    w = len(text) + len("%d items" % n) if "even" in text else -1
     return a + z, x // y, w, int("12") + a
 
 

@@ -193,6 +193,13 @@ def test_random_calls():
     assert launched > 20
 
 
+def test_options_without_a_truth():
+    with pytest.raises(ValueError, match="truth value of an array"):
+        nothing[(1,)](2, warmup=np.zeros(3))
+    with pytest.raises(TypeError, match="must be hashable"):
+        nothing[(1,)](2, debug=np.zeros(3))
+
+
 def test_kernels_that_are_not_initialised():
     from triton._C import Kernel
 
