@@ -228,7 +228,8 @@ static void assign_control(Assigner *a, Op *op)
 
 static bool is_cheap(const Assigner *a, const Op *op)
 {
-    return op->result_count && tt_is_layout_free(op) && tt_is_tile(op->results[0]->type) && !result_group(a, op);
+    return op->result_count && tt_is_layout_free(op) && tt_is_tile(op->results[0]->type) &&
+           !result_group(a, op);
 }
 
 static void assign_op(Assigner *a, Op *op)
@@ -279,8 +280,7 @@ bool tt_assign_layouts(Module *module, const GpuOptions *options)
 {
     TT_FOR_FUNCTIONS(function, module)
     {
-        Assigner assigner = {
-            .module = module, .options = options, .granted = {.arena = module->arena}};
+        Assigner assigner = {.module = module, .options = options, .granted = {.arena = module->arena}};
         assigner.groups = tt_group_layouts(function, options, module->arena);
         assign_region(&assigner, function->body);
         erase_unwanted(function->body);

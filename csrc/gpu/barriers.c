@@ -6,7 +6,7 @@
 typedef struct Barriers {
     Module *module;
     const GpuOptions *options;
-    TT_VECTOR(Op *) scratch; /* by Op.index */
+    TT_VECTOR(Op *) scratch;     /* by Op.index */
     int global_access, acquired; /* ids: threads may be at global memory; one thread has acquired */
     bool changed;
 } Barriers;

@@ -41,7 +41,8 @@ typedef struct SimKernel {
     const char *llir, *ttgir;
     int shared_bytes, num_warps;
 } SimKernel;
-SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *options, Arena *arena, Arena *owner);
+SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *options, Arena *arena,
+                                        Arena *owner);
 
 /* Runs the pipeline up to and including the pass called `name`. TT_USER_ERROR when there is none. */
 void tt_gpu_run_passes(Module *module, const char *last, const GpuOptions *options);

@@ -44,8 +44,8 @@ static LLVMTypeRef param_type(Simt *s, const Type *type)
 
 static void add_function_attribute(Simt *s, const char *name, const char *value)
 {
-    LLVMAttributeRef attribute = LLVMCreateStringAttribute(s->context, name, (unsigned)strlen(name), value,
-                                                           (unsigned)strlen(value));
+    LLVMAttributeRef attribute =
+        LLVMCreateStringAttribute(s->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
     LLVMAddAttributeAtIndex(s->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
@@ -141,19 +141,22 @@ static LLVMValueRef reduce_warp(Simt *s, Opcode opcode, LLVMValueRef word)
 static LLVMValueRef math(Simt *s, MathFunction function, LLVMValueRef const *operands)
 {
     static const char *const spellings[MATH_FUNCTIONS] = {
-        [MATH_DIV] = "div.full.f32 $0, $1, $2;",       [MATH_SQRT] = "sqrt.approx.f32 $0, $1;",
-        [MATH_RSQRT] = "rsqrt.approx.f32 $0, $1;",     [MATH_EXP2] = "ex2.approx.ftz.f32 $0, $1;",
+        [MATH_DIV] = "div.full.f32 $0, $1, $2;",   [MATH_SQRT] = "sqrt.approx.f32 $0, $1;",
+        [MATH_RSQRT] = "rsqrt.approx.f32 $0, $1;", [MATH_EXP2] = "ex2.approx.ftz.f32 $0, $1;",
         [MATH_LOG2] = "lg2.approx.f32 $0, $1;",
     };
     bool two = function == MATH_DIV;
-    return nvptx_asm(s, ASM_PURE, spellings[function], two ? "=f,f,f" : "=f,f", s->f32, operands, two ? 2 : 1);
+    return nvptx_asm(s, ASM_PURE, spellings[function], two ? "=f,f,f" : "=f,f", s->f32, operands,
+                     two ? 2 : 1);
 }
 
 /* What LLVM computes without libdevice. */
 static const char *intrinsic_for(const char *name)
 {
-    static const char *const known[][2] = {{"rint", "llvm.rint"},         {"trunc", "llvm.trunc"},
-                                           {"copysign", "llvm.copysign"}, {"fma", "llvm.fma"},
+    static const char *const known[][2] = {{"rint", "llvm.rint"},
+                                           {"trunc", "llvm.trunc"},
+                                           {"copysign", "llvm.copysign"},
+                                           {"fma", "llvm.fma"},
                                            {"round", "llvm.round"}};
     for (size_t i = 0; i < TT_COUNT(known); i++)
         if (!strcmp(known[i][0], name))
@@ -161,7 +164,8 @@ static const char *intrinsic_for(const char *name)
     return NULL;
 }
 
-static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands, int count)
+static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands,
+                            int count)
 {
     const char *intrinsic = intrinsic_for(name);
     if (intrinsic)
@@ -191,7 +195,8 @@ static LLVMValueRef narrow_to_fp8(Simt *s, const char *name, LLVMValueRef const 
     LLVMValueRef both[] = {values[0], count > 1 ? values[1] : LLVMConstNull(s->f32)};
     const char *text = tt_arena_format(s->arena, "cvt.rn.satfinite.%s.f32 $0, $2, $1;", name);
     LLVMValueRef pair = nvptx_asm(s, ASM_PURE, text, "=h,f,f", s->i16, both, 2);
-    return count > 1 ? LLVMBuildBitCast(s->b, pair, LLVMVectorType(s->i8, 2), "") : LLVMBuildTrunc(s->b, pair, s->i8, "");
+    return count > 1 ? LLVMBuildBitCast(s->b, pair, LLVMVectorType(s->i8, 2), "")
+                     : LLVMBuildTrunc(s->b, pair, s->i8, "");
 }
 
 static LLVMValueRef truncate_floats(Simt *s, LLVMTypeRef type, LLVMValueRef const *values, int count)
@@ -300,8 +305,8 @@ static void fail(Simt *s, const char *message, const Loc *loc)
     tt_push(s->arena, s->failures, text.data);
     LLVMValueRef record = LLVMGetParam(s->function, LLVMCountParams(s->function) - 1);
     LLVMAtomicOrdering order = LLVMAtomicOrderingMonotonic;
-    LLVMValueRef both = LLVMBuildAtomicCmpXchg(s->b, record, simt_i32(s, 0), simt_i32(s, s->failures.count), order,
-                                               order, 0);
+    LLVMValueRef both =
+        LLVMBuildAtomicCmpXchg(s->b, record, simt_i32(s, 0), simt_i32(s, s->failures.count), order, order, 0);
     LLVMBasicBlockRef first = simt_new_block(s, "first"), end = simt_new_block(s, "end");
     LLVMBuildCondBr(s->b, LLVMBuildExtractValue(s->b, both, 1, ""), first, end);
     LLVMPositionBuilderAtEnd(s->b, first);

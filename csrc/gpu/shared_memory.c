@@ -78,13 +78,14 @@ static _Noreturn void out_of_shared_memory(Allocator *a, Buffer **order, int64_t
 {
     Diagnostic diag = {.kind = TT_USER_ERROR, .loc = order[0]->op->loc};
     diag.message = tt_arena_format(
-        a->arena, "out of shared memory: a program needs %lld bytes, and sm_%d has %lld for each", (long long)needed,
-        a->options->sm, (long long)tt_shared_limit(a->options->sm));
+        a->arena, "out of shared memory: a program needs %lld bytes, and sm_%d has %lld for each",
+        (long long)needed, a->options->sm, (long long)tt_shared_limit(a->options->sm));
     diag.remedy = "use smaller tiles here";
     for (int i = 0; i < TT_MIN(a->buffers.count, (int)TT_COUNT(diag.notes)); i++) {
         const char *name = tt_op_infos[order[i]->op->opcode].name;
         diag.notes[i].loc = order[i]->op->loc;
-        diag.notes[i].message = tt_arena_format(a->arena, "'%s' takes %lld bytes", name, (long long)order[i]->bytes);
+        diag.notes[i].message =
+            tt_arena_format(a->arena, "'%s' takes %lld bytes", name, (long long)order[i]->bytes);
         diag.note_count++;
     }
     tt_raise(&diag);

@@ -13,8 +13,8 @@ static LLVMTypeRef host_ptr(Simt *s) { return LLVMPointerTypeInContext(s->contex
 
 static LLVMValueRef self(Simt *s) { return LLVMGetParam(s->function, 0); }
 
-static LLVMValueRef call(Simt *s, const char *name, void *address, LLVMTypeRef result, LLVMValueRef const *arguments,
-                         int count)
+static LLVMValueRef call(Simt *s, const char *name, void *address, LLVMTypeRef result,
+                         LLVMValueRef const *arguments, int count)
 {
     LLVMTypeRef types[8];
     TT_ASSERT(count <= (int)TT_COUNT(types));
@@ -28,8 +28,8 @@ static LLVMValueRef call(Simt *s, const char *name, void *address, LLVMTypeRef r
     }
     return LLVMBuildCall2(s->b, type, function, (LLVMValueRef *)arguments, (unsigned)count, "");
 }
-#define MACHINE(s, function, result, ...)                                                                         \
-    call((s), #function, (void *)function, (result), (LLVMValueRef[]){__VA_ARGS__},                              \
+#define MACHINE(s, function, result, ...)                                                                    \
+    call((s), #function, (void *)function, (result), (LLVMValueRef[]){__VA_ARGS__},                          \
          (int)(sizeof((LLVMValueRef[]){__VA_ARGS__}) / sizeof(LLVMValueRef)))
 
 static LLVMValueRef string_constant(Simt *s, const char *text)
@@ -73,9 +73,10 @@ static void add_kernel(Simt *s, const Function *function)
 {
     LLVMTypeRef params[] = {host_ptr(s), host_ptr(s)};
     s->function = LLVMAddFunction(s->llvm, function->name, LLVMFunctionType(s->none, params, 2, 0));
-    const char *features = tt_arena_format(s->arena, "%s,-avx512bf16,-avxneconvert", s->codegen->host.features);
-    LLVMAttributeRef attribute = LLVMCreateStringAttribute(s->context, "target-features", 15, features,
-                                                           (unsigned)strlen(features));
+    const char *features =
+        tt_arena_format(s->arena, "%s,-avx512bf16,-avxneconvert", s->codegen->host.features);
+    LLVMAttributeRef attribute =
+        LLVMCreateStringAttribute(s->context, "target-features", 15, features, (unsigned)strlen(features));
     LLVMAddAttributeAtIndex(s->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
     tt_add_symbol(s->codegen, "__truncsfbf2", (void *)tt_sim_float_to_bf16);
     tt_add_symbol(s->codegen, "__truncdfbf2", (void *)tt_sim_double_to_bf16);
@@ -139,8 +140,9 @@ static LLVMValueRef reduce_warp(Simt *s, Opcode opcode, LLVMValueRef word)
 
 static LLVMValueRef address_of(Simt *s, const Access *access)
 {
-    LLVMValueRef address = access->space == GLOBAL_MEMORY ? LLVMBuildPtrToInt(s->b, access->address, s->i64, "")
-                                                          : LLVMBuildZExt(s->b, access->address, s->i64, "");
+    LLVMValueRef address = access->space == GLOBAL_MEMORY
+                               ? LLVMBuildPtrToInt(s->b, access->address, s->i64, "")
+                               : LLVMBuildZExt(s->b, access->address, s->i64, "");
     return LLVMBuildAdd(s->b, address, simt_int(s->i64, access->offset), "");
 }
 
@@ -193,8 +195,8 @@ static void store(Simt *s, const Access *access, LLVMValueRef const *words)
     LLVMValueRef data = scratch(s, 2);
     for (int i = 0; i < access->words; i++)
         LLVMBuildStore(s->b, words[i], word_at(s, data, access, i));
-    MACHINE(s, tt_sim_store, s->none, self(s), simt_i32(s, access->space), address_of(s, access), size_of(s, access), data,
-            predicate_of(s, access), site(s));
+    MACHINE(s, tt_sim_store, s->none, self(s), simt_i32(s, access->space), address_of(s, access),
+            size_of(s, access), data, predicate_of(s, access), site(s));
 }
 
 static bool has_atomic(const Simt *s, AtomicKind kind, TypeKind type)
@@ -217,7 +219,8 @@ static LLVMValueRef atomic(Simt *s, const Atomic *atomic)
     LLVMValueRef base = place(s, &atomic->access, SIM_ATOMIC);
     LLVMAtomicOrdering order = LLVMAtomicOrderingSequentiallyConsistent;
     if (atomic->kind == ATOMIC_CAS) {
-        LLVMValueRef both = LLVMBuildAtomicCmpXchg(s->b, base, atomic->compare, atomic->value, order, order, 0);
+        LLVMValueRef both =
+            LLVMBuildAtomicCmpXchg(s->b, base, atomic->compare, atomic->value, order, order, 0);
         return LLVMBuildExtractValue(s->b, both, 0, "");
     }
     return LLVMBuildAtomicRMW(s->b, operations[atomic->kind], base, atomic->value, order, 0);
@@ -225,7 +228,8 @@ static LLVMValueRef atomic(Simt *s, const Atomic *atomic)
 
 /* ---- arithmetic ---------------------------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands, int count)
+static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands,
+                            int count)
 {
     const char *symbol = tt_arena_format(s->arena, "%s%s", name, result == s->f32 ? "f" : "");
     void *address = dlsym(RTLD_DEFAULT, symbol);

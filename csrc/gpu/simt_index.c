@@ -20,7 +20,8 @@ static LLVMBasicBlockRef go_to_entry(Simt *s)
 
 /* sum of columns[i] over the set bits i of x, for the columns that have any bit; bits that move together by the same
  * distance are one mask and one shift: (x & mask) << distance. */
-static LLVMValueRef apply_columns(Simt *s, LLVMValueRef x, const uint64_t *columns, int count, LLVMValueRef sum)
+static LLVMValueRef apply_columns(Simt *s, LLVMValueRef x, const uint64_t *columns, int count,
+                                  LLVMValueRef sum)
 {
     for (int distance = -count; distance < 40; distance++) {
         uint64_t mask = 0;
@@ -85,7 +86,8 @@ static uint64_t register_element(const LinearLayout *layout, int reg)
 /* The coordinates of the lane and warp bits; returns how many. */
 static int coordinate_columns(const LinearLayout *layout, int axis, uint64_t *columns)
 {
-    int first = layout->in_bits[LAYOUT_REGISTER], count = layout->in_bits[LAYOUT_LANE] + layout->in_bits[LAYOUT_WARP];
+    int first = layout->in_bits[LAYOUT_REGISTER],
+        count = layout->in_bits[LAYOUT_LANE] + layout->in_bits[LAYOUT_WARP];
     for (int i = 0; i < count; i++)
         columns[i] = coordinate_of(layout, axis, layout->bases[first + i]);
     return count;
@@ -95,10 +97,11 @@ LLVMValueRef simt_coordinate(Simt *s, const LinearLayout *layout, int axis, int 
 {
     uint64_t columns[32];
     int count = coordinate_columns(layout, axis, columns);
-    LLVMValueRef base = simt_thread_offset(s, columns, layout->in_bits[LAYOUT_LANE], layout->in_bits[LAYOUT_WARP], 1);
+    LLVMValueRef base =
+        simt_thread_offset(s, columns, layout->in_bits[LAYOUT_LANE], layout->in_bits[LAYOUT_WARP], 1);
     int64_t immediate;
-    simt_add_offset(s, columns, count, base, coordinate_of(layout, axis, register_element(layout, reg)), 1, &base,
-                    &immediate);
+    simt_add_offset(s, columns, count, base, coordinate_of(layout, axis, register_element(layout, reg)), 1,
+                    &base, &immediate);
     return simt_add_constant(s, base, immediate);
 }
 

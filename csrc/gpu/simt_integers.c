@@ -127,7 +127,8 @@ LLVMValueRef simt_divide(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b)
 {
     LLVMTypeRef type = LLVMTypeOf(a);
     LLVMValueRef one = simt_int(type, 1), zero = LLVMConstNull(type);
-    bool is_signed = opcode == OP_div_s || opcode == OP_rem_s, is_quotient = opcode == OP_div_s || opcode == OP_div_u;
+    bool is_signed = opcode == OP_div_s || opcode == OP_rem_s,
+         is_quotient = opcode == OP_div_s || opcode == OP_div_u;
     if (!is_signed) {
         LLVMValueRef safe = LLVMBuildSelect(s->b, LLVMBuildICmp(s->b, LLVMIntEQ, b, zero, ""), one, b, "");
         return is_quotient ? LLVMBuildUDiv(s->b, a, safe, "") : LLVMBuildURem(s->b, a, safe, "");

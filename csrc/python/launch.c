@@ -145,8 +145,8 @@ static bool run_checked(const Kernel *kernel, const Call *call, Compiled *compil
     s.place = place;
     s.place.ranges = s.ranges;
     s.place.range_count = s.range_count / 2;
-    done = done && (!compiled->checks_bounds || tt_specialization_add_ranges(&s)) && check_slots(compiled, &s) &&
-           run_programs(compiled, &s, extents);
+    done = done && (!compiled->checks_bounds || tt_specialization_add_ranges(&s)) &&
+           check_slots(compiled, &s) && run_programs(compiled, &s, extents);
     tt_specialization_release(&s);
     return done;
 }
@@ -202,7 +202,7 @@ static bool start(Launch *launch, Compiled *compiled)
            run_hooks(kernel, launch->args, launch->count, launch->keywords) &&
            (compiled->checks_bounds || s->target.kind == TARGET_SIM
                 ? run_checked(kernel, &launch->call, compiled, s->place, extents)
-                                    : run_unchecked(compiled, s, extents));
+                : run_unchecked(compiled, s, extents));
 }
 
 static Compiled *launch_bound(Launch *launch, int warmup)

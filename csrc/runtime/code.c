@@ -60,7 +60,8 @@ static void keep_texts(Code *code, const char *ttgir, const char *llir)
     code->llir = tt_arena_strdup(&code->arena, llir);
 }
 
-static void compile_for_cuda(Code *code, Module *module, const GpuOptions *options, int max_registers, Arena *arena)
+static void compile_for_cuda(Code *code, Module *module, const GpuOptions *options, int max_registers,
+                             Arena *arena)
 {
     int parameters = module->functions->body->arg_count;
     GpuKernel *kernel = tt_gpu_compile(module, options, arena);
@@ -70,13 +71,14 @@ static void compile_for_cuda(Code *code, Module *module, const GpuOptions *optio
     code->failures = TT_NEW_ARRAY(&code->arena, const char *, kernel->failure_count + 1);
     for (int i = 0; i < kernel->failure_count; i++)
         code->failures[i] = tt_arena_strdup(&code->arena, kernel->failures[i]);
-    code->cuda = tt_cuda_new_kernel(&(CudaImage){.name = kernel->name,
-                                                 .ptx = kernel->ptx,
-                                                 .shared_bytes = kernel->shared_bytes,
-                                                 .threads = kernel->num_warps * 32,
-                                                 .parameter_count = parameters,
-                                                 .failure_words = options->debug ? (int)(sizeof(FailureRecord) / 4) : 0,
-                                                 .max_registers = max_registers});
+    code->cuda = tt_cuda_new_kernel(
+        &(CudaImage){.name = kernel->name,
+                     .ptx = kernel->ptx,
+                     .shared_bytes = kernel->shared_bytes,
+                     .threads = kernel->num_warps * 32,
+                     .parameter_count = parameters,
+                     .failure_words = options->debug ? (int)(sizeof(FailureRecord) / 4) : 0,
+                     .max_registers = max_registers});
 }
 
 static void compile_for_simulator(Code *code, Module *module, const GpuOptions *options, Arena *arena)
@@ -205,8 +207,8 @@ static int by_start(const void *a, const void *b)
     return first < second ? -1 : first > second;
 }
 
-static LaunchResult launch_simulator(const Code *code, Place place, const uint64_t *args, const int32_t grid[3],
-                                     Arena *arena)
+static LaunchResult launch_simulator(const Code *code, Place place, const uint64_t *args,
+                                     const int32_t grid[3], Arena *arena)
 {
     Text printed = {.arena = arena};
     const char *seed = getenv("TRITON_SIM_SEED");
@@ -233,17 +235,19 @@ static LaunchResult launch_simulator(const Code *code, Place place, const uint64
     return result;
 }
 
-static const char *launch_cuda(const Code *code, Place place, const uint64_t *args, const int32_t grid[3], Arena *arena)
+static const char *launch_cuda(const Code *code, Place place, const uint64_t *args, const int32_t grid[3],
+                               Arena *arena)
 {
     FailureRecord record;
     if (tt_cuda_launch(code->cuda, place.device, place.stream, args, grid, arena, (int32_t *)&record))
         return NULL;
     const int32_t *program = record.program;
-    return tt_arena_format(arena, "%s, in program (%d, %d, %d)", code->failures[record.message - 1], program[0],
-                           program[1], program[2]);
+    return tt_arena_format(arena, "%s, in program (%d, %d, %d)", code->failures[record.message - 1],
+                           program[0], program[1], program[2]);
 }
 
-LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3], Arena *arena)
+LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3],
+                            Arena *arena)
 {
     LaunchResult result = {0};
     if (code->sim)

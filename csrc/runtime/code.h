@@ -48,7 +48,8 @@ const char *tt_code_stage(Code *code, const char *stage, int device, Arena *aren
 typedef struct Place {
     int device;
     void *stream; /* CUDA */
-    const uint64_t *ranges; /* simulator: begin and end of the memory behind each pointer, in the order of arguments */
+    const uint64_t
+        *ranges; /* simulator: begin and end of the memory behind each pointer, in the order of arguments */
     int range_count;
 } Place;
 typedef struct LaunchResult {

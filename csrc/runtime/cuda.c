@@ -322,18 +322,20 @@ const CudaKernelInfo *tt_cuda_load(CudaKernel *kernel, int device, Arena *arena)
     return &ensure_loaded(kernel, device, arena)->info;
 }
 
-static _Noreturn void launch_failed(const CudaKernel *kernel, const Loaded *loaded, int device, const int32_t grid[3],
-                                    CUresult error)
+static _Noreturn void launch_failed(const CudaKernel *kernel, const Loaded *loaded, int device,
+                                    const int32_t grid[3], CUresult error)
 {
     const CudaImage *image = &kernel->image;
     if (error == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
-        tt_unsupported(NULL,
-                       "kernel %s needs %d registers a thread for %d threads, more than %s has: lower num_warps or "
-                       "the block sizes",
-                       image->name, loaded->info.registers, image->threads, devices[device].name);
-    tt_error(NULL, "kernel %s, grid (%d, %d, %d), %d threads, %d bytes of shared memory on device %d: %s (%s)",
-             image->name, grid[0], grid[1], grid[2], image->threads, image->shared_bytes, device, error_text(error),
-             error_name(error));
+        tt_unsupported(
+            NULL,
+            "kernel %s needs %d registers a thread for %d threads, more than %s has: lower num_warps or "
+            "the block sizes",
+            image->name, loaded->info.registers, image->threads, devices[device].name);
+    tt_error(NULL,
+             "kernel %s, grid (%d, %d, %d), %d threads, %d bytes of shared memory on device %d: %s (%s)",
+             image->name, grid[0], grid[1], grid[2], image->threads, image->shared_bytes, device,
+             error_text(error), error_name(error));
 }
 
 static CUresult enqueue(const CudaKernel *kernel, const Loaded *loaded, CUstream stream, void **parameters,
@@ -341,12 +343,13 @@ static CUresult enqueue(const CudaKernel *kernel, const Loaded *loaded, CUstream
 {
     const CudaImage *image = &kernel->image;
     return api.cuLaunchKernel(loaded->function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
-                              (unsigned)image->threads, 1, 1, (unsigned)image->shared_bytes, stream, parameters, NULL);
+                              (unsigned)image->threads, 1, 1, (unsigned)image->shared_bytes, stream,
+                              parameters, NULL);
 }
 
 /* A launch that is waited for, and what it left in its failure words. */
-static CUresult run_checked(const CudaKernel *kernel, const Loaded *loaded, CUstream stream, void **parameters,
-                            const int32_t grid[3], int32_t *failure)
+static CUresult run_checked(const CudaKernel *kernel, const Loaded *loaded, CUstream stream,
+                            void **parameters, const int32_t grid[3], int32_t *failure)
 {
     size_t words = (size_t)kernel->image.failure_words;
     uint64_t record = 0;

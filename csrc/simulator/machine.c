@@ -92,9 +92,9 @@ static Place describe(const SimSite *site)
 
 void tt_sim_fail(SimThread *self, int32_t kind, const char *message, const SimSite *site)
 {
-    record_error(self->block->launch, kind, "%s:%d: %s%s, in program (%d, %d, %d), thread %d", site->file, site->line,
-                 kind == SIM_ASSERT ? "assertion failed: " : "", message, self->program[0], self->program[1],
-                 self->program[2], self->index);
+    record_error(self->block->launch, kind, "%s:%d: %s%s, in program (%d, %d, %d), thread %d", site->file,
+                 site->line, kind == SIM_ASSERT ? "assertion failed: " : "", message, self->program[0],
+                 self->program[1], self->program[2], self->index);
     leave(self);
 }
 
@@ -169,7 +169,8 @@ static void access_shared(SimThread *self, uint32_t offset, int32_t bytes, bool 
     }
 }
 
-static void access_global(SimThread *self, uint64_t address, int32_t bytes, bool is_write, const SimSite *site)
+static void access_global(SimThread *self, uint64_t address, int32_t bytes, bool is_write,
+                          const SimSite *site)
 {
     const SimLaunch *launch = self->block->launch;
     if (!launch->buffer_count)
@@ -200,8 +201,8 @@ static void access_global(SimThread *self, uint64_t address, int32_t bytes, bool
     tt_sim_fail(self, SIM_ACCESS, message, site);
 }
 
-void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access, int32_t predicate,
-                    const SimSite *site)
+void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access,
+                    int32_t predicate, const SimSite *site)
 {
     if (!predicate)
         return memset(self->dummy, 0, sizeof self->dummy);
@@ -213,8 +214,8 @@ void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t by
     return (void *)(uintptr_t)address;
 }
 
-void tt_sim_store(SimThread *self, int32_t space, uint64_t address, int32_t bytes, const void *data, int32_t predicate,
-                  const SimSite *site)
+void tt_sim_store(SimThread *self, int32_t space, uint64_t address, int32_t bytes, const void *data,
+                  int32_t predicate, const SimSite *site)
 {
     if (!predicate)
         return;
@@ -236,11 +237,20 @@ static float in_low_bits(uint64_t bits)
     return value;
 }
 
-float tt_sim_float_to_bf16(float value) { return in_low_bits(tt_float_encode(&tt_format_bf16, value, false)); }
+float tt_sim_float_to_bf16(float value)
+{
+    return in_low_bits(tt_float_encode(&tt_format_bf16, value, false));
+}
 
-float tt_sim_double_to_bf16(double value) { return in_low_bits(tt_float_encode(&tt_format_bf16, value, false)); }
+float tt_sim_double_to_bf16(double value)
+{
+    return in_low_bits(tt_float_encode(&tt_format_bf16, value, false));
+}
 
-float tt_sim_double_to_f16(double value) { return in_low_bits(tt_float_encode(&tt_format_f16, value, false)); }
+float tt_sim_double_to_f16(double value)
+{
+    return in_low_bits(tt_float_encode(&tt_format_f16, value, false));
+}
 
 /* One conversion of the format at a time, each with the slot read as its letter says. */
 static void print_piece(Text *text, const char *piece, uint64_t slot)
