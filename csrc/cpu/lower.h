@@ -114,8 +114,9 @@ typedef struct Lower {
     int stamp;
     int64_t scratch_size;
 
-    LLVMBuilderRef builders[TT_MAX_RANK + 2]; /* [0]: straight code; then one a loop level of the nest */
+    LLVMBuilderRef builders[TT_MAX_RANK + 3]; /* [0]: straight code; then one a loop level of the nest */
     LLVMValueRef launch, scratch, program[3], grid[3];
+    LLVMValueRef stream;    /* i1: stores should bypass the caches */
     bool is_callee;         /* called from another function, by `call` */
     int64_t callee_scratch; /* what the functions that it calls need behind its own */
     Map *functions;         /* Function* -> LoweredFunction*, of the module */
@@ -219,13 +220,16 @@ typedef struct Nest {
     int effort;    /* operations in the body, about */
     int order[TT_MAX_RANK], depth; /* dimensions from the outermost loop to the innermost */
     int level;     /* innermost open loop */
-    int instance[TT_MAX_RANK + 2], instances; /* a loop's number: memos of a closed loop do not hold */
+    int instance[TT_MAX_RANK + 3], instances; /* a loop's number: memos of a closed loop do not hold */
     Coord coords[TT_MAX_RANK];
     int copies;    /* vectors side by side in the current body */
     int active;    /* lanes in use; less than width in the last vector of a row */
     bool reverse;  /* goes down along the axis */
     bool needs_first, first; /* the first step along the axis is its own code; this is it */
     bool carrying; /* inside the axis loop */
+    bool streaming;            /* stores bypass the caches, and */
+    const Value *assumed[8];   /* these masks are true */
+    int assumed_count;
     int combine_width; /* of the combine region being emitted */
     LLVMValueRef *accumulators; /* [copy][slot], carried around the axis loop */
     int slots;
@@ -260,6 +264,13 @@ Vec read_buffer(Nest *n, const Buffer *buffer, const Coord *coords);
 void write_buffer(Nest *n, const Buffer *buffer, int64_t origin, const Coord *coords, Vec value);
 void lower_scalar_load(Lower *l, Op *op);
 void lower_scalar_store(Lower *l, Op *op);
+
+/* stream.c */
+bool can_stream(Nest *n);
+/* i1, at the current level: the lanes from 0 to `end` of this row can be streamed. Notes the masks that it tests. */
+LLVMValueRef stream_condition(Nest *n, int64_t end);
+bool is_assumed_true(const Nest *n, const Value *mask, const Coord *coords);
+void mark_streaming(Emit *e, LLVMValueRef store, int align);
 
 /* sinks.c */
 int sink_slots(const Sink *sink); /* accumulators that it carries around the axis loop */

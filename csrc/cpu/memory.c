@@ -12,7 +12,7 @@ static bool is_true(LLVMValueRef mask)
 /* The mask operand, uniform or of lanes; v is NULL where there is none or it is true. */
 static Vec eval_mask(Nest *n, const Op *op, int operand, const Coord *coords)
 {
-    if (op->operand_count <= operand)
+    if (op->operand_count <= operand || is_assumed_true(n, tt_operand(op, operand), coords))
         return (Vec){NULL, 0, true};
     Vec mask = eval(n, tt_operand(op, operand), coords);
     return is_true(mask.v) ? (Vec){NULL, 0, true} : mask;
@@ -156,6 +156,11 @@ void sink_store(Nest *n, Op *op)
     LLVMValueRef addresses = operands.consecutive ? operands.address.v : splat(n, operands.address);
     LLVMValueRef lanes = mask_lanes(n, operands.mask, n->level), values = splat(n, operands.value);
     at_level(n, n->level);
+    if (n->streaming && !lanes) {
+        LLVMValueRef store = emit_store(e, to_memory_form(e, values), addresses, align);
+        mark_streaming(e, store, n->width * align);
+        return;
+    }
     emit_masked_store(e, to_memory_form(e, values), addresses, lanes, align);
 }
 
