@@ -45,5 +45,5 @@ struct CpuKernel {
     double lowering_milliseconds;
     int64_t stored_bytes; /* by one program that goes through each of its stores once */
     bool streams;         /* its stores can bypass the caches */
-    float nanoseconds; /* of one program, by the last launches; 0: not launched yet. Races do no harm. */
+    float nanoseconds;    /* of one program, by the last launches; 0: not launched yet. Races do no harm. */
 };

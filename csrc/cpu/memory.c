@@ -36,7 +36,8 @@ static LLVMValueRef guarded_pointer(Lower *l, LLVMValueRef pointer, LLVMValueRef
     return mask ? emit_select(l->e, mask, pointer, l->scratch) : pointer;
 }
 
-static LLVMValueRef guarded_load(Lower *l, const Op *op, LLVMValueRef pointer, LLVMValueRef mask, LLVMValueRef other)
+static LLVMValueRef guarded_load(Lower *l, const Op *op, LLVMValueRef pointer, LLVMValueRef mask,
+                                 LLVMValueRef other)
 {
     Emit *e = l->e;
     const Type *type = op->results[0]->type;
@@ -169,7 +170,8 @@ void sink_store(Nest *n, Op *op)
 enum { WIDEST_PICK = 64 };
 
 /* Every stride-th element, from one load of all of them. Reading past the end stays within the arena's slack. */
-static LLVMValueRef pick_elements(Nest *n, LLVMTypeRef element, LLVMValueRef pointer, int64_t stride, int align)
+static LLVMValueRef pick_elements(Nest *n, LLVMTypeRef element, LLVMValueRef pointer, int64_t stride,
+                                  int align)
 {
     int indices[WIDEST_PICK], width = n->width;
     for (int i = 0; i < width; i++)

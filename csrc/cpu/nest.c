@@ -20,7 +20,8 @@ static EmitLoop open_loop(Nest *n, int64_t first, int64_t end, int64_t step)
     LLVMBuilderRef outer = n->l->builders[n->level], inner = n->l->builders[n->level + 1];
     LLVMBasicBlockRef before = LLVMGetInsertBlock(outer);
     at_level(n, n->level);
-    EmitLoop loop = begin_loop(n->e, first, end, step, n->accumulators, n->carrying ? n->copies * n->slots : 0);
+    EmitLoop loop =
+        begin_loop(n->e, first, end, step, n->accumulators, n->carrying ? n->copies * n->slots : 0);
     LLVMPositionBuilderBefore(outer, LLVMGetBasicBlockTerminator(before));
     LLVMPositionBuilderAtEnd(inner, loop.header);
     n->level++;
@@ -143,7 +144,8 @@ static void emit_streaming(Nest *n, int k, int64_t end, int64_t step)
     Emit *e = n->e;
     LLVMBuilderRef outer = n->l->builders[n->level];
     LLVMValueRef condition = stream_condition(n, end);
-    LLVMBasicBlockRef stream = new_block(e, "stream"), cached = new_block(e, "cached"), after = new_block(e, "stored");
+    LLVMBasicBlockRef stream = new_block(e, "stream"), cached = new_block(e, "cached"),
+                      after = new_block(e, "stored");
     at_level(n, n->level);
     LLVMBuildCondBr(e->b, condition, stream, cached);
     LLVMPositionBuilderBefore(outer, LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(outer)));

@@ -112,7 +112,8 @@ static LLVMValueRef is_aligned(Nest *n, Vec address, int bytes)
 {
     Emit *e = n->e;
     at_level(n, n->level);
-    LLVMValueRef low = LLVMBuildAnd(e->b, LLVMBuildPtrToInt(e->b, address.v, e->i64, ""), const_int(e->i64, bytes - 1), "");
+    LLVMValueRef low =
+        LLVMBuildAnd(e->b, LLVMBuildPtrToInt(e->b, address.v, e->i64, ""), const_int(e->i64, bytes - 1), "");
     return LLVMBuildICmp(e->b, LLVMIntEQ, low, const_int(e->i64, 0), "");
 }
 
