@@ -63,6 +63,7 @@ format:
 	clang-format -i $(shell find csrc -name '*.[ch]')
 	ruff check -q --fix
 	ruff format -q
+	scripts/language_reference
 
 clean:
 	rm -rf build dist python/*.egg-info python/triton/_C.*.so

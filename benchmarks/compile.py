@@ -63,7 +63,13 @@ def main():
             results.add(case, "ms", total, goal=goal, parts=parts)
     if results.wants("import"):
         peers = {"import numpy": import_time("numpy", repeat)}
-        results.add("import triton", "ms", import_time("triton", repeat), peers, goal=IMPORT_GOAL)
+        results.add(
+            "import triton, triton.language",
+            "ms",
+            import_time("triton, triton.language", repeat),
+            peers,
+            goal=IMPORT_GOAL,
+        )
     results.finish()
 
 

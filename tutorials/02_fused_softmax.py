@@ -24,22 +24,21 @@ ON_CPU = DEVICE.type == "cpu"
 # %% [markdown]
 # ## What fusion saves
 #
-# Written step by step, every line makes a trip to memory: for a matrix of M rows and N columns,
+# In NumPy one writes it step by step. How often does that go over the whole matrix?
 
 
 # %%
 def softmax_by_steps(x):
-    largest = x.max(axis=1, keepdims=True)  # reads MN values, writes M
-    shifted = x - largest  # reads MN + M, writes MN
-    powers = np.exp(shifted)  # reads MN, writes MN
-    total = powers.sum(axis=1, keepdims=True)  # reads MN, writes M
-    return powers / total  # reads MN + M, writes MN
+    shifted = x - x.max(axis=1, keepdims=True)
+    powers = np.exp(shifted)
+    return powers / powers.sum(axis=1, keepdims=True)
 
 
 # %% [markdown]
-# In all that reads 5MN + 2M values and writes 3MN + 2M, where reading the matrix once and writing it
-# once, 2MN, would do: about a quarter of the traffic. As with the addition, the arithmetic is cheap
-# compared with the traffic.
+# The maximum and the sum read it once each; the difference, the exponential and the quotient read it once
+# and write it once. That makes eight trips, and a matrix which does not fit into a cache goes all the way to
+# memory on each of them. Two would do: read it, write the result. As with the addition the arithmetic is
+# cheap compared with the trips, so we may hope for four times the speed.
 #
 # ## One row for each program
 #

@@ -67,7 +67,7 @@ ON_CPU = DEVICE.type == "cpu"
 # %%
 def configurations():
     if ON_CPU:
-        tiles = [(64, 64, 64), (64, 128, 64), (128, 128, 64), (128, 256, 64), (256, 256, 128)]
+        tiles = [(64, 64, 128), (64, 256, 128), (128, 128, 256), (128, 256, 256), (256, 128, 256)]
         return [
             triton.Config({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 4}, num_warps=1, num_stages=1)
             for m, n, k in tiles

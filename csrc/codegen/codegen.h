@@ -11,7 +11,7 @@ typedef struct HostCpu {
     const char *triple, *name, *features;
     int vector_bytes; /* of the widest vectors with masks and integer arithmetic: 16, 32 or 64 */
     bool is_x86;
-    bool has_f16c;        /* conversions between f16 and f32 */
+    bool has_f16c; /* conversions between f16 and f32 */
     bool has_fma;
     bool has_avx512;      /* F, BW, DQ and VL: masked and 512-bit operations on all element widths */
     bool has_avx512_bf16; /* dot products of bf16 pairs */
@@ -41,7 +41,8 @@ void tt_register_nvptx(void); /* nvptx.c: its part of it */
 /* Everything in it is released with the arena. For the host. */
 Codegen *tt_new_codegen(Arena *arena, const char *module_name);
 /* For any target: `machine` is the codegen's own. */
-Codegen *tt_new_codegen_for(Arena *arena, const char *module_name, const char *triple, LLVMTargetMachineRef machine);
+Codegen *tt_new_codegen_for(Arena *arena, const char *module_name, const char *triple,
+                            LLVMTargetMachineRef machine);
 /* An address that the code may call or read under this name; every outside symbol must be declared so. */
 void tt_add_symbol(Codegen *codegen, const char *name, void *address);
 /* The module as text; then it cannot be trusted to be unchanged: assembly runs the code generator over it. */

@@ -32,7 +32,8 @@ static LLVMMemoryBufferRef emit_object(Codegen *codegen)
 {
     LLVMMemoryBufferRef object;
     char *error;
-    if (LLVMTargetMachineEmitToMemoryBuffer(codegen->machine, codegen->module, LLVMObjectFile, &error, &object)) {
+    if (LLVMTargetMachineEmitToMemoryBuffer(codegen->machine, codegen->module, LLVMObjectFile, &error,
+                                            &object)) {
         const char *copy = tt_arena_strdup(codegen->arena, error);
         LLVMDisposeMessage(error);
         tt_bug("LLVM: %s", copy);

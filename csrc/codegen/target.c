@@ -78,7 +78,8 @@ static LLVMTargetMachineRef create_machine(const HostCpu *host, Arena *arena)
                                    LLVMRelocPIC, LLVMCodeModelSmall);
 }
 
-Codegen *tt_new_codegen_for(Arena *arena, const char *module_name, const char *triple, LLVMTargetMachineRef machine)
+Codegen *tt_new_codegen_for(Arena *arena, const char *module_name, const char *triple,
+                            LLVMTargetMachineRef machine)
 {
     Codegen *codegen = TT_NEW(arena, Codegen);
     codegen->arena = arena;
@@ -124,7 +125,8 @@ const char *tt_codegen_assembly(Codegen *codegen)
 {
     LLVMMemoryBufferRef buffer;
     char *error;
-    if (LLVMTargetMachineEmitToMemoryBuffer(codegen->machine, codegen->module, LLVMAssemblyFile, &error, &buffer))
+    if (LLVMTargetMachineEmitToMemoryBuffer(codegen->machine, codegen->module, LLVMAssemblyFile, &error,
+                                            &buffer))
         tt_bug("LLVM: %s", take_message(codegen->arena, error));
     tt_arena_on_release(codegen->arena, release_buffer, buffer);
     if (codegen->error)

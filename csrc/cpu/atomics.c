@@ -12,7 +12,10 @@ static LLVMAtomicOrdering ordering_of(const Op *op)
     return strcmp(sem, "release") ? LLVMAtomicOrderingAcquireRelease : LLVMAtomicOrderingRelease;
 }
 
-static bool is_kind(const Op *op, const char *kind) { return !strcmp(tt_string_attr(op, ATTR_kind, ""), kind); }
+static bool is_kind(const Op *op, const char *kind)
+{
+    return !strcmp(tt_string_attr(op, ATTR_kind, ""), kind);
+}
 
 static bool find_instruction(const Op *op, const Type *type, LLVMAtomicRMWBinOp *out)
 {
@@ -20,9 +23,11 @@ static bool find_instruction(const Op *op, const Type *type, LLVMAtomicRMWBinOp 
         const char *kind;
         LLVMAtomicRMWBinOp instruction;
     } table[] = {
-        {"add", LLVMAtomicRMWBinOpAdd},   {"and", LLVMAtomicRMWBinOpAnd},   {"or", LLVMAtomicRMWBinOpOr},
-        {"xor", LLVMAtomicRMWBinOpXor},   {"max", LLVMAtomicRMWBinOpMax},   {"min", LLVMAtomicRMWBinOpMin},
-        {"max_u", LLVMAtomicRMWBinOpUMax}, {"min_u", LLVMAtomicRMWBinOpUMin}, {"xchg", LLVMAtomicRMWBinOpXchg},
+        {"add", LLVMAtomicRMWBinOpAdd},    {"and", LLVMAtomicRMWBinOpAnd},
+        {"or", LLVMAtomicRMWBinOpOr},      {"xor", LLVMAtomicRMWBinOpXor},
+        {"max", LLVMAtomicRMWBinOpMax},    {"min", LLVMAtomicRMWBinOpMin},
+        {"max_u", LLVMAtomicRMWBinOpUMax}, {"min_u", LLVMAtomicRMWBinOpUMin},
+        {"xchg", LLVMAtomicRMWBinOpXchg},
     };
     if (tt_is_float(type) && !is_kind(op, "xchg"))
         return false;
@@ -36,7 +41,8 @@ static bool find_instruction(const Op *op, const Type *type, LLVMAtomicRMWBinOp 
 }
 
 /* The new value of a float operation, from the register form of the old one. */
-static LLVMValueRef combine_floats(Emit *e, const Op *op, const Type *type, LLVMValueRef old, LLVMValueRef operand)
+static LLVMValueRef combine_floats(Emit *e, const Op *op, const Type *type, LLVMValueRef old,
+                                   LLVMValueRef operand)
 {
     LLVMValueRef a = emit_widen(e, old, type), b = emit_widen(e, operand, type);
     if (is_kind(op, "fadd"))
@@ -71,8 +77,8 @@ static LLVMValueRef from_bits(Emit *e, LLVMValueRef bits, const Type *type)
     return to_register_form(e, bits, type);
 }
 
-static LLVMValueRef compare_and_swap(Emit *e, LLVMValueRef pointer, LLVMValueRef expected, LLVMValueRef desired,
-                                     LLVMAtomicOrdering ordering)
+static LLVMValueRef compare_and_swap(Emit *e, LLVMValueRef pointer, LLVMValueRef expected,
+                                     LLVMValueRef desired, LLVMAtomicOrdering ordering)
 {
     LLVMAtomicOrdering failure = ordering == LLVMAtomicOrderingAcquireRelease ? LLVMAtomicOrderingAcquire
                                  : ordering == LLVMAtomicOrderingRelease      ? LLVMAtomicOrderingMonotonic
@@ -80,12 +86,14 @@ static LLVMValueRef compare_and_swap(Emit *e, LLVMValueRef pointer, LLVMValueRef
     return LLVMBuildAtomicCmpXchg(e->b, pointer, expected, desired, ordering, failure, false);
 }
 
-static LLVMValueRef update_loop(Emit *e, const Op *op, const Type *type, LLVMValueRef pointer, LLVMValueRef operand)
+static LLVMValueRef update_loop(Emit *e, const Op *op, const Type *type, LLVMValueRef pointer,
+                                LLVMValueRef operand)
 {
     LLVMTypeRef bits = bits_type(e, type);
     LLVMValueRef first = emit_load(e, bits, pointer, tt_byte_width(type));
     LLVMSetOrdering(first, LLVMAtomicOrderingMonotonic);
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b), loop = new_block(e, "retry"), done = new_block(e, "updated");
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b), loop = new_block(e, "retry"),
+                      done = new_block(e, "updated");
     LLVMBuildBr(e->b, loop);
     LLVMPositionBuilderAtEnd(e->b, loop);
     LLVMValueRef old = LLVMBuildPhi(e->b, bits, "");
@@ -117,7 +125,8 @@ static LLVMValueRef emit_atomic(Emit *e, const Op *op, LLVMValueRef pointer, LLV
 }
 
 /* The third operand is the mask of a read-modify-write, but the value of a compare-and-swap. */
-static LLVMValueRef atomic_on(Lower *l, const Op *op, LLVMValueRef pointer, LLVMValueRef a, LLVMValueRef third)
+static LLVMValueRef atomic_on(Lower *l, const Op *op, LLVMValueRef pointer, LLVMValueRef a,
+                              LLVMValueRef third)
 {
     bool masked = op->opcode == OP_atomic_rmw && third;
     if (masked)

@@ -91,7 +91,8 @@ static void take_buffer(Lower *l, const RegionPlan *plan, Value *value, Target t
     info_of(value)->old = target.old;
     while (value->op && value->op->opcode == OP_dot) {
         Value *accumulator = tt_operand(value->op, 2);
-        bool stored = accumulator->op && accumulator->op->parent == plan->region && info_of(accumulator)->group >= 0;
+        bool stored =
+            accumulator->op && accumulator->op->parent == plan->region && info_of(accumulator)->group >= 0;
         if (!stored || info_of(accumulator)->buffer || !tt_has_one_use(accumulator) ||
             is_control(accumulator->op) || !can_overwrite(l, plan, accumulator, target.old))
             return;
@@ -122,7 +123,8 @@ static void assign_yields(Lower *l, RegionPlan *plan, const Target *targets)
         Value *value = tt_operand(yield, i);
         if (!tt_is_tile(value->type) || value == targets[i].old)
             continue;
-        if (is_stored_in(value, plan) && !info_of(value)->buffer && can_overwrite(l, plan, value, targets[i].old) &&
+        if (is_stored_in(value, plan) && !info_of(value)->buffer &&
+            can_overwrite(l, plan, value, targets[i].old) &&
             !(targets[i].old && is_yielded_elsewhere(yield, targets[i].old, i))) {
             take_buffer(l, plan, value, targets[i]);
             continue;
@@ -175,7 +177,8 @@ static void assign_results(Lower *l, Op *op)
         if (tt_is_tile(op->results[i]->type) && !info_of(op->results[i])->buffer)
             info_of(op->results[i])->buffer = new_buffer(l, op->results[i]->type);
     if (op->opcode == OP_dot)
-        take_buffer(l, plan_of(l, op->parent), op->results[0], (Target){info_of(op->results[0])->buffer, NULL});
+        take_buffer(l, plan_of(l, op->parent), op->results[0],
+                    (Target){info_of(op->results[0])->buffer, NULL});
 }
 
 static void assign_region(Lower *l, Region *region, const Target *targets)

@@ -14,7 +14,8 @@ static void store_inits(Lower *l, Op *op, int first_init)
     }
 }
 
-static void begin_args(Lower *l, Op *op, int first_init, Region *region, int first_arg, LLVMBasicBlockRef before)
+static void begin_args(Lower *l, Op *op, int first_init, Region *region, int first_arg,
+                       LLVMBasicBlockRef before)
 {
     for (int i = 0; i < op->result_count; i++) {
         Value *arg = region->args[first_arg + i];
@@ -71,8 +72,8 @@ void lower_for(Lower *l, Op *op)
     LLVMValueRef bounds[3];
     for (int i = 0; i < 3; i++)
         bounds[i] = LLVMBuildSExt(e->b, lower_scalar(l, tt_operand(op, i)), e->i64, "");
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b), header = new_block(e, "for"), inside = new_block(e, "do"),
-                      after = new_block(e, "done");
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b), header = new_block(e, "for"),
+                      inside = new_block(e, "do"), after = new_block(e, "done");
     LLVMBuildBr(e->b, header);
     LLVMPositionBuilderAtEnd(e->b, header);
     LLVMValueRef index = LLVMBuildPhi(e->b, e->i64, "");

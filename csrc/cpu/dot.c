@@ -25,7 +25,8 @@ static void choose_arithmetic(const Lower *l, const Op *op, DotPlan *plan)
         plan->sum = wide ? &i64_type : &i32_type;
         return;
     }
-    bool wide = tt_element(a)->kind == TT_F64 || tt_element(b)->kind == TT_F64 || tt_element(c)->kind == TT_F64;
+    bool wide =
+        tt_element(a)->kind == TT_F64 || tt_element(b)->kind == TT_F64 || tt_element(c)->kind == TT_F64;
     plan->pairs = !wide && even && is_small(a) && is_small(b) && host->has_avx512_bf16;
     plan->element = plan->pairs ? &bf16_type : wide ? &f64_type : &f32_type;
     plan->sum = wide ? &f64_type : &f32_type;

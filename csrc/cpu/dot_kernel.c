@@ -8,10 +8,10 @@ enum { MOST_ROWS = 14, MOST_VECTORS = 4 };
 typedef struct DotKernel {
     Emit *e;
     const DotPlan *plan;
-    int width;               /* lanes of an accumulator */
-    int64_t steps;           /* along k, in pairs where there are pairs */
-    int rows, vectors;       /* of a full block */
-    LLVMValueRef a, b, c;    /* of the current batch */
+    int width;            /* lanes of an accumulator */
+    int64_t steps;        /* along k, in pairs where there are pairs */
+    int rows, vectors;    /* of a full block */
+    LLVMValueRef a, b, c; /* of the current batch */
     LLVMTypeRef sum_vector;
 } DotKernel;
 
@@ -67,7 +67,8 @@ static LLVMValueRef multiply_add_pairs(DotKernel *kernel, LLVMValueRef a, LLVMVa
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     LLVMTypeRef params[3];
     LLVMGetParamTypes(LLVMIntrinsicGetType(e->context, id, NULL, 0), params);
-    LLVMValueRef args[3] = {sum, LLVMBuildBitCast(e->b, a, params[1], ""), LLVMBuildBitCast(e->b, b, params[2], "")};
+    LLVMValueRef args[3] = {sum, LLVMBuildBitCast(e->b, a, params[1], ""),
+                            LLVMBuildBitCast(e->b, b, params[2], "")};
     return emit_intrinsic(e, name, NULL, 0, args, 3);
 }
 
@@ -92,10 +93,12 @@ static void emit_step(DotKernel *kernel, int rows, int vectors, LLVMValueRef at_
     LLVMTypeRef unit = plan->pairs ? e->i32 : register_type(e, plan->element);
     LLVMValueRef b[MOST_VECTORS];
     for (int j = 0; j < vectors; j++)
-        b[j] = emit_load(e, widened(unit, kernel->width), emit_offset(e, at_b, (int64_t)j * kernel->width * bytes),
-                         tt_byte_width(plan->element));
+        b[j] =
+            emit_load(e, widened(unit, kernel->width),
+                      emit_offset(e, at_b, (int64_t)j * kernel->width * bytes), tt_byte_width(plan->element));
     for (int i = 0; i < rows; i++) {
-        LLVMValueRef a = emit_load(e, unit, emit_offset(e, at_a, i * kernel->steps * bytes), tt_byte_width(plan->element));
+        LLVMValueRef a =
+            emit_load(e, unit, emit_offset(e, at_a, i * kernel->steps * bytes), tt_byte_width(plan->element));
         a = emit_splat(e, a, kernel->width);
         for (int j = 0; j < vectors; j++)
             sums[i * vectors + j] = multiply_add(kernel, a, b[j], sums[i * vectors + j]);
@@ -118,8 +121,8 @@ static void emit_steps(DotKernel *kernel, int rows, int vectors, LLVMValueRef at
         at_a = emit_index(e, e->i8, at_a, LLVMBuildMul(e->b, loop.index, const_int(e->i64, bytes), ""));
     }
     for (int i = 0; i < unroll; i++)
-        emit_step(kernel, rows, vectors, emit_offset(e, at_a, i * bytes), emit_offset(e, at_b, i * plan->n * bytes),
-                  sums);
+        emit_step(kernel, rows, vectors, emit_offset(e, at_a, i * bytes),
+                  emit_offset(e, at_b, i * plan->n * bytes), sums);
     if (loops)
         end_loop(e, &loop, sums);
 }
@@ -136,15 +139,16 @@ static LLVMValueRef load_sum(DotKernel *kernel, LLVMValueRef place, LLVMValueRef
     Emit *e = kernel->e;
     const Type *type = kernel->plan->result->type;
     if (kernel->plan->start)
-        return emit_splat(e, emit_element_cast(e, kernel->plan->start, type, kernel->plan->sum), kernel->width);
+        return emit_splat(e, emit_element_cast(e, kernel->plan->start, type, kernel->plan->sum),
+                          kernel->width);
     LLVMTypeRef vector = widened(memory_type(e, type), kernel->width);
     LLVMValueRef value = emit_masked_load(e, vector, place, mask, NULL, tt_byte_width(type));
     return emit_element_cast(e, value, type, kernel->plan->sum);
 }
 
 /* The block whose first row and column these point to; `columns` of it are in the matrix. */
-static void emit_block(DotKernel *kernel, int rows, int vectors, int64_t columns, LLVMValueRef at_a, LLVMValueRef at_b,
-                       LLVMValueRef at_c)
+static void emit_block(DotKernel *kernel, int rows, int vectors, int64_t columns, LLVMValueRef at_a,
+                       LLVMValueRef at_b, LLVMValueRef at_c)
 {
     Emit *e = kernel->e;
     const Type *type = kernel->plan->result->type;
@@ -177,7 +181,8 @@ static void emit_panel(DotKernel *kernel, int vectors, int64_t columns, LLVMValu
     Emit *e = kernel->e;
     const DotPlan *plan = kernel->plan;
     int64_t full = plan->m / kernel->rows * kernel->rows;
-    int64_t row_a = plan->k * tt_byte_width(plan->element), row_c = plan->n * tt_byte_width(plan->result->type);
+    int64_t row_a = plan->k * tt_byte_width(plan->element),
+            row_c = plan->n * tt_byte_width(plan->result->type);
     if (full > kernel->rows) {
         EmitLoop loop = begin_loop(e, 0, full, kernel->rows, NULL, 0);
         emit_block(kernel, kernel->rows, vectors, columns, scaled(e, kernel->a, loop.index, row_a), at_b,
@@ -187,16 +192,18 @@ static void emit_panel(DotKernel *kernel, int vectors, int64_t columns, LLVMValu
         emit_block(kernel, kernel->rows, vectors, columns, kernel->a, at_b, at_c);
     }
     if (plan->m > full)
-        emit_block(kernel, (int)(plan->m - full), vectors, columns, emit_offset(e, kernel->a, full * row_a), at_b,
-                   emit_offset(e, at_c, full * row_c));
+        emit_block(kernel, (int)(plan->m - full), vectors, columns, emit_offset(e, kernel->a, full * row_a),
+                   at_b, emit_offset(e, at_c, full * row_c));
 }
 
 static void emit_panels(DotKernel *kernel)
 {
     Emit *e = kernel->e;
     const DotPlan *plan = kernel->plan;
-    int64_t wide = (int64_t)kernel->vectors * kernel->width, full = plan->n / wide * wide, rest = plan->n - full;
-    int64_t b_bytes = tt_byte_width(plan->element) * (plan->pairs ? 2 : 1), c_bytes = tt_byte_width(plan->result->type);
+    int64_t wide = (int64_t)kernel->vectors * kernel->width, full = plan->n / wide * wide,
+            rest = plan->n - full;
+    int64_t b_bytes = tt_byte_width(plan->element) * (plan->pairs ? 2 : 1),
+            c_bytes = tt_byte_width(plan->result->type);
     if (full > wide) {
         EmitLoop loop = begin_loop(e, 0, full, wide, NULL, 0);
         emit_panel(kernel, kernel->vectors, wide, scaled(e, kernel->b, loop.index, b_bytes),

@@ -124,9 +124,9 @@ void lower_call(Lower *l, Op *op)
         const Type *type = op->results[i]->type;
         info_of(op->results[i])->stored = tt_is_tile(type);
         if (!tt_is_tile(type))
-            info_of(op->results[i])->scalar =
-                to_register_form(e, emit_load(e, memory_type(e, type), args[5 + op->operand_count + i],
-                                              tt_byte_width(type)), type);
+            info_of(op->results[i])->scalar = to_register_form(
+                e, emit_load(e, memory_type(e, type), args[5 + op->operand_count + i], tt_byte_width(type)),
+                type);
     }
     LLVMBasicBlockRef fail = new_block(e, "fail"), go_on = new_block(e, "returned");
     LLVMBuildCondBr(e->b, failed, fail, go_on);

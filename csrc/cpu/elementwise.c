@@ -36,7 +36,8 @@ static LLVMValueRef divide_as_floats(Emit *e, bool is_signed, LLVMValueRef a, LL
     LLVMValueRef x = is_signed ? LLVMBuildSIToFP(e->b, a, floats, "") : LLVMBuildUIToFP(e->b, a, floats, "");
     LLVMValueRef y = is_signed ? LLVMBuildSIToFP(e->b, b, floats, "") : LLVMBuildUIToFP(e->b, b, floats, "");
     LLVMValueRef quotient = LLVMBuildFDiv(e->b, x, y, "");
-    quotient = is_signed ? LLVMBuildFPToSI(e->b, quotient, type, "") : LLVMBuildFPToUI(e->b, quotient, type, "");
+    quotient =
+        is_signed ? LLVMBuildFPToSI(e->b, quotient, type, "") : LLVMBuildFPToUI(e->b, quotient, type, "");
     return LLVMBuildFreeze(e->b, quotient, "");
 }
 
@@ -216,7 +217,8 @@ static LLVMValueRef keep_53_bits(Emit *e, bool is_signed, LLVMValueRef x)
 }
 
 /* Rounded once also where f32 or f64 is too narrow to hold the integer before the second rounding. */
-static LLVMValueRef emit_int_to_float(Emit *e, bool is_signed, LLVMValueRef x, const Type *from, const Type *to)
+static LLVMValueRef emit_int_to_float(Emit *e, bool is_signed, LLVMValueRef x, const Type *from,
+                                      const Type *to)
 {
     LLVMTypeRef type = LLVMTypeOf(x);
     LLVMValueRef (*convert)(LLVMBuilderRef, LLVMValueRef, LLVMTypeRef, const char *) =
@@ -233,7 +235,8 @@ static LLVMValueRef emit_int_to_float(Emit *e, bool is_signed, LLVMValueRef x, c
 }
 
 /* Narrow integers go through i32, so that a value out of range wraps as it does in C on most machines. */
-static LLVMValueRef emit_float_to_int(Emit *e, bool is_signed, LLVMValueRef x, const Type *from, const Type *to)
+static LLVMValueRef emit_float_to_int(Emit *e, bool is_signed, LLVMValueRef x, const Type *from,
+                                      const Type *to)
 {
     x = emit_widen(e, x, from);
     int bits = tt_bit_width(to);

@@ -310,8 +310,8 @@ static LLVMValueRef lane_pointer(Emit *e, LLVMTypeRef element, LLVMValueRef poin
     return emit_index(e, element, pointer, const_int(e->i64, lane));
 }
 
-LLVMValueRef emit_masked_load(Emit *e, LLVMTypeRef type, LLVMValueRef pointer, LLVMValueRef mask, LLVMValueRef other,
-                              int align)
+LLVMValueRef emit_masked_load(Emit *e, LLVMTypeRef type, LLVMValueRef pointer, LLVMValueRef mask,
+                              LLVMValueRef other, int align)
 {
     int width = (int)LLVMGetVectorSize(type);
     bool scattered = width_of(pointer) != 0;
@@ -321,7 +321,8 @@ LLVMValueRef emit_masked_load(Emit *e, LLVMTypeRef type, LLVMValueRef pointer, L
     if (lane >= 0) {
         LLVMTypeRef element = element_of(type);
         LLVMValueRef value = emit_load(e, element, lane_pointer(e, element, pointer, lane), align);
-        return LLVMBuildInsertElement(e->b, other ? other : LLVMConstNull(type), value, const_int(e->i32, lane), "");
+        return LLVMBuildInsertElement(e->b, other ? other : LLVMConstNull(type), value,
+                                      const_int(e->i32, lane), "");
     }
     if (!mask)
         mask = const_mask(e, width, width);
@@ -380,7 +381,8 @@ LLVMBasicBlockRef new_block(Emit *e, const char *name)
     return LLVMAppendBasicBlockInContext(e->context, e->function, name);
 }
 
-EmitLoop begin_loop(Emit *e, int64_t first, int64_t end, int64_t step, LLVMValueRef *carried, int carried_count)
+EmitLoop begin_loop(Emit *e, int64_t first, int64_t end, int64_t step, LLVMValueRef *carried,
+                    int carried_count)
 {
     EmitLoop loop = {.first = first, .end = end, .step = step, .phi_count = carried_count};
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);

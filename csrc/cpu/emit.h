@@ -12,11 +12,11 @@ typedef struct Emit {
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, ptr, nothing;
-    LLVMBuilderRef b;       /* where code goes now */
-    LLVMValueRef function;  /* that is being emitted */
-    bool no_fusion;         /* see CpuOptions */
-    int widest;             /* bytes of a machine vector */
-    void *libmvec;          /* once opened */
+    LLVMBuilderRef b;      /* where code goes now */
+    LLVMValueRef function; /* that is being emitted */
+    bool no_fusion;        /* see CpuOptions */
+    int widest;            /* bytes of a machine vector */
+    void *libmvec;         /* once opened */
 } Emit;
 
 Emit *new_emit(Codegen *codegen, Arena *arena);
@@ -67,8 +67,8 @@ LLVMValueRef emit_load(Emit *e, LLVMTypeRef type, LLVMValueRef pointer, int alig
 LLVMValueRef emit_store(Emit *e, LLVMValueRef value, LLVMValueRef pointer, int align);
 /* Vector accesses of the lanes in `mask` (NULL: all); a load gives `other` (NULL: zero) elsewhere. Contiguous at one
  * pointer, or lane by lane at a vector of pointers. */
-LLVMValueRef emit_masked_load(Emit *e, LLVMTypeRef type, LLVMValueRef pointer, LLVMValueRef mask, LLVMValueRef other,
-                              int align);
+LLVMValueRef emit_masked_load(Emit *e, LLVMTypeRef type, LLVMValueRef pointer, LLVMValueRef mask,
+                              LLVMValueRef other, int align);
 void emit_masked_store(Emit *e, LLVMValueRef value, LLVMValueRef pointer, LLVMValueRef mask, int align);
 LLVMValueRef emit_offset(Emit *e, LLVMValueRef pointer, int64_t bytes);
 LLVMValueRef emit_index(Emit *e, LLVMTypeRef element, LLVMValueRef pointer, LLVMValueRef index);
@@ -84,7 +84,8 @@ typedef struct EmitLoop {
     int64_t first, end, step;
 } EmitLoop;
 LLVMBasicBlockRef new_block(Emit *e, const char *name);
-EmitLoop begin_loop(Emit *e, int64_t first, int64_t end, int64_t step, LLVMValueRef *carried, int carried_count);
+EmitLoop begin_loop(Emit *e, int64_t first, int64_t end, int64_t step, LLVMValueRef *carried,
+                    int carried_count);
 /* `carried` holds the values at the end of the body; after the call e->b is behind the loop, where they are final. */
 void end_loop(Emit *e, EmitLoop *loop, LLVMValueRef *carried);
 

@@ -46,16 +46,16 @@ static unsigned slot_of(const void *subject, const Coord *coords, int rank)
 {
     uint64_t hash = (uintptr_t)subject >> 4;
     for (int i = 0; i < rank; i++)
-        hash = hash * 0x9e3779b97f4a7c15ull + ((uintptr_t)coords[i].base >> 4) + (uint64_t)coords[i].offset * 31 +
-               (uint64_t)coords[i].stride;
+        hash = hash * 0x9e3779b97f4a7c15ull + ((uintptr_t)coords[i].base >> 4) +
+               (uint64_t)coords[i].offset * 31 + (uint64_t)coords[i].stride;
     return (unsigned)(hash * 0x9e3779b97f4a7c15ull >> 56) % MEMO_SLOTS;
 }
 
 static const Vec *recall(Nest *n, const void *subject, const Coord *coords, int rank)
 {
     for (Memo *memo = n->memos[slot_of(subject, coords, rank)]; memo; memo = memo->next) {
-        if (memo->subject != subject || memo->rank != rank || memo->instance != n->instance[memo->vec.level] ||
-            memo->vec.level > n->level)
+        if (memo->subject != subject || memo->rank != rank ||
+            memo->instance != n->instance[memo->vec.level] || memo->vec.level > n->level)
             continue;
         bool same = true;
         for (int i = 0; i < rank && same; i++)
@@ -150,7 +150,8 @@ static bool simplify(Nest *n, const Value *value, const Coord *coords, Coord *si
         terms[i] = (Coord){0};
         if (!coord->base && !coord->stride && !coord->offset)
             continue;
-        Coord start = {.base = coord->base, .level = coord->level, .divisor = coord->divisor, .offset = coord->offset};
+        Coord start = {
+            .base = coord->base, .level = coord->level, .divisor = coord->divisor, .offset = coord->offset};
         if (extent == 1 || axes->constancy[i] >= extent) {
             simple[i] = (Coord){0};
         } else if (coord->stride && within_group(n, coord, axes->constancy[i], extent)) {
@@ -286,10 +287,12 @@ void operand_coords(Nest *n, const Op *op, int result, const Coord *coords, Coor
             inner[i] = i < from->rank - 1 ? coords[i] : const_coord(result);
             break;
         case OP_extract:
-            inner[i] = i == axis ? index_coord(n, tt_operand(op, 1), from->shape[i]) : coords[i < axis ? i : i - 1];
+            inner[i] =
+                i == axis ? index_coord(n, tt_operand(op, 1), from->shape[i]) : coords[i < axis ? i : i - 1];
             break;
         case OP_slice:
-            inner[i] = scale_coord(n, coords[i], strides ? strides->ints[i] : 1, offsets ? offsets->ints[i] : 0);
+            inner[i] =
+                scale_coord(n, coords[i], strides ? strides->ints[i] : 1, offsets ? offsets->ints[i] : 0);
             break;
         default:
             tt_bug("cpu: no coordinates through %s", tt_op_infos[op->opcode].name);
@@ -327,8 +330,8 @@ static Vec eval_gather(Nest *n, Op *op, const Coord *coords)
     LLVMValueRef pointer = emit_index(e, element, start.v, at);
     int align = tt_byte_width(type);
     LLVMValueRef value = result.uniform ? emit_load(e, element, pointer, align)
-                                        : emit_masked_load(e, widened(element, n->width), pointer, active_mask(n),
-                                                           NULL, align);
+                                        : emit_masked_load(e, widened(element, n->width), pointer,
+                                                           active_mask(n), NULL, align);
     result.v = to_register_form(e, value, type);
     return result;
 }

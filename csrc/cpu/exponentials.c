@@ -7,17 +7,18 @@
 #include "cpu/emit.h"
 
 /* e^r = 1 + r + r^2 p(r); 2^r = 1 + r p(r); lowest power first */
-static const double exp_terms[] = {0x1.fffffcp-2, 0x1.555490p-3, 0x1.5558f4p-5, 0x1.123a6cp-7, 0x1.6a2352p-10};
-static const double exp2_terms[] = {0x1.62e430p-1, 0x1.ebfbdcp-3, 0x1.c6aee8p-5,
+static const double exp_terms[] = {0x1.fffffcp-2, 0x1.555490p-3, 0x1.5558f4p-5, 0x1.123a6cp-7,
+                                   0x1.6a2352p-10};
+static const double exp2_terms[] = {0x1.62e430p-1, 0x1.ebfbdcp-3,  0x1.c6aee8p-5,
                                     0x1.3b2d4cp-7, 0x1.5f3e52p-10, 0x1.41fbbcp-13};
 /* ln(2) in two parts: the first has few enough bits that n times it is exact */
 static const double log2_e = 0x1.715476p+0, ln2_high = 0x1.62e400p-1, ln2_low = 0x1.7f7d1cp-20;
 static const double log2_10 = 0x1.a934f0p+1, log10_2_high = 0x1.3440p-2, log10_2_low = 0x1.3509f8p-18;
 static const double ln10_high = 0x1.26bb1cp+1, ln10_low = -0x1.12aabap-25;
 /* erf(x) = x + x p(x^2) up to 1; ln(1 - erf(x)) = q(x) from 1 to 4 */
-static const double erf_terms[] = {0x1.06eba8p-3,  -0x1.81273ep-2,  0x1.ce2cf8p-4, -0x1.b7f90ep-6,
+static const double erf_terms[] = {0x1.06eba8p-3, -0x1.81273ep-2,  0x1.ce2cf8p-4, -0x1.b7f90ep-6,
                                    0x1.5405b2p-8, -0x1.a3f700p-11, 0x1.496a32p-14};
-static const double ln_erfc_terms[] = {0x1.8b3f14p-13, -0x1.212c2cp+0, -0x1.4434f0p-1,  -0x1.bc18d0p-4,
+static const double ln_erfc_terms[] = {0x1.8b3f14p-13, -0x1.212c2cp+0, -0x1.4434f0p-1, -0x1.bc18d0p-4,
                                        0x1.9d0bd4p-6,  -0x1.1398fap-8, 0x1.ceeaecp-12, -0x1.6c068ep-16};
 /* Adding it to a number below 2^22 rounds to an integer, which is then in the low bits. */
 static const double rounder = 0x1.8p23;
@@ -89,9 +90,9 @@ static LLVMValueRef emit_rest(Emit *e, Base base, LLVMValueRef rest)
 static LLVMValueRef emit_exp(Emit *e, LLVMValueRef x, Base base)
 {
     static const struct {
-        double low, high;              /* beyond, the result is 0 or infinite */
-        double factor;                 /* log2 of the base */
-        double log_high, log_low;      /* log of 2 to the base */
+        double low, high;         /* beyond, the result is 0 or infinite */
+        double factor;            /* log2 of the base */
+        double log_high, log_low; /* log of 2 to the base */
     } bases[] = {
         [BASE_E] = {-105, 89, log2_e, ln2_high, ln2_low},
         [BASE_2] = {-152, 129, 1, 1, 0},

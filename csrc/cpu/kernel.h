@@ -26,6 +26,7 @@ typedef struct CpuSite {
 struct CpuLaunch {
     const uint64_t *args;
     int32_t grid[3];
+    int32_t stream; /* 1: stores should bypass the caches */
     void (*print)(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z,
                   const void *const *operands);
     void (*fail)(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z);
@@ -42,5 +43,7 @@ struct CpuKernel {
     CpuEntry entry;
     size_t scratch_size; /* of one program at a time */
     double lowering_milliseconds;
-    float nanoseconds; /* of one program, by the last launches; 0: not launched yet. Races do no harm. */
+    int64_t stored_bytes; /* by one program that goes through each of its stores once */
+    bool streams;         /* its stores can bypass the caches */
+    float nanoseconds;    /* of one program, by the last launches; 0: not launched yet. Races do no harm. */
 };

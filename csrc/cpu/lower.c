@@ -168,6 +168,12 @@ static LLVMValueRef launch_field(Lower *l, LLVMTypeRef type, size_t offset, int 
     return emit_load(l->e, type, emit_offset(l->e, l->launch, (int64_t)offset), align);
 }
 
+static void load_stream_flag(Lower *l)
+{
+    LLVMValueRef flag = launch_field(l, l->e->i32, offsetof(CpuLaunch, stream), 4);
+    l->stream = LLVMBuildICmp(l->e->b, LLVMIntNE, flag, const_int(l->e->i32, 0), "");
+}
+
 static LLVMValueRef add_function(Emit *e, const char *name, LLVMTypeRef type)
 {
     LLVMValueRef function = LLVMAddFunction(e->module, name, type);
@@ -253,6 +259,7 @@ static void lower_kernel(Lower *l)
     load_parameters(l);
     for (int i = 0; i < 3; i++)
         l->grid[i] = launch_field(l, e->i32, offsetof(CpuLaunch, grid) + 4 * (size_t)i, 4);
+    load_stream_flag(l);
     LLVMBuildBr(e->b, program);
     LLVMPositionBuilderAtEnd(e->b, program);
     LLVMValueRef number = LLVMBuildPhi(e->b, e->i64, "");
@@ -264,6 +271,8 @@ static void lower_kernel(Lower *l)
     LLVMAddIncoming(number, &next, &latch, 1);
     LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntULT, next, end, ""), program, done);
     LLVMPositionBuilderAtEnd(e->b, done);
+    if (l->kernel->streams) /* so that whoever waits for the programs sees what they stored */
+        emit_intrinsic(e, "llvm.x86.sse.sfence", NULL, 0, NULL, 0);
     LLVMBuildRetVoid(e->b);
     l->kernel->scratch_size = (size_t)(l->scratch_size + l->callee_scratch);
 }
@@ -294,6 +303,7 @@ static void bind_callee_parameters(Lower *l, LLVMValueRef function)
         l->program[i] = LLVMGetParam(function, (unsigned)(2 + i));
         l->grid[i] = launch_field(l, l->e->i32, offsetof(CpuLaunch, grid) + 4 * (size_t)i, 4);
     }
+    load_stream_flag(l);
     const Region *body = l->function->body;
     for (int i = 0; i < body->arg_count; i++) {
         ValueInfo *info = info_of(body->args[i]);
@@ -359,6 +369,18 @@ LoweredFunction *lower_function(Lower *caller, Function *function, const Loc *ca
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------------- */
 
+static int64_t bytes_stored_in(const Region *region)
+{
+    int64_t bytes = 0;
+    for (const Op *op = region->first; op; op = op->next) {
+        if (op->opcode == OP_store && tt_is_tile(tt_operand(op, 1)->type))
+            bytes += tt_operand(op, 1)->type->count * tt_byte_width(tt_operand(op, 1)->type);
+        for (int i = 0; i < op->region_count; i++)
+            bytes += bytes_stored_in(op->regions[i]);
+    }
+    return bytes;
+}
+
 static void lower_module(Codegen *codegen, Module *module, CpuKernel *kernel, Arena *arena)
 {
     if (!module->functions)
@@ -367,6 +389,7 @@ static void lower_module(Codegen *codegen, Module *module, CpuKernel *kernel, Ar
     Emit *emit = new_emit(codegen, arena);
     emit->no_fusion = kernel->options.no_fusion;
     Lower *l = new_lower(emit, arena, kernel, module->functions, &functions);
+    kernel->stored_bytes = bytes_stored_in(l->function->body);
     lower_kernel(l);
     tt_return_marks(l->function);
 }

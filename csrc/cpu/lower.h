@@ -25,25 +25,25 @@ typedef struct Buffer {
 
 typedef struct ValueInfo {
     bool materialize;
-    Buffer *buffer;      /* where it is written, or NULL: virtual */
-    const Value *old;    /* results of control: what lives in the buffer before */
-    bool stored;         /* emission has written it */
-    int group;           /* that writes or produces it, within its region; -1: none */
-    int ready_same;      /* first group that can use it at its own coordinates */
-    int ready_any;       /* ... and at any */
-    int cost, depth;     /* of computing one element from what is stored */
-    int first, last;     /* groups that use it, directly or through virtual values; first > last: none */
-    bool inner;          /* used in an inner region */
-    bool reshaped;       /* used by an operation that repeats its elements */
+    Buffer *buffer;          /* where it is written, or NULL: virtual */
+    const Value *old;        /* results of control: what lives in the buffer before */
+    bool stored;             /* emission has written it */
+    int group;               /* that writes or produces it, within its region; -1: none */
+    int ready_same;          /* first group that can use it at its own coordinates */
+    int ready_any;           /* ... and at any */
+    int cost, depth;         /* of computing one element from what is stored */
+    int first, last;         /* groups that use it, directly or through virtual values; first > last: none */
+    bool inner;              /* used in an inner region */
+    bool reshaped;           /* used by an operation that repeats its elements */
     int seen_same, seen_any; /* stamps of the walks over virtual values */
-    LLVMValueRef scalar; /* emitted */
-    LLVMValueRef lanes;  /* bound while a combine region is emitted */
+    LLVMValueRef scalar;     /* emitted */
+    LLVMValueRef lanes;      /* bound while a combine region is emitted */
 } ValueInfo;
 
 static inline ValueInfo *info_of(const Value *value) { return value->mark; }
 
 typedef enum SinkKind {
-    SINK_COPY,    /* value -> buffer */
+    SINK_COPY, /* value -> buffer */
     SINK_STORE,
     SINK_REDUCE,
     SINK_SCAN,
@@ -52,7 +52,7 @@ typedef enum SinkKind {
     SINK_EXTRACT, /* an element as a scalar: extract and split of rank 1 */
     SINK_CHECK,   /* assert */
     SINK_HISTOGRAM,
-    SINK_PAIRS,   /* SINK_COPY of the right operand of a dot, two rows interleaved */
+    SINK_PAIRS, /* SINK_COPY of the right operand of a dot, two rows interleaved */
     SINK_NONE,
 } SinkKind;
 
@@ -70,12 +70,12 @@ typedef struct GroupLoad {
 } GroupLoad;
 
 typedef struct Group {
-    Op *step;            /* an op that is a group by itself, or NULL: a loop nest over the sinks */
-    const Type *space;   /* of a nest: any type of the iteration's shape */
-    int axis;            /* of its reductions and scans, or -1 */
-    bool alone;          /* takes no further sinks */
-    int position;        /* of the op that opened it */
-    bool effects;        /* what is to stay in order */
+    Op *step;          /* an op that is a group by itself, or NULL: a loop nest over the sinks */
+    const Type *space; /* of a nest: any type of the iteration's shape */
+    int axis;          /* of its reductions and scans, or -1 */
+    bool alone;        /* takes no further sinks */
+    int position;      /* of the op that opened it */
+    bool effects;      /* what is to stay in order */
     TT_VECTOR(Sink) sinks;
     TT_VECTOR(GroupLoad) loads; /* virtual loads that it evaluates */
     TT_VECTOR(Op *) writes;     /* stores and atomics among the sinks */
@@ -114,8 +114,9 @@ typedef struct Lower {
     int stamp;
     int64_t scratch_size;
 
-    LLVMBuilderRef builders[TT_MAX_RANK + 2]; /* [0]: straight code; then one a loop level of the nest */
+    LLVMBuilderRef builders[TT_MAX_RANK + 3]; /* [0]: straight code; then one a loop level of the nest */
     LLVMValueRef launch, scratch, program[3], grid[3];
+    LLVMValueRef stream;    /* i1: stores should bypass the caches */
     bool is_callee;         /* called from another function, by `call` */
     int64_t callee_scratch; /* what the functions that it calls need behind its own */
     Map *functions;         /* Function* -> LoweredFunction*, of the module */
@@ -128,7 +129,10 @@ typedef struct LoweredFunction {
     bool finished;
 } LoweredFunction;
 
-static inline const AxisInfo *axis_of(const Lower *l, const Value *value) { return tt_axis_info(l->axis, value); }
+static inline const AxisInfo *axis_of(const Lower *l, const Value *value)
+{
+    return tt_axis_info(l->axis, value);
+}
 
 /* ---- walk.c ---- */
 SinkKind sink_kind(const Op *op);
@@ -136,11 +140,11 @@ bool has_tile_result(const Op *op);
 bool is_virtual_op(const Op *op); /* its tile is computed where it is needed */
 bool is_pure_scalar(const Op *op);
 bool is_control(const Op *op);
-bool any_inside(const Op *op, unsigned traits); /* in op or its regions */
-bool is_splat(const Value *value);                /* all elements equal by its operation */
-bool keeps_coordinates(const Op *reshape);      /* only adds and removes dimensions of extent 1 */
+bool any_inside(const Op *op, unsigned traits);  /* in op or its regions */
+bool is_splat(const Value *value);               /* all elements equal by its operation */
+bool keeps_coordinates(const Op *reshape);       /* only adds and removes dimensions of extent 1 */
 bool keeps_iteration(const Op *op, int operand); /* uses the operand at the result's own coordinates */
-const Type *space_of(const Op *op);             /* the iteration space of a sink */
+const Type *space_of(const Op *op);              /* the iteration space of a sink */
 /* What is read when values are computed in a group of a region: buffers and virtual loads. `same`: at the coordinates
  * of the iteration. */
 typedef struct ReadWalk {
@@ -181,7 +185,8 @@ void lower_while(Lower *l, Op *op);
 void lower_if(Lower *l, Op *op);
 void lower_call(Lower *l, Op *op);
 void lower_print(Lower *l, Op *op);
-void emit_failure(Lower *l, const Op *op, LLVMValueRef failed); /* i1: reports the place, and ends the program */
+void emit_failure(Lower *l, const Op *op,
+                  LLVMValueRef failed); /* i1: reports the place, and ends the program */
 void emit_stop(Lower *l);
 LoweredFunction *lower_function(Lower *caller, Function *function, const Loc *call);
 void plan_dot(Lower *l, Op *op, int now); /* reserves its packing buffers */
@@ -213,20 +218,23 @@ typedef struct Nest {
     const Group *group;
     int rank;
     const int64_t *shape;
-    int lane_dim;  /* -1: none, all scalar */
-    int width;     /* lanes; 0: scalars */
-    int axis;      /* of reductions and scans, or -1 */
-    int effort;    /* operations in the body, about */
-    int order[TT_MAX_RANK], depth; /* dimensions from the outermost loop to the innermost */
-    int level;     /* innermost open loop */
-    int instance[TT_MAX_RANK + 2], instances; /* a loop's number: memos of a closed loop do not hold */
+    int lane_dim;                             /* -1: none, all scalar */
+    int width;                                /* lanes; 0: scalars */
+    int axis;                                 /* of reductions and scans, or -1 */
+    int effort;                               /* operations in the body, about */
+    int order[TT_MAX_RANK], depth;            /* dimensions from the outermost loop to the innermost */
+    int level;                                /* innermost open loop */
+    int instance[TT_MAX_RANK + 3], instances; /* a loop's number: memos of a closed loop do not hold */
     Coord coords[TT_MAX_RANK];
-    int copies;    /* vectors side by side in the current body */
-    int active;    /* lanes in use; less than width in the last vector of a row */
-    bool reverse;  /* goes down along the axis */
+    int copies;              /* vectors side by side in the current body */
+    int active;              /* lanes in use; less than width in the last vector of a row */
+    bool reverse;            /* goes down along the axis */
     bool needs_first, first; /* the first step along the axis is its own code; this is it */
-    bool carrying; /* inside the axis loop */
-    int combine_width; /* of the combine region being emitted */
+    bool carrying;           /* inside the axis loop */
+    bool streaming;          /* stores bypass the caches, and */
+    const Value *assumed[8]; /* these masks are true */
+    int assumed_count;
+    int combine_width;          /* of the combine region being emitted */
     LLVMValueRef *accumulators; /* [copy][slot], carried around the axis loop */
     int slots;
     Memo *memos[MEMO_SLOTS];
@@ -234,7 +242,7 @@ typedef struct Nest {
 
 /* nest.c */
 void emit_nest(Lower *l, const Group *group);
-void at_level(Nest *n, int level); /* code goes to this loop level */
+void at_level(Nest *n, int level);       /* code goes to this loop level */
 LLVMValueRef active_mask(const Nest *n); /* NULL: all lanes */
 
 /* eval.c */
@@ -260,6 +268,13 @@ Vec read_buffer(Nest *n, const Buffer *buffer, const Coord *coords);
 void write_buffer(Nest *n, const Buffer *buffer, int64_t origin, const Coord *coords, Vec value);
 void lower_scalar_load(Lower *l, Op *op);
 void lower_scalar_store(Lower *l, Op *op);
+
+/* stream.c */
+bool can_stream(Nest *n);
+/* i1, at the current level: the lanes from 0 to `end` of this row can be streamed. Notes the masks that it tests. */
+LLVMValueRef stream_condition(Nest *n, int64_t end);
+bool is_assumed_true(const Nest *n, const Value *mask, const Coord *coords);
+void mark_streaming(Emit *e, LLVMValueRef store, int align);
 
 /* sinks.c */
 int sink_slots(const Sink *sink); /* accumulators that it carries around the axis loop */

@@ -21,15 +21,15 @@ double exp10(double x);
 float exp10f(float x);
 
 static const MathFunction functions[] = {
-    VECTOR(acos, 1),     VECTOR(acosh, 1),     VECTOR(asin, 1),      VECTOR(asinh, 1),     VECTOR(atan, 1),
-    VECTOR(atan2, 2),    VECTOR(atanh, 1),     VECTOR(cbrt, 1),      INLINE(copysign, 2),  VECTOR(cos, 1),
-    VECTOR(cosh, 1),     VECTOR(erf, 1),       VECTOR(erfc, 1),      VECTOR(exp, 1),       VECTOR(exp10, 1),
-    VECTOR(exp2, 1),     VECTOR(expm1, 1),     PLAIN(fdim, 2),       PLAIN(fma, 3),        PLAIN(fmod, 2),
-    VECTOR(hypot, 2),    PLAIN(j0, 1),         PLAIN(j1, 1),         PLAIN(jn, 2),         PLAIN(ldexp, 2),
-    PLAIN(lgamma, 1),    VECTOR(log, 1),       VECTOR(log10, 1),     VECTOR(log1p, 1),     VECTOR(log2, 1),
-    PLAIN(logb, 1),      VECTOR(pow, 2),       PLAIN(remainder, 2),  INLINE(rint, 1),      INLINE(round, 1),
-    VECTOR(sin, 1),      VECTOR(sinh, 1),      VECTOR(tan, 1),       VECTOR(tanh, 1),      PLAIN(tgamma, 1),
-    INLINE(trunc, 1),    PLAIN(y0, 1),         PLAIN(y1, 1),         PLAIN(yn, 2),
+    VECTOR(acos, 1),  VECTOR(acosh, 1), VECTOR(asin, 1),     VECTOR(asinh, 1),    VECTOR(atan, 1),
+    VECTOR(atan2, 2), VECTOR(atanh, 1), VECTOR(cbrt, 1),     INLINE(copysign, 2), VECTOR(cos, 1),
+    VECTOR(cosh, 1),  VECTOR(erf, 1),   VECTOR(erfc, 1),     VECTOR(exp, 1),      VECTOR(exp10, 1),
+    VECTOR(exp2, 1),  VECTOR(expm1, 1), PLAIN(fdim, 2),      PLAIN(fma, 3),       PLAIN(fmod, 2),
+    VECTOR(hypot, 2), PLAIN(j0, 1),     PLAIN(j1, 1),        PLAIN(jn, 2),        PLAIN(ldexp, 2),
+    PLAIN(lgamma, 1), VECTOR(log, 1),   VECTOR(log10, 1),    VECTOR(log1p, 1),    VECTOR(log2, 1),
+    PLAIN(logb, 1),   VECTOR(pow, 2),   PLAIN(remainder, 2), INLINE(rint, 1),     INLINE(round, 1),
+    VECTOR(sin, 1),   VECTOR(sinh, 1),  VECTOR(tan, 1),      VECTOR(tanh, 1),     PLAIN(tgamma, 1),
+    INLINE(trunc, 1), PLAIN(y0, 1),     PLAIN(y1, 1),        PLAIN(yn, 2),
 };
 
 static const MathFunction *find_function(const char *name)
@@ -49,14 +49,15 @@ static void *find_in_libmvec(Emit *e, const char *name)
 }
 
 /* The vector function of `lanes` lanes, or NULL. */
-static void *find_vector_function(Emit *e, const MathFunction *function, bool is_double, int lanes, const char **name)
+static void *find_vector_function(Emit *e, const MathFunction *function, bool is_double, int lanes,
+                                  const char **name)
 {
     char isa = !e->codegen->host.is_x86 ? 'n' : e->widest == 64 ? 'e' : e->widest == 32 ? 'd' : 'b';
     int bytes = lanes * (is_double ? 8 : 4);
     if (e->codegen->host.is_x86 && bytes < e->widest)
         isa = bytes == 32 ? 'd' : 'b';
-    *name = tt_arena_format(e->arena, "_ZGV%cN%d%.*s_%s%s", isa, lanes, function->arity, "vvv", function->name,
-                            is_double ? "" : "f");
+    *name = tt_arena_format(e->arena, "_ZGV%cN%d%.*s_%s%s", isa, lanes, function->arity, "vvv",
+                            function->name, is_double ? "" : "f");
     return find_in_libmvec(e, *name);
 }
 
@@ -79,13 +80,15 @@ static LLVMValueRef call_by_lanes(Emit *e, const MathFunction *function, LLVMTyp
 }
 
 /* In pieces of the machine's width; NULL when libmvec has nothing. */
-static LLVMValueRef call_vector_function(Emit *e, const MathFunction *function, LLVMTypeRef type, LLVMValueRef *args)
+static LLVMValueRef call_vector_function(Emit *e, const MathFunction *function, LLVMTypeRef type,
+                                         LLVMValueRef *args)
 {
     bool is_double = element_of(type) == e->f64;
     int width = width_of(args[0]), least = is_double ? 2 : 4;
     int lanes = TT_MAX(least, TT_MIN(width, e->widest / (is_double ? 8 : 4)));
     const char *name;
-    void *address = function->vectors && width ? find_vector_function(e, function, is_double, lanes, &name) : NULL;
+    void *address =
+        function->vectors && width ? find_vector_function(e, function, is_double, lanes, &name) : NULL;
     if (!address)
         return NULL;
     LLVMValueRef result = NULL, piece[3];

@@ -12,7 +12,7 @@ static bool is_true(LLVMValueRef mask)
 /* The mask operand, uniform or of lanes; v is NULL where there is none or it is true. */
 static Vec eval_mask(Nest *n, const Op *op, int operand, const Coord *coords)
 {
-    if (op->operand_count <= operand)
+    if (op->operand_count <= operand || is_assumed_true(n, tt_operand(op, operand), coords))
         return (Vec){NULL, 0, true};
     Vec mask = eval(n, tt_operand(op, operand), coords);
     return is_true(mask.v) ? (Vec){NULL, 0, true} : mask;
@@ -36,7 +36,8 @@ static LLVMValueRef guarded_pointer(Lower *l, LLVMValueRef pointer, LLVMValueRef
     return mask ? emit_select(l->e, mask, pointer, l->scratch) : pointer;
 }
 
-static LLVMValueRef guarded_load(Lower *l, const Op *op, LLVMValueRef pointer, LLVMValueRef mask, LLVMValueRef other)
+static LLVMValueRef guarded_load(Lower *l, const Op *op, LLVMValueRef pointer, LLVMValueRef mask,
+                                 LLVMValueRef other)
 {
     Emit *e = l->e;
     const Type *type = op->results[0]->type;
@@ -156,6 +157,11 @@ void sink_store(Nest *n, Op *op)
     LLVMValueRef addresses = operands.consecutive ? operands.address.v : splat(n, operands.address);
     LLVMValueRef lanes = mask_lanes(n, operands.mask, n->level), values = splat(n, operands.value);
     at_level(n, n->level);
+    if (n->streaming && !lanes) {
+        LLVMValueRef store = emit_store(e, to_memory_form(e, values), addresses, align);
+        mark_streaming(e, store, n->width * align);
+        return;
+    }
     emit_masked_store(e, to_memory_form(e, values), addresses, lanes, align);
 }
 
@@ -164,7 +170,8 @@ void sink_store(Nest *n, Op *op)
 enum { WIDEST_PICK = 64 };
 
 /* Every stride-th element, from one load of all of them. Reading past the end stays within the arena's slack. */
-static LLVMValueRef pick_elements(Nest *n, LLVMTypeRef element, LLVMValueRef pointer, int64_t stride, int align)
+static LLVMValueRef pick_elements(Nest *n, LLVMTypeRef element, LLVMValueRef pointer, int64_t stride,
+                                  int align)
 {
     int indices[WIDEST_PICK], width = n->width;
     for (int i = 0; i < width; i++)

@@ -105,7 +105,8 @@ static LLVMValueRef round_to_odd(Emit *e, LLVMValueRef value, bool sticky)
 }
 
 /* The bits of |value| in the format when it is below the smallest normal number. */
-static LLVMValueRef encode_denormal(Emit *e, LLVMValueRef magnitude, const FloatFormat *format, bool toward_zero)
+static LLVMValueRef encode_denormal(Emit *e, LLVMValueRef magnitude, const FloatFormat *format,
+                                    bool toward_zero)
 {
     LLVMTypeRef type = LLVMTypeOf(magnitude);
     LLVMValueRef value = f32_of_bits(e, magnitude);
@@ -150,10 +151,11 @@ static LLVMValueRef encode(Emit *e, LLVMValueRef value, const FloatFormat *forma
     else
         result = emit_intrinsic2(e, "llvm.smin", result, const_int(ints, infinity));
     if (toward_zero && !format->saturates)
-        result = emit_select(e, compare_constant(e, LLVMIntEQ, magnitude, 0x7f800000), const_int(ints, infinity),
-                             result);
+        result = emit_select(e, compare_constant(e, LLVMIntEQ, magnitude, 0x7f800000),
+                             const_int(ints, infinity), result);
     int64_t nan = format->has_infinity ? infinity | 1 << (mantissa - 1) : all;
-    result = emit_select(e, compare_constant(e, LLVMIntUGT, magnitude, 0x7f800000), const_int(ints, nan), result);
+    result =
+        emit_select(e, compare_constant(e, LLVMIntUGT, magnitude, 0x7f800000), const_int(ints, nan), result);
     LLVMValueRef sign = shift_left(e, shift_right(e, bits, 31), format->bits - 1);
     return LLVMBuildTrunc(e->b, LLVMBuildOr(e->b, result, sign, ""), narrow, "");
 }
@@ -183,8 +185,9 @@ LLVMValueRef emit_float_cast(Emit *e, LLVMValueRef value, const Type *from, cons
         return value;
     value = emit_widen(e, value, from);
     if (to->kind == TT_F64)
-        return from->kind == TT_F64 ? value
-                                    : LLVMBuildFPExt(e->b, value, with_element(LLVMTypeOf(value), e->f64), "");
+        return from->kind == TT_F64
+                   ? value
+                   : LLVMBuildFPExt(e->b, value, with_element(LLVMTypeOf(value), e->f64), "");
     if (to->kind == TT_F32) {
         if (from->kind != TT_F64)
             return value;

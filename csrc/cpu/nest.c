@@ -20,7 +20,8 @@ static EmitLoop open_loop(Nest *n, int64_t first, int64_t end, int64_t step)
     LLVMBuilderRef outer = n->l->builders[n->level], inner = n->l->builders[n->level + 1];
     LLVMBasicBlockRef before = LLVMGetInsertBlock(outer);
     at_level(n, n->level);
-    EmitLoop loop = begin_loop(n->e, first, end, step, n->accumulators, n->carrying ? n->copies * n->slots : 0);
+    EmitLoop loop =
+        begin_loop(n->e, first, end, step, n->accumulators, n->carrying ? n->copies * n->slots : 0);
     LLVMPositionBuilderBefore(outer, LLVMGetBasicBlockTerminator(before));
     LLVMPositionBuilderAtEnd(inner, loop.header);
     n->level++;
@@ -36,6 +37,20 @@ static void close_loop(Nest *n, EmitLoop *loop)
     LLVMPositionBuilderAtEnd(outer, LLVMGetInsertBlock(inner));
     n->level--;
     at_level(n, n->level);
+}
+
+/* The branch is a level of its own: what one side computes does not hold on the other. */
+static void open_branch(Nest *n, LLVMBasicBlockRef block)
+{
+    n->level++;
+    n->instance[n->level] = ++n->instances;
+    LLVMPositionBuilderAtEnd(n->l->builders[n->level], block);
+}
+
+static void close_branch(Nest *n, LLVMBasicBlockRef after)
+{
+    LLVMBuildBr(n->l->builders[n->level], after);
+    n->level--;
 }
 
 /* ---- bodies --------------------------------------------------------------------------------------------------------------- */
@@ -123,6 +138,29 @@ static int choose_copies(const Nest *n, int64_t vectors)
     return 1;
 }
 
+/* Two loops over the same vectors, of which the first one bypasses the caches. */
+static void emit_streaming(Nest *n, int k, int64_t end, int64_t step)
+{
+    Emit *e = n->e;
+    LLVMBuilderRef outer = n->l->builders[n->level];
+    LLVMValueRef condition = stream_condition(n, end);
+    LLVMBasicBlockRef stream = new_block(e, "stream"), cached = new_block(e, "cached"),
+                      after = new_block(e, "stored");
+    at_level(n, n->level);
+    LLVMBuildCondBr(e->b, condition, stream, cached);
+    LLVMPositionBuilderBefore(outer, LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(outer)));
+    open_branch(n, stream);
+    n->streaming = n->l->kernel->streams = true;
+    emit_range(n, k, 0, end, step);
+    n->streaming = false;
+    n->assumed_count = 0;
+    close_branch(n, after);
+    open_branch(n, cached);
+    emit_range(n, k, 0, end, step);
+    close_branch(n, after);
+    LLVMPositionBuilderAtEnd(outer, after);
+}
+
 static void emit_lane_dim(Nest *n, int k)
 {
     int64_t extent = n->shape[n->lane_dim], vectors = extent / n->width, full = vectors * n->width;
@@ -134,6 +172,8 @@ static void emit_lane_dim(Nest *n, int k)
         n->active = tail ? (int)(extent - full) : n->width;
         if (tail)
             emit_range(n, k, full, extent, n->width);
+        else if (k == n->depth - 1 && can_stream(n))
+            emit_streaming(n, k, full, (int64_t)copies * n->width);
         else
             emit_range(n, k, 0, full, (int64_t)copies * n->width);
     }

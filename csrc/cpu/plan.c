@@ -16,10 +16,7 @@ typedef struct Planner {
     bool again;             /* something was marked to be materialised */
 } Planner;
 
-RegionPlan *plan_of(const Lower *l, const Region *region)
-{
-    return tt_map_find_ptr(&l->plans, region);
-}
+RegionPlan *plan_of(const Lower *l, const Region *region) { return tt_map_find_ptr(&l->plans, region); }
 
 static int position_of(const Lower *l, const Op *op) { return l->places[op->index].position; }
 static int group_of(const Lower *l, const Op *op) { return l->places[op->index].group; }
@@ -187,7 +184,11 @@ static void schedule_step(Planner *p, Op *op)
 
 static void measure(Planner *p, Op *op)
 {
-    int cost = op->opcode == OP_load ? 4 : tt_has(op, COSTLY) ? 16 : tt_has(op, ELEMENTWISE) ? 1 : 0, depth = 0;
+    int cost = op->opcode == OP_load     ? 4
+               : tt_has(op, COSTLY)      ? 16
+               : tt_has(op, ELEMENTWISE) ? 1
+                                         : 0,
+        depth = 0;
     for (int i = 0; i < op->operand_count; i++) {
         const Value *value = tt_operand(op, i);
         const ValueInfo *info = info_of(value);

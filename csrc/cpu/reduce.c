@@ -78,7 +78,8 @@ void emit_combine(Nest *n, const Op *op, const LLVMValueRef *args, LLVMValueRef 
         results[i] = emit_splat(n->e, bound_value(n, tt_operand(yield, i)), n->combine_width);
 }
 
-static void combine(Nest *n, const Op *op, const LLVMValueRef *a, const LLVMValueRef *b, LLVMValueRef *results)
+static void combine(Nest *n, const Op *op, const LLVMValueRef *a, const LLVMValueRef *b,
+                    LLVMValueRef *results)
 {
     int count = op->operand_count;
     LLVMValueRef args[2 * TT_MAX_RANK];

@@ -15,8 +15,8 @@ void prepare_sink(Nest *n, const Sink *sink)
         return;
     const Buffer *bins = result_buffer(sink->op);
     at_level(n, 0);
-    LLVMBuildMemSet(n->e->b, buffer_pointer(n->l, bins), const_int(n->e->i8, 0), const_int(n->e->i64, bins->bytes),
-                    64);
+    LLVMBuildMemSet(n->e->b, buffer_pointer(n->l, bins), const_int(n->e->i8, 0),
+                    const_int(n->e->i64, bins->bytes), 64);
 }
 
 void begin_sink(Nest *n, const Sink *sink, LLVMValueRef *slots)

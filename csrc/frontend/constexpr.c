@@ -55,9 +55,26 @@ static void check_size(Walker *w, Operator op, PyObject *a, PyObject *b)
         tt_fail(w, "the result of this `%s` is too large", tt_operator_texts[op]);
 }
 
+/* So is a string or list repeated this often. */
+static void check_repetition(Walker *w, Operator op, PyObject *sequence, PyObject *times)
+{
+    enum { MOST_ITEMS = 1 << 20 };
+    if (op != OPERATOR_MUL || !PyLong_Check(times) || !PySequence_Check(sequence))
+        return;
+    Py_ssize_t length = PySequence_Size(sequence);
+    if (length < 0)
+        tt_python_error(w);
+    int overflow;
+    long long count = PyLong_AsLongLongAndOverflow(times, &overflow);
+    if (length && (overflow > 0 || count > MOST_ITEMS / length))
+        tt_fail(w, "the result of this `%s` is too large", tt_operator_texts[op]);
+}
+
 Term tt_python_binary(Walker *w, Operator op, PyObject *a, PyObject *b)
 {
     check_size(w, op, a, b);
+    check_repetition(w, op, a, b);
+    check_repetition(w, op, b, a);
     return tt_new_python_term(w, evaluate(op, a, b));
 }
 

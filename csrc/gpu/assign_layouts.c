@@ -147,6 +147,8 @@ static void assign_shape(Assigner *a, Op *op)
     bool follows = tt_is_tile(first->type) && first->layout && op->opcode != OP_broadcast;
     const LinearLayout *forward = follows ? tt_layout_forward(op, 0, first->layout) : NULL;
     const LinearLayout *result = forward ? forward : result_group(a, op);
+    if (op->opcode == OP_split && !result) /* two scalars */
+        want(a, op, 0, tt_everywhere_layout(a->module, first->type, a->options->num_warps));
     for (int i = 0; i < op->operand_count; i++) {
         if (!tt_is_tile(tt_operand(op, i)->type))
             continue;
@@ -228,7 +230,8 @@ static void assign_control(Assigner *a, Op *op)
 
 static bool is_cheap(const Assigner *a, const Op *op)
 {
-    return op->result_count && tt_is_layout_free(op) && tt_is_tile(op->results[0]->type) && !result_group(a, op);
+    return op->result_count && tt_is_layout_free(op) && tt_is_tile(op->results[0]->type) &&
+           !result_group(a, op);
 }
 
 static void assign_op(Assigner *a, Op *op)
@@ -279,8 +282,7 @@ bool tt_assign_layouts(Module *module, const GpuOptions *options)
 {
     TT_FOR_FUNCTIONS(function, module)
     {
-        Assigner assigner = {
-            .module = module, .options = options, .granted = {.arena = module->arena}};
+        Assigner assigner = {.module = module, .options = options, .granted = {.arena = module->arena}};
         assigner.groups = tt_group_layouts(function, options, module->arena);
         assign_region(&assigner, function->body);
         erase_unwanted(function->body);

@@ -6,16 +6,17 @@ static const struct {
     const char *name;
     bool (*run)(Module *module, const GpuOptions *options);
 } passes[] = {
-    {"inline_calls", tt_inline_calls},                 /* layouts and barriers are worked out for a whole kernel */
+    {"inline_calls", tt_inline_calls}, /* layouts and barriers are worked out for a whole kernel */
     {"assign_layouts", tt_assign_layouts},
-    {"shared_memory", tt_allocate_shared_memory},      /* what needs any follows from the layouts */
-    {"barriers", tt_insert_barriers},                  /* between what lies at overlapping places */
+    {"shared_memory", tt_allocate_shared_memory}, /* what needs any follows from the layouts */
+    {"barriers", tt_insert_barriers},             /* between what lies at overlapping places */
 };
 
 /* Chosen by measuring (docs/design.md §8): the code is straight-line mostly, and was simplified as tile IR. */
 static const char llvm_passes[] = "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)";
 /* libdevice's functions ask for their target (__nvvm_reflect), and are inlined. */
-static const char library_passes[] = "nvvm-reflect,cgscc(inline),globaldce,function(sroa,early-cse,simplifycfg)";
+static const char library_passes[] =
+    "nvvm-reflect,cgscc(inline),globaldce,function(sroa,early-cse,simplifycfg)";
 
 static void verify(Module *module, bool with_layouts, const char *pass)
 {
@@ -43,17 +44,15 @@ void tt_gpu_run_passes(Module *module, const char *last, const GpuOptions *optio
 static void check_options(const GpuOptions *options)
 {
     if (options->sm < 75)
-        tt_unsupported(NULL, "GPUs of compute capability %d.%d: 7.5 is the oldest", options->sm / 10, options->sm % 10);
+        tt_unsupported(NULL, "GPUs of compute capability %d.%d: 7.5 is the oldest", options->sm / 10,
+                       options->sm % 10);
     if (!tt_is_pow2(options->num_warps) || options->num_warps > 32)
-        tt_error_with_remedy(NULL, "use 1, 2, 4, 8, 16 or 32", "num_warps is %d, and not a power of two up to 32",
-                             options->num_warps);
+        tt_error_with_remedy(NULL, "use 1, 2, 4, 8, 16 or 32",
+                             "num_warps is %d, and not a power of two up to 32", options->num_warps);
 }
 
 /* The oldest PTX with everything that the code for `sm` may use. */
-static int oldest_ptx(int sm)
-{
-    return sm >= 120 ? 87 : sm >= 100 ? 86 : sm >= 90 ? 80 : sm == 89 ? 81 : 74;
-}
+static int oldest_ptx(int sm) { return sm >= 120 ? 87 : sm >= 100 ? 86 : sm >= 90 ? 80 : sm == 89 ? 81 : 74; }
 
 static Codegen *new_codegen(const Module *module, const GpuOptions *options, Arena *arena)
 {
@@ -88,7 +87,7 @@ GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *aren
     kernel->ttgir = tt_print_module(module, arena, 0);
     kernel->shared_bytes = shared_bytes(module);
     Codegen *codegen = new_codegen(module, options, arena);
-    tt_lower_kernel(codegen, module, options, &tt_nvptx_ops);
+    tt_lower_kernel(codegen, module, options, &tt_nvptx_ops, kernel);
     tt_codegen_verify(codegen);
     tt_link_libdevice(codegen, options->libdevice);
     if (LLVMGetNextFunction(LLVMGetFirstFunction(codegen->module)))
@@ -108,7 +107,7 @@ SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *option
     kernel->ttgir = tt_print_module(module, arena, 0);
     kernel->shared_bytes = shared_bytes(module);
     Codegen *codegen = tt_new_codegen(arena, module->functions->name);
-    tt_lower_kernel(codegen, module, options, &tt_sim_ops);
+    tt_lower_kernel(codegen, module, options, &tt_sim_ops, NULL);
     tt_codegen_verify(codegen);
     tt_codegen_run_passes(codegen, llvm_passes);
     kernel->llir = tt_codegen_llvm_text(codegen);

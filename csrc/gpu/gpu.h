@@ -21,7 +21,15 @@ typedef struct GpuKernel {
     const char *ttgir; /* tile IR with layouts, scratch and barriers */
     int shared_bytes;  /* of dynamic shared memory to launch with */
     int num_warps;
+    /* Debug: the kernel has one more parameter, the address of a zeroed FailureRecord in device memory. The first thread
+     * whose assertion fails fills it in; failing threads end. `message` counts from 1 in `failures`. */
+    const char *const *failures;
+    int failure_count;
 } GpuKernel;
+
+typedef struct FailureRecord {
+    int32_t message, program[3];
+} FailureRecord;
 
 /* Compiles the module's kernel; changes the module (layouts, calls inlined). Raises diagnostics. GIL not needed. */
 GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *arena);
@@ -33,7 +41,8 @@ typedef struct SimKernel {
     const char *llir, *ttgir;
     int shared_bytes, num_warps;
 } SimKernel;
-SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *options, Arena *arena, Arena *owner);
+SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *options, Arena *arena,
+                                        Arena *owner);
 
 /* Runs the pipeline up to and including the pass called `name`. TT_USER_ERROR when there is none. */
 void tt_gpu_run_passes(Module *module, const char *last, const GpuOptions *options);

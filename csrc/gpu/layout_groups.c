@@ -298,6 +298,17 @@ const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_
     return blocked(module, type, order, vector, 0, num_warps);
 }
 
+const LinearLayout *tt_everywhere_layout(Module *module, const Type *type, int num_warps)
+{
+    LinearLayout layout = tt_padded_layout(type);
+    layout.in_bits[LAYOUT_REGISTER] = tt_layout_out_total(&layout);
+    for (int i = 0; i < layout.in_bits[LAYOUT_REGISTER]; i++)
+        layout.bases[i] = 1ull << i;
+    layout.in_bits[LAYOUT_LANE] = TT_LANE_BITS; /* the rest is copies */
+    layout.in_bits[LAYOUT_WARP] = tt_log2(num_warps);
+    return tt_intern_layout(module, &layout);
+}
+
 /* Square blocks of registers, so that each operand element is used often. */
 const LinearLayout *tt_dot_layout(Module *module, const Type *type, int num_warps)
 {
@@ -316,7 +327,8 @@ const LinearLayout *tt_dot_layout(Module *module, const Type *type, int num_warp
     lanes[n] *= TT_LANES / (lanes[n] * lanes[m]);
     int64_t warps_left = num_warps;
     while (warps_left > 1) { /* to the dimension with more blocks left */
-        int64_t m_left = shape[m] / (size[m] * lanes[m] * warps[m]), n_left = shape[n] / (size[n] * lanes[n] * warps[n]);
+        int64_t m_left = shape[m] / (size[m] * lanes[m] * warps[m]),
+                n_left = shape[n] / (size[n] * lanes[n] * warps[n]);
         int axis = rank == 3 && m_left <= 1 && n_left <= 1 ? 0 : m_left >= n_left ? m : n;
         warps[axis] *= 2;
         warps_left /= 2;
@@ -343,7 +355,8 @@ static void collect_edges(LayoutGroups *g, const Region *region)
             Group *group = group_of(g, op->results[0]);
             group->layout = tt_dot_layout(g->module, group->type, g->options->num_warps);
         }
-        bool carries = (tt_has(op, SHAPE) || op->opcode == OP_reduce || op->opcode == OP_gather) && op->result_count;
+        bool carries =
+            (tt_has(op, SHAPE) || op->opcode == OP_reduce || op->opcode == OP_gather) && op->result_count;
         for (int i = 0; carries && i < op->operand_count; i++) {
             Edge edge = {op, i, group_of(g, tt_operand(op, i)), group_of(g, op->results[0])};
             if (edge.from && edge.to && edge.from != edge.to)
@@ -424,7 +437,8 @@ static bool decide_one_by_default(LayoutGroups *g)
 LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Arena *arena)
 {
     LayoutGroups *g = TT_NEW(arena, LayoutGroups);
-    *g = (LayoutGroups){.module = function->module, .options = options, .arena = arena, .groups = {.arena = arena}};
+    *g = (LayoutGroups){
+        .module = function->module, .options = options, .arena = arena, .groups = {.arena = arena}};
     g->axis_infos = tt_analyze_axis_info(function, arena);
     build_groups(g, function->body);
     collect_edges(g, function->body);

@@ -80,7 +80,8 @@ static LLVMValueRef cache_policy(Simt *s, const Access *access)
 {
     if (!has_eviction(access) || s->options->sm < 80 || access->is_volatile)
         return NULL;
-    const char *text = tt_arena_format(s->arena, "createpolicy.fractional.L2::%s.b64 $0, 1.0;", access->evict);
+    const char *text =
+        tt_arena_format(s->arena, "createpolicy.fractional.L2::%s.b64 $0, 1.0;", access->evict);
     return nvptx_asm(s, ASM_PURE, text, "=l", s->i64, NULL, 0);
 }
 
@@ -252,9 +253,10 @@ bool nvptx_has_atomic(const Simt *s, AtomicKind kind, TypeKind type)
 static const char *operation(const Atomic *atomic)
 {
     static const char *const names[ATOMIC_KINDS] = {
-        [ATOMIC_ADD] = "add.u",   [ATOMIC_FADD] = "add.f",  [ATOMIC_MIN_S] = "min.s", [ATOMIC_MAX_S] = "max.s",
-        [ATOMIC_MIN_U] = "min.u", [ATOMIC_MAX_U] = "max.u", [ATOMIC_AND] = "and.b",   [ATOMIC_OR] = "or.b",
-        [ATOMIC_XOR] = "xor.b",   [ATOMIC_XCHG] = "exch.b", [ATOMIC_CAS] = "cas.b"};
+        [ATOMIC_ADD] = "add.u",   [ATOMIC_FADD] = "add.f",  [ATOMIC_MIN_S] = "min.s",
+        [ATOMIC_MAX_S] = "max.s", [ATOMIC_MIN_U] = "min.u", [ATOMIC_MAX_U] = "max.u",
+        [ATOMIC_AND] = "and.b",   [ATOMIC_OR] = "or.b",     [ATOMIC_XOR] = "xor.b",
+        [ATOMIC_XCHG] = "exch.b", [ATOMIC_CAS] = "cas.b"};
     if (atomic->kind == ATOMIC_FADD && atomic->type == TT_F16)
         return "add.noftz.f";
     return atomic->kind == ATOMIC_FADD && atomic->type == TT_BF16 ? "add.noftz.bf" : names[atomic->kind];

@@ -44,8 +44,8 @@ static LLVMTypeRef param_type(Simt *s, const Type *type)
 
 static void add_function_attribute(Simt *s, const char *name, const char *value)
 {
-    LLVMAttributeRef attribute = LLVMCreateStringAttribute(s->context, name, (unsigned)strlen(name), value,
-                                                           (unsigned)strlen(value));
+    LLVMAttributeRef attribute =
+        LLVMCreateStringAttribute(s->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
     LLVMAddAttributeAtIndex(s->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
@@ -59,10 +59,13 @@ static void add_shared_memory(Simt *s)
 static void add_kernel(Simt *s, const Function *function)
 {
     const Region *body = function->body;
-    LLVMTypeRef *params = TT_NEW_ARRAY(s->arena, LLVMTypeRef, body->arg_count);
+    LLVMTypeRef *params = TT_NEW_ARRAY(s->arena, LLVMTypeRef, body->arg_count + 1);
+    int count = body->arg_count;
     for (int i = 0; i < body->arg_count; i++)
         params[i] = param_type(s, body->args[i]->type);
-    LLVMTypeRef type = LLVMFunctionType(s->none, params, (unsigned)body->arg_count, 0);
+    if (s->options->debug)
+        params[count++] = s->global_ptr; /* of the FailureRecord */
+    LLVMTypeRef type = LLVMFunctionType(s->none, params, (unsigned)count, 0);
     s->function = LLVMAddFunction(s->llvm, function->name, type);
     LLVMSetFunctionCallConv(s->function, PTX_KERNEL);
     const char *threads = tt_arena_format(s->arena, "%d", TT_LANES * s->options->num_warps);
@@ -134,23 +137,36 @@ static LLVMValueRef reduce_warp(Simt *s, Opcode opcode, LLVMValueRef word)
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------------------------- */
 
-/* Denormal results of ex2 become 0 (.ftz): without that it is three instructions. */
+/* ptxas 13.0 for sm_90 loses the minus of an operand when it makes one VIMNMX3 of two minima (or maxima) of negated
+ * integers, so there it must not see a negation. */
+static LLVMValueRef negate(Simt *s, LLVMValueRef x)
+{
+    bool in_danger = s->options->sm >= 90 && s->options->sm < 100 && LLVMTypeOf(x) == s->i32;
+    if (!in_danger || LLVMIsConstant(x))
+        return LLVMBuildNeg(s->b, x, "");
+    const char *text = "{ .reg .b32 t; not.b32 t, $1; add.s32 $0, t, 1; }";
+    return nvptx_asm(s, ASM_PURE, text, "=r,r", s->i32, &x, 1);
+}
+
 static LLVMValueRef math(Simt *s, MathFunction function, LLVMValueRef const *operands)
 {
     static const char *const spellings[MATH_FUNCTIONS] = {
-        [MATH_DIV] = "div.full.f32 $0, $1, $2;",       [MATH_SQRT] = "sqrt.approx.f32 $0, $1;",
-        [MATH_RSQRT] = "rsqrt.approx.f32 $0, $1;",     [MATH_EXP2] = "ex2.approx.ftz.f32 $0, $1;",
-        [MATH_LOG2] = "lg2.approx.f32 $0, $1;",
+        [MATH_DIV] = "div.full.f32 $0, $1, $2;",   [MATH_SQRT] = "sqrt.approx.f32 $0, $1;",
+        [MATH_RSQRT] = "rsqrt.approx.f32 $0, $1;", [MATH_EXP2] = "ex2.approx.f32 $0, $1;",
+        [MATH_LOG2] = "lg2.approx.f32 $0, $1;",    [MATH_EXP2_FLUSHED] = "ex2.approx.ftz.f32 $0, $1;",
     };
     bool two = function == MATH_DIV;
-    return nvptx_asm(s, ASM_PURE, spellings[function], two ? "=f,f,f" : "=f,f", s->f32, operands, two ? 2 : 1);
+    return nvptx_asm(s, ASM_PURE, spellings[function], two ? "=f,f,f" : "=f,f", s->f32, operands,
+                     two ? 2 : 1);
 }
 
 /* What LLVM computes without libdevice. */
 static const char *intrinsic_for(const char *name)
 {
-    static const char *const known[][2] = {{"rint", "llvm.rint"},         {"trunc", "llvm.trunc"},
-                                           {"copysign", "llvm.copysign"}, {"fma", "llvm.fma"},
+    static const char *const known[][2] = {{"rint", "llvm.rint"},
+                                           {"trunc", "llvm.trunc"},
+                                           {"copysign", "llvm.copysign"},
+                                           {"fma", "llvm.fma"},
                                            {"round", "llvm.round"}};
     for (size_t i = 0; i < TT_COUNT(known); i++)
         if (!strcmp(known[i][0], name))
@@ -158,7 +174,8 @@ static const char *intrinsic_for(const char *name)
     return NULL;
 }
 
-static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands, int count)
+static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands,
+                            int count)
 {
     const char *intrinsic = intrinsic_for(name);
     if (intrinsic)
@@ -188,7 +205,8 @@ static LLVMValueRef narrow_to_fp8(Simt *s, const char *name, LLVMValueRef const 
     LLVMValueRef both[] = {values[0], count > 1 ? values[1] : LLVMConstNull(s->f32)};
     const char *text = tt_arena_format(s->arena, "cvt.rn.satfinite.%s.f32 $0, $2, $1;", name);
     LLVMValueRef pair = nvptx_asm(s, ASM_PURE, text, "=h,f,f", s->i16, both, 2);
-    return count > 1 ? LLVMBuildBitCast(s->b, pair, LLVMVectorType(s->i8, 2), "") : LLVMBuildTrunc(s->b, pair, s->i8, "");
+    return count > 1 ? LLVMBuildBitCast(s->b, pair, LLVMVectorType(s->i8, 2), "")
+                     : LLVMBuildTrunc(s->b, pair, s->i8, "");
 }
 
 static LLVMValueRef truncate_floats(Simt *s, LLVMTypeRef type, LLVMValueRef const *values, int count)
@@ -265,10 +283,9 @@ static LLVMValueRef call(Simt *s, const char *name, LLVMTypeRef result, LLVMValu
  * Output"). */
 static void print(Simt *s, const char *format, LLVMValueRef const *arguments, int count)
 {
-    LLVMBasicBlockRef block = LLVMGetInsertBlock(s->b);
-    LLVMPositionBuilderBefore(s->b, s->entry_end);
+    Place place = simt_go_to_entry(s);
     LLVMValueRef memory = LLVMBuildAlloca(s->b, LLVMArrayType2(s->i64, (uint64_t)TT_MAX(count, 1)), "");
-    LLVMPositionBuilderAtEnd(s->b, block);
+    simt_come_back(s, place);
     int64_t offset = 0;
     for (int i = 0; i < count; i++) {
         int bytes = simt_bytes(LLVMTypeOf(arguments[i]));
@@ -280,14 +297,35 @@ static void print(Simt *s, const char *format, LLVMValueRef const *arguments, in
     call(s, "vprintf", s->i32, (LLVMValueRef[]){string_constant(s, format), memory}, 2);
 }
 
+static LLVMValueRef record_field(Simt *s, LLVMValueRef record, size_t offset)
+{
+    LLVMValueRef index = simt_int(s->i64, (int64_t)offset);
+    return LLVMBuildGEP2(s->b, s->i8, record, &index, 1, "");
+}
+
+/* Fills in the FailureRecord if this thread is the first one, and ends the thread. A trap would end the context of
+ * every library in the process instead. */
 static void fail(Simt *s, const char *message, const Loc *loc)
 {
-    LLVMValueRef arguments[] = {string_constant(s, message),
-                                string_constant(s, loc && loc->file ? loc->file : "unknown"),
-                                simt_i32(s, loc ? loc->line : 0),
-                                string_constant(s, loc && loc->function ? loc->function : "unknown"),
-                                simt_int(s->i64, 1)};
-    call(s, "__assertfail", s->none, arguments, 5);
+    Text text = {.arena = s->arena};
+    if (loc && loc->file)
+        tt_text_add(&text, "%s:%d: ", loc->file, loc->line);
+    tt_text_add(&text, "assertion failed%s%s", *message ? ": " : "", message);
+    tt_push(s->arena, s->failures, text.data);
+    LLVMValueRef record = LLVMGetParam(s->function, LLVMCountParams(s->function) - 1);
+    LLVMAtomicOrdering order = LLVMAtomicOrderingMonotonic;
+    LLVMValueRef both =
+        LLVMBuildAtomicCmpXchg(s->b, record, simt_i32(s, 0), simt_i32(s, s->failures.count), order, order, 0);
+    LLVMBasicBlockRef first = simt_new_block(s, "first"), end = simt_new_block(s, "end");
+    LLVMBuildCondBr(s->b, LLVMBuildExtractValue(s->b, both, 1, ""), first, end);
+    LLVMPositionBuilderAtEnd(s->b, first);
+    for (int axis = 0; axis < 3; axis++) {
+        size_t offset = offsetof(FailureRecord, program) + sizeof(int32_t) * (size_t)axis;
+        LLVMBuildStore(s->b, program_id(s, axis), record_field(s, record, offset));
+    }
+    LLVMBuildBr(s->b, end);
+    LLVMPositionBuilderAtEnd(s->b, end);
+    nvptx_asm(s, ASM_MEMORY, "exit;", "~{memory}", s->none, NULL, 0);
 }
 
 const TargetOps tt_nvptx_ops = {
@@ -305,6 +343,7 @@ const TargetOps tt_nvptx_ops = {
     .store = nvptx_store,
     .has_atomic = nvptx_has_atomic,
     .atomic = nvptx_atomic,
+    .negate = negate,
     .math = math,
     .library = library,
     .narrow = narrow,

@@ -10,7 +10,8 @@ typedef struct ReducePlan {
     const LinearLayout *from, *to; /* to: NULL when the result is a scalar */
     uint32_t lanes, warps;         /* bits along the axis: combined by shuffles, through shared memory */
     int64_t results;               /* elements of the result, padding included */
-    int64_t offsets[TT_MAX_COMBINED], valid_offset; /* of each operand's partials, and of the flags that they are any */
+    int64_t offsets[TT_MAX_COMBINED],
+        valid_offset; /* of each operand's partials, and of the flags that they are any */
     int64_t bytes;
 } ReducePlan;
 ReducePlan tt_plan_reduce(const Op *op); /* also of extract */
@@ -26,7 +27,7 @@ typedef struct ScanPlan {
     const LinearLayout *layout;
     ScanBit bits[32];
     int chain_bits;
-    int64_t area;  /* bytes of one run of warp bits; the runs' areas follow each other */
+    int64_t area; /* bytes of one run of warp bits; the runs' areas follow each other */
     int64_t bytes;
     int64_t offsets[TT_MAX_COMBINED], valid_offset; /* within an area */
 } ScanPlan;
@@ -36,8 +37,8 @@ ScanPlan tt_plan_scan(const Op *op);
  * result, all of K in registers. */
 typedef struct DotOperand {
     LinearLayout layout;
-    ConvertPlan plan;     /* from the layout that the operand has */
-    int64_t offset;       /* in the scratch */
+    ConvertPlan plan; /* from the layout that the operand has */
+    int64_t offset;   /* in the scratch */
 } DotOperand;
 typedef struct DotPlan {
     DotOperand a, b;

@@ -13,8 +13,8 @@ static LLVMTypeRef host_ptr(Simt *s) { return LLVMPointerTypeInContext(s->contex
 
 static LLVMValueRef self(Simt *s) { return LLVMGetParam(s->function, 0); }
 
-static LLVMValueRef call(Simt *s, const char *name, void *address, LLVMTypeRef result, LLVMValueRef const *arguments,
-                         int count)
+static LLVMValueRef call(Simt *s, const char *name, void *address, LLVMTypeRef result,
+                         LLVMValueRef const *arguments, int count)
 {
     LLVMTypeRef types[8];
     TT_ASSERT(count <= (int)TT_COUNT(types));
@@ -28,8 +28,8 @@ static LLVMValueRef call(Simt *s, const char *name, void *address, LLVMTypeRef r
     }
     return LLVMBuildCall2(s->b, type, function, (LLVMValueRef *)arguments, (unsigned)count, "");
 }
-#define MACHINE(s, function, result, ...)                                                                         \
-    call((s), #function, (void *)function, (result), (LLVMValueRef[]){__VA_ARGS__},                              \
+#define MACHINE(s, function, result, ...)                                                                    \
+    call((s), #function, (void *)function, (result), (LLVMValueRef[]){__VA_ARGS__},                          \
          (int)(sizeof((LLVMValueRef[]){__VA_ARGS__}) / sizeof(LLVMValueRef)))
 
 static LLVMValueRef string_constant(Simt *s, const char *text)
@@ -73,10 +73,14 @@ static void add_kernel(Simt *s, const Function *function)
 {
     LLVMTypeRef params[] = {host_ptr(s), host_ptr(s)};
     s->function = LLVMAddFunction(s->llvm, function->name, LLVMFunctionType(s->none, params, 2, 0));
-    const char *features = tt_arena_format(s->arena, "%s,-avx512bf16,-avxneconvert", s->codegen->host.features);
-    LLVMAttributeRef attribute = LLVMCreateStringAttribute(s->context, "target-features", 15, features,
-                                                           (unsigned)strlen(features));
+    const char *features =
+        tt_arena_format(s->arena, "%s,-avx512bf16,-avxneconvert", s->codegen->host.features);
+    LLVMAttributeRef attribute =
+        LLVMCreateStringAttribute(s->context, "target-features", 15, features, (unsigned)strlen(features));
     LLVMAddAttributeAtIndex(s->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
+    tt_add_symbol(s->codegen, "__truncsfbf2", (void *)tt_sim_float_to_bf16);
+    tt_add_symbol(s->codegen, "__truncdfbf2", (void *)tt_sim_double_to_bf16);
+    tt_add_symbol(s->codegen, "__truncdfhf2", (void *)tt_sim_double_to_f16);
 }
 
 static LLVMValueRef load_field(Simt *s, LLVMValueRef base, LLVMTypeRef type, size_t offset)
@@ -134,15 +138,38 @@ static LLVMValueRef reduce_warp(Simt *s, Opcode opcode, LLVMValueRef word)
 
 /* ---- memory ------------------------------------------------------------------------------------------------------------------ */
 
+static LLVMValueRef address_of(Simt *s, const Access *access)
+{
+    LLVMValueRef address = access->space == GLOBAL_MEMORY
+                               ? LLVMBuildPtrToInt(s->b, access->address, s->i64, "")
+                               : LLVMBuildZExt(s->b, access->address, s->i64, "");
+    return LLVMBuildAdd(s->b, address, simt_int(s->i64, access->offset), "");
+}
+
+static LLVMValueRef predicate_of(Simt *s, const Access *access)
+{
+    return access->predicate ? LLVMBuildZExt(s->b, access->predicate, s->i32, "") : simt_i32(s, 1);
+}
+
+static LLVMValueRef size_of(Simt *s, const Access *access)
+{
+    return simt_i32(s, access->word_bits / 8 * access->words);
+}
+
 /* Host memory to carry the access out on, as the machine gives it. */
 static LLVMValueRef place(Simt *s, const Access *access, SimAccess kind)
 {
-    LLVMValueRef address = access->space == GLOBAL_MEMORY ? LLVMBuildPtrToInt(s->b, access->address, s->i64, "")
-                                                          : LLVMBuildZExt(s->b, access->address, s->i64, "");
-    address = LLVMBuildAdd(s->b, address, simt_int(s->i64, access->offset), "");
-    LLVMValueRef predicate = access->predicate ? LLVMBuildZExt(s->b, access->predicate, s->i32, "") : simt_i32(s, 1);
-    return MACHINE(s, tt_sim_access, host_ptr(s), self(s), simt_i32(s, access->space), address,
-                   simt_i32(s, access->word_bits / 8 * access->words), simt_i32(s, kind), predicate, site(s));
+    return MACHINE(s, tt_sim_access, host_ptr(s), self(s), simt_i32(s, access->space), address_of(s, access),
+                   size_of(s, access), simt_i32(s, kind), predicate_of(s, access), site(s));
+}
+
+/* Memory of the thread's own, of this many 64-bit words. */
+static LLVMValueRef scratch(Simt *s, int words)
+{
+    Place place = simt_go_to_entry(s);
+    LLVMValueRef memory = LLVMBuildAlloca(s->b, LLVMArrayType2(s->i64, (uint64_t)words), "");
+    simt_come_back(s, place);
+    return memory;
 }
 
 static LLVMValueRef word_at(Simt *s, LLVMValueRef base, const Access *access, int word)
@@ -164,16 +191,19 @@ static void load(Simt *s, const Access *access, LLVMValueRef const *other, LLVMV
 
 static void store(Simt *s, const Access *access, LLVMValueRef const *words)
 {
-    LLVMValueRef base = place(s, access, SIM_WRITE);
+    LLVMValueRef data = scratch(s, 2);
     for (int i = 0; i < access->words; i++)
-        LLVMSetAlignment(LLVMBuildStore(s->b, words[i], word_at(s, base, access, i)), 1);
+        LLVMBuildStore(s->b, words[i], word_at(s, data, access, i));
+    MACHINE(s, tt_sim_store, s->none, self(s), simt_i32(s, access->space), address_of(s, access),
+            size_of(s, access), data, predicate_of(s, access), site(s));
 }
 
 static bool has_atomic(const Simt *s, AtomicKind kind, TypeKind type)
 {
     (void)s;
-    return kind == ATOMIC_CAS ? type <= TT_I64 : kind != ATOMIC_FADD ? type >= TT_I16 && type <= TT_I64
-                                                                     : type == TT_F32 || type == TT_F64;
+    if (kind == ATOMIC_FADD)
+        return type == TT_F32 || type == TT_F64;
+    return kind == ATOMIC_XCHG || (type >= TT_I16 && type <= TT_I64);
 }
 
 static LLVMValueRef atomic(Simt *s, const Atomic *atomic)
@@ -188,7 +218,8 @@ static LLVMValueRef atomic(Simt *s, const Atomic *atomic)
     LLVMValueRef base = place(s, &atomic->access, SIM_ATOMIC);
     LLVMAtomicOrdering order = LLVMAtomicOrderingSequentiallyConsistent;
     if (atomic->kind == ATOMIC_CAS) {
-        LLVMValueRef both = LLVMBuildAtomicCmpXchg(s->b, base, atomic->compare, atomic->value, order, order, 0);
+        LLVMValueRef both =
+            LLVMBuildAtomicCmpXchg(s->b, base, atomic->compare, atomic->value, order, order, 0);
         return LLVMBuildExtractValue(s->b, both, 0, "");
     }
     return LLVMBuildAtomicRMW(s->b, operations[atomic->kind], base, atomic->value, order, 0);
@@ -196,7 +227,8 @@ static LLVMValueRef atomic(Simt *s, const Atomic *atomic)
 
 /* ---- arithmetic ---------------------------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands, int count)
+static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands,
+                            int count)
 {
     const char *symbol = tt_arena_format(s->arena, "%s%s", name, result == s->f32 ? "f" : "");
     void *address = dlsym(RTLD_DEFAULT, symbol);
@@ -204,6 +236,8 @@ static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMV
         tt_unsupported(s->op ? s->op->loc : NULL, "the simulator has no function %s", symbol);
     return call(s, symbol, address, result, operands, count);
 }
+
+static LLVMValueRef negate(Simt *s, LLVMValueRef x) { return LLVMBuildNeg(s->b, x, ""); }
 
 static LLVMValueRef math(Simt *s, MathFunction function, LLVMValueRef const *operands)
 {
@@ -217,6 +251,7 @@ static LLVMValueRef math(Simt *s, MathFunction function, LLVMValueRef const *ope
         root = simt_intrinsic1(s, "llvm.sqrt", operands[0]);
         return LLVMBuildFDiv(s->b, LLVMConstReal(s->f32, 1), root, "");
     case MATH_EXP2:
+    case MATH_EXP2_FLUSHED:
         return library(s, "exp2", s->f32, operands, 1);
     case MATH_LOG2:
         return library(s, "log2", s->f32, operands, 1);
@@ -242,10 +277,7 @@ static bool widen_fp8(Simt *s, TypeKind from, LLVMValueRef pair, LLVMValueRef *h
 
 static void print(Simt *s, const char *format, LLVMValueRef const *arguments, int count)
 {
-    LLVMBasicBlockRef block = LLVMGetInsertBlock(s->b);
-    LLVMPositionBuilderBefore(s->b, s->entry_end);
-    LLVMValueRef memory = LLVMBuildAlloca(s->b, LLVMArrayType2(s->i64, (uint64_t)TT_MAX(count, 1)), "");
-    LLVMPositionBuilderAtEnd(s->b, block);
+    LLVMValueRef memory = scratch(s, TT_MAX(count, 1));
     for (int i = 0; i < count; i++) {
         LLVMValueRef index = simt_int(s->i64, i), value = arguments[i];
         LLVMTypeRef type = LLVMTypeOf(value);
@@ -277,6 +309,7 @@ const TargetOps tt_sim_ops = {
     .store = store,
     .has_atomic = has_atomic,
     .atomic = atomic,
+    .negate = negate,
     .math = math,
     .library = library,
     .narrow = narrow,

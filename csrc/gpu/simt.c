@@ -187,7 +187,9 @@ static void lower_splat(Simt *s, const Op *op)
 static void lower_convert_layout(Simt *s, const Op *op)
 {
     const Value *from = tt_operand(op, 0), *to = op->results[0];
-    simt_set(s, to, simt_convert(s, simt_tile(s, from), from->type, from->layout, to->layout, tt_scratch_offset(op)));
+    simt_set(
+        s, to,
+        simt_convert(s, simt_tile(s, from), from->type, from->layout, to->layout, tt_scratch_offset(op)));
 }
 
 static void lower_op(Simt *s, const Op *op)

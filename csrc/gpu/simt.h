@@ -29,14 +29,15 @@ struct Simt {
     Map per_thread;      /* what is computed once per thread: key in simt_index.c -> LLVMValueRef */
     Map sums;            /* base of an affine sum in this block, see simt_integers.c */
     LLVMBasicBlockRef sums_block;
-    Map symbols; /* strings in the module */
+    Map symbols;                      /* strings in the module */
+    TT_VECTOR(const char *) failures; /* messages of tt_nvptx_ops.fail */
 };
 
 /* ---- simt.c: types, values, and one function per operation --------------------------------------------------------- */
 
 LLVMTypeRef simt_type(Simt *s, const Type *type); /* of the element */
 LLVMTypeRef simt_int_type(Simt *s, int bits);
-int simt_bytes(LLVMTypeRef type); /* in memory: 1 for i1 */
+int simt_bytes(LLVMTypeRef type);       /* in memory: 1 for i1 */
 int simt_registers(const Value *value); /* LLVM values that it has in each thread */
 Tile *simt_new_tile(Simt *s, int count);
 Tile *simt_tile(Simt *s, const Value *value);
@@ -61,6 +62,13 @@ LLVMValueRef simt_from_bits(Simt *s, LLVMValueRef bits, LLVMTypeRef type);
 
 /* ---- simt_index.c: which elements a thread holds -------------------------------------------------------------------------- */
 
+/* Where the builder stood when it went to the entry block. */
+typedef struct Place {
+    LLVMBasicBlockRef block;
+    LLVMMetadataRef location;
+} Place;
+Place simt_go_to_entry(Simt *s);
+void simt_come_back(Simt *s, Place place);
 /* Coordinate along `axis` of the element in a register: a per-thread base plus a constant. */
 LLVMValueRef simt_coordinate(Simt *s, const LinearLayout *layout, int axis, int reg);
 /* i1: the register's element lies in the logical shape; NULL when that is so for all threads. */
@@ -72,7 +80,8 @@ LLVMValueRef simt_is_first_copy(Simt *s, const LinearLayout *layout);
 bool simt_is_register_copy(const LinearLayout *layout, int reg);
 /* The sum of columns[i] over the set bits i of (lane, warp), times `scale`, as i32: offset that a linear map gives a
  * thread. columns: LANE bits, then WARP bits. */
-LLVMValueRef simt_thread_offset(Simt *s, const uint64_t *columns, int lane_bits, int warp_bits, int64_t scale);
+LLVMValueRef simt_thread_offset(Simt *s, const uint64_t *columns, int lane_bits, int warp_bits,
+                                int64_t scale);
 /* base + constant where the bits of the two never meet, else their exclusive or, moved to where the immediate can go. */
 void simt_add_offset(Simt *s, const uint64_t *thread_columns, int count, LLVMValueRef base, uint64_t constant,
                      int64_t scale, LLVMValueRef *address, int64_t *immediate);
@@ -127,7 +136,8 @@ void simt_set_words(Access *access, int bytes);
 /* Access of `bytes` in the shared memory at this i32 offset plus a constant. */
 Access simt_shared_access(LLVMValueRef offset, int64_t constant, int bytes);
 LLVMValueRef simt_shared_load(Simt *s, LLVMValueRef offset, int64_t constant, LLVMTypeRef type);
-void simt_shared_store(Simt *s, LLVMValueRef offset, int64_t constant, LLVMValueRef value, LLVMValueRef predicate);
+void simt_shared_store(Simt *s, LLVMValueRef offset, int64_t constant, LLVMValueRef value,
+                       LLVMValueRef predicate);
 /* Between the writes and the reads of an operation's scratch. */
 void simt_sync(Simt *s, bool within_warp);
 /* One side of an exchange: where the registers of a layout lie in the memory that both sides know. */
@@ -150,36 +160,36 @@ typedef struct SharedMove {
 /* Loads the vector that register `reg` is in; sets its elements and their registers, returns how many. */
 int simt_load_vector_of(Simt *s, const SharedSide *side, int reg, int64_t scratch, const SharedMove *move,
                         LLVMTypeRef type, LLVMValueRef *elements, int *registers);
-Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayout *from, const LinearLayout *to,
-                   int64_t scratch);
+Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayout *from,
+                   const LinearLayout *to, int64_t scratch);
 LLVMValueRef simt_shuffle_xor(Simt *s, LLVMValueRef value, int mask); /* of any type */
 LLVMValueRef simt_shuffle_index(Simt *s, LLVMValueRef value, LLVMValueRef lane);
 
 /* ---- the others -------------------------------------------------------------------------------------------------------------- */
 
-void simt_shape(Simt *s, const Op *op);        /* simt_shape.c */
+void simt_shape(Simt *s, const Op *op); /* simt_shape.c */
 /* Stores a tile's elements in the scratch, each at its number: constant + the sum of coordinates times strides. */
-void simt_store_numbered(Simt *s, const Value *value, const int64_t *strides, int64_t constant, int64_t scratch);
-void simt_gather(Simt *s, const Op *op);       /* simt_gather.c */
+void simt_store_numbered(Simt *s, const Value *value, const int64_t *strides, int64_t constant,
+                         int64_t scratch);
+void simt_gather(Simt *s, const Op *op); /* simt_gather.c */
 void simt_histogram(Simt *s, const Op *op);
-void simt_reduce(Simt *s, const Op *op);       /* simt_reduce.c */
+void simt_reduce(Simt *s, const Op *op); /* simt_reduce.c */
 void simt_extract(Simt *s, const Op *op);
-void simt_scan(Simt *s, const Op *op);         /* simt_scan.c */
-void simt_dot(Simt *s, const Op *op);          /* simt_dot.c */
-void simt_for(Simt *s, const Op *op);          /* simt_control.c */
+void simt_scan(Simt *s, const Op *op); /* simt_scan.c */
+void simt_dot(Simt *s, const Op *op);  /* simt_dot.c */
+void simt_for(Simt *s, const Op *op);  /* simt_control.c */
 void simt_while(Simt *s, const Op *op);
 void simt_if(Simt *s, const Op *op);
-void simt_print(Simt *s, const Op *op);        /* simt_effects.c */
+void simt_print(Simt *s, const Op *op); /* simt_effects.c */
 void simt_assert(Simt *s, const Op *op);
 void simt_assume(Simt *s, const Op *op);
 
 /* ---- simt_combine.c: the region of a reduce or scan ---------------------------------------------------------------------- */
 
-
 typedef struct Combine {
     const Op *op;
-    int count;            /* operands */
-    Opcode single;        /* the region is this one operation on its two arguments; TT_OPCODES when it is not */
+    int count;     /* operands */
+    Opcode single; /* the region is this one operation on its two arguments; TT_OPCODES when it is not */
     LLVMValueRef neutral; /* of `single`; NULL when none is known */
 } Combine;
 /* A value for each operand; `valid` (i1; NULL: true) tells whether there is one. */
@@ -195,4 +205,6 @@ Partial simt_shuffled(Simt *s, const Combine *combine, Partial partial, int mask
 
 /* ---- simt_lower.c ------------------------------------------------------------------------------------------------------------- */
 
-void tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options, const TargetOps *ops);
+/* What the kernel may fail with is left in `kernel` if that is not NULL. */
+void tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options, const TargetOps *ops,
+                     GpuKernel *kernel);

@@ -78,9 +78,10 @@ static int find_kind(const Op *op)
     static const struct {
         const char *name;
         int kind;
-    } kinds[] = {{"add", ATOMIC_ADD},     {"fadd", ATOMIC_FADD},   {"min", ATOMIC_MIN_S}, {"max", ATOMIC_MAX_S},
-                 {"min_u", ATOMIC_MIN_U}, {"max_u", ATOMIC_MAX_U}, {"and", ATOMIC_AND},   {"or", ATOMIC_OR},
-                 {"xor", ATOMIC_XOR},     {"xchg", ATOMIC_XCHG},   {"fmax", UPDATE_FMAX}, {"fmin", UPDATE_FMIN}};
+    } kinds[] = {{"add", ATOMIC_ADD},   {"fadd", ATOMIC_FADD},   {"min", ATOMIC_MIN_S},
+                 {"max", ATOMIC_MAX_S}, {"min_u", ATOMIC_MIN_U}, {"max_u", ATOMIC_MAX_U},
+                 {"and", ATOMIC_AND},   {"or", ATOMIC_OR},       {"xor", ATOMIC_XOR},
+                 {"xchg", ATOMIC_XCHG}, {"fmax", UPDATE_FMAX},   {"fmin", UPDATE_FMIN}};
     if (op->opcode == OP_atomic_cas)
         return ATOMIC_CAS;
     const char *name = tt_string_attr(op, ATTR_kind, "");
@@ -93,7 +94,8 @@ static int find_kind(const Op *op)
 /* The new value of an element, for a compare-and-swap loop. */
 static LLVMValueRef updated(Simt *s, int kind, const Type *type, LLVMValueRef old, LLVMValueRef operand)
 {
-    const Type *wide = tt_is_float(type) && tt_bit_width(type) < 32 ? tt_scalar_type(s->module, TT_F32) : type;
+    const Type *wide =
+        tt_is_float(type) && tt_bit_width(type) < 32 ? tt_scalar_type(s->module, TT_F32) : type;
     LLVMValueRef a, b, better;
     switch (kind) {
     case ATOMIC_ADD:
@@ -165,7 +167,8 @@ static LLVMValueRef word_with(Simt *s, const Word *word, LLVMValueRef bits, LLVM
         return value;
     LLVMValueRef mask = LLVMBuildShl(s->b, simt_i32(s, 0xff), word->shift, "");
     LLVMValueRef rest = LLVMBuildAnd(s->b, bits, LLVMBuildNot(s->b, mask, ""), "");
-    return LLVMBuildOr(s->b, rest, LLVMBuildShl(s->b, LLVMBuildZExt(s->b, value, s->i32, ""), word->shift, ""), "");
+    return LLVMBuildOr(s->b, rest,
+                       LLVMBuildShl(s->b, LLVMBuildZExt(s->b, value, s->i32, ""), word->shift, ""), "");
 }
 
 /* do { expected = found; found = cas(expected, update(expected)) } while (found != expected), where the predicate
@@ -175,7 +178,8 @@ static LLVMValueRef swap_loop(Simt *s, int kind, const Atomic *atomic, const Typ
     Word word = word_of(s, &atomic->access, tt_byte_width(type));
     LLVMTypeRef llvm = simt_type(s, type);
     LLVMValueRef first, zero = LLVMConstNull(word.llvm);
-    LLVMBasicBlockRef enter = simt_new_block(s, "swap"), body = simt_new_block(s, "try"), done = simt_new_block(s, "");
+    LLVMBasicBlockRef enter = simt_new_block(s, "swap"), body = simt_new_block(s, "try"),
+                      done = simt_new_block(s, "");
     LLVMBasicBlockRef before = LLVMGetInsertBlock(s->b);
     if (atomic->access.predicate)
         LLVMBuildCondBr(s->b, atomic->access.predicate, enter, done);
@@ -196,8 +200,12 @@ static LLVMValueRef swap_loop(Simt *s, int kind, const Atomic *atomic, const Typ
     } else {
         fresh = updated(s, kind, type, old, atomic->value);
     }
-    Atomic swap = {.kind = ATOMIC_CAS, .access = word.access, .type = word.type, .sem = atomic->sem,
-                   .scope = atomic->scope, .compare = expected};
+    Atomic swap = {.kind = ATOMIC_CAS,
+                   .access = word.access,
+                   .type = word.type,
+                   .sem = atomic->sem,
+                   .scope = atomic->scope,
+                   .compare = expected};
     swap.value = word_with(s, &word, expected, fresh);
     LLVMValueRef found = s->ops->atomic(s, &swap);
     LLVMBasicBlockRef end = LLVMGetInsertBlock(s->b);
@@ -220,7 +228,8 @@ static LLVMValueRef float_extreme(Simt *s, int kind, const Atomic *atomic, const
     LLVMValueRef value = atomic->value, nan = LLVMBuildFCmp(s->b, LLVMRealUNO, value, value, "");
     value = LLVMBuildSelect(s->b, nan, LLVMConstReal(llvm, is_max ? -INFINITY : INFINITY), value, "");
     LLVMValueRef bits = simt_to_bits(s, value);
-    LLVMValueRef negative = LLVMBuildICmp(s->b, LLVMIntSLT, bits, LLVMConstNull(LLVMTypeOf(bits)), ""), old[2];
+    LLVMValueRef negative = LLVMBuildICmp(s->b, LLVMIntSLT, bits, LLVMConstNull(LLVMTypeOf(bits)), ""),
+                 old[2];
     for (int i = 0; i < 2; i++) {
         Atomic one = *atomic;
         one.type = type->kind == TT_F64 ? TT_I64 : TT_I32;

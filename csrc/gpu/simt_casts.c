@@ -41,7 +41,8 @@ static LLVMValueRef narrow_in_software(Simt *s, LLVMValueRef x, const Type *to, 
 }
 
 /* x: `count` f32, one or two. */
-static void narrow_pair(Simt *s, const Type *to, LLVMValueRef const *x, int count, bool toward_zero, LLVMValueRef *out)
+static void narrow_pair(Simt *s, const Type *to, LLVMValueRef const *x, int count, bool toward_zero,
+                        LLVMValueRef *out)
 {
     LLVMValueRef packed = s->ops->narrow(s, to->kind, x, count, toward_zero);
     if (!packed) {
@@ -57,8 +58,8 @@ static void narrow_pair(Simt *s, const Type *to, LLVMValueRef const *x, int coun
 
 /* ---- any to any ---------------------------------------------------------------------------------------------------------------- */
 
-static void cast_pair(Simt *s, const Type *from, const Type *to, LLVMValueRef const *x, int count, bool toward_zero,
-                      LLVMValueRef *out)
+static void cast_pair(Simt *s, const Type *from, const Type *to, LLVMValueRef const *x, int count,
+                      bool toward_zero, LLVMValueRef *out)
 {
     LLVMValueRef single[2];
     if (from == to) {
@@ -83,7 +84,8 @@ void simt_float_cast(Simt *s, Batch *batch)
     const Type *from = tt_element(tt_operand(op, 0)->type), *to = tt_element(op->results[0]->type);
     bool toward_zero = !strcmp(tt_string_attr(op, ATTR_rounding, "rtne"), "rtz");
     for (int i = 0; i < batch->count; i += 2)
-        cast_pair(s, from, to, batch->operands[0] + i, TT_MIN(2, batch->count - i), toward_zero, batch->results + i);
+        cast_pair(s, from, to, batch->operands[0] + i, TT_MIN(2, batch->count - i), toward_zero,
+                  batch->results + i);
 }
 
 LLVMValueRef simt_cast_scalar(Simt *s, LLVMValueRef value, const Type *from, const Type *to)
@@ -114,8 +116,8 @@ static LLVMValueRef with_sticky_low_bits(Simt *s, LLVMValueRef x)
                                           simt_int(s->i64, 0x8000), simt_int(s->i64, 0), "");
     LLVMValueRef high = LLVMBuildAnd(s->b, x, simt_int(s->i64, ~0xffffll), "");
     LLVMValueRef rounded = LLVMBuildOr(s->b, high, sticky, "");
-    LLVMValueRef magnitude = LLVMBuildSelect(s->b, LLVMBuildICmp(s->b, LLVMIntSLT, x, simt_int(s->i64, 0), ""),
-                                             LLVMBuildNeg(s->b, x, ""), x, "");
+    LLVMValueRef magnitude = LLVMBuildSelect(
+        s->b, LLVMBuildICmp(s->b, LLVMIntSLT, x, simt_int(s->i64, 0), ""), LLVMBuildNeg(s->b, x, ""), x, "");
     LLVMValueRef fits = LLVMBuildICmp(s->b, LLVMIntULT, magnitude, simt_int(s->i64, 1ll << 53), "");
     return LLVMBuildSelect(s->b, fits, x, rounded, "");
 }
@@ -125,7 +127,8 @@ static LLVMValueRef to_int(Simt *s, LLVMValueRef x, bool is_signed, LLVMTypeRef 
     int bits = (int)LLVMGetIntTypeWidth(type);
     LLVMTypeRef computed = bits < 32 ? s->i32 : type;
     bool as_signed = is_signed || bits < 32; /* all of u16 fits in i32 */
-    LLVMValueRef value = as_signed ? LLVMBuildFPToSI(s->b, x, computed, "") : LLVMBuildFPToUI(s->b, x, computed, "");
+    LLVMValueRef value =
+        as_signed ? LLVMBuildFPToSI(s->b, x, computed, "") : LLVMBuildFPToUI(s->b, x, computed, "");
     value = LLVMBuildFreeze(s->b, value, ""); /* out of range is any number, but one number */
     return bits < 32 ? LLVMBuildTrunc(s->b, value, type, "") : value;
 }

@@ -58,7 +58,8 @@ static LLVMValueRef neutral_of(Simt *s, Opcode opcode, const Type *type)
 Combine simt_combine_of(Simt *s, const Op *op)
 {
     if (op->operand_count > TT_MAX_COMBINED)
-        tt_unsupported(op->loc, "%s of more than %d tiles at once", tt_op_infos[op->opcode].name, TT_MAX_COMBINED);
+        tt_unsupported(op->loc, "%s of more than %d tiles at once", tt_op_infos[op->opcode].name,
+                       TT_MAX_COMBINED);
     Combine combine = {.op = op, .count = op->operand_count, .single = TT_OPCODES};
     if (op->region_count)
         combine.single = single_opcode(op);
@@ -71,7 +72,8 @@ Combine simt_combine_of(Simt *s, const Op *op)
 
 /* ---- combining: without a region, the first that is valid ---------------------------------------------------------------------------------------------------------------------- */
 
-static void apply_region(Simt *s, const Combine *combine, const Partial *first, const Partial *second, Partial *out)
+static void apply_region(Simt *s, const Combine *combine, const Partial *first, const Partial *second,
+                         Partial *out)
 {
     if (!combine->op->region_count) {
         *out = (Partial){.at = {first->at[0]}};

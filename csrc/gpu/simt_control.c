@@ -201,7 +201,8 @@ void simt_while(Simt *s, const Op *op)
     int count = op->result_count;
     const Region *test = op->regions[0], *region = op->regions[1];
     Carried *carried = TT_NEW_ARRAY(s->arena, Carried, count);
-    LLVMBasicBlockRef head = simt_new_block(s, "while"), body = simt_new_block(s, "do"), after = simt_new_block(s, "");
+    LLVMBasicBlockRef head = simt_new_block(s, "while"), body = simt_new_block(s, "do"),
+                      after = simt_new_block(s, "");
     LLVMValueRef **initial = TT_NEW_ARRAY(s->arena, LLVMValueRef *, count);
     for (int i = 0; i < count; i++) {
         carried[i] = carry(s, simt_tile(s, tt_operand(op, i)), false);

@@ -64,13 +64,14 @@ typedef struct Operand {
     const Type *type;
     const Type *computed; /* element type of the products */
     int64_t scratch;
-    const Tile *tile;      /* the values, when they did not go through shared memory */
+    const Tile *tile; /* the values, when they did not go through shared memory */
     SharedSide side;
     Tile *loaded; /* registers read so far, in the type of the products */
     int k_axis;
 } Operand;
 
-static void store_operand(Simt *s, const Op *op, int index, const DotOperand *plan, const Type *computed, Operand *x)
+static void store_operand(Simt *s, const Op *op, int index, const DotOperand *plan, const Type *computed,
+                          Operand *x)
 {
     const Value *operand = tt_operand(op, index);
     int rank = operand->type->rank;
@@ -115,7 +116,8 @@ static LLVMValueRef operand_element(Simt *s, Operand *x, int reg, const SharedMo
     }
     LLVMValueRef elements[16];
     int registers[16];
-    int count = simt_load_vector_of(s, &x->side, reg, x->scratch, move, simt_type(s, x->type), elements, registers);
+    int count =
+        simt_load_vector_of(s, &x->side, reg, x->scratch, move, simt_type(s, x->type), elements, registers);
     for (int i = 0; i < count; i++)
         x->loaded->at[registers[i]] = widened(s, x, elements[i]);
     return x->loaded->at[reg];
@@ -193,7 +195,8 @@ static SharedMove move_along_k(Product *p, const Operand *x, LLVMValueRef k, int
 static void multiply_in_loop(Product *p, int64_t extent, int64_t chunk)
 {
     Simt *s = p->s;
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(s->b), body = simt_new_block(s, "k"), after = simt_new_block(s, "");
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(s->b), body = simt_new_block(s, "k"),
+                      after = simt_new_block(s, "");
     LLVMBuildBr(s->b, body);
     LLVMPositionBuilderAtEnd(s->b, body);
     LLVMValueRef k = LLVMBuildPhi(s->b, s->i32, "");

@@ -88,7 +88,8 @@ void simt_print(Simt *s, const Op *op)
 void simt_assert(Simt *s, const Op *op)
 {
     const Value *value = tt_operand(op, 0);
-    const Tile *tile = simt_tile(s, value), *mask = op->operand_count > 1 ? simt_tile(s, tt_operand(op, 1)) : NULL;
+    const Tile *tile = simt_tile(s, value),
+               *mask = op->operand_count > 1 ? simt_tile(s, tt_operand(op, 1)) : NULL;
     LLVMValueRef failed = NULL;
     for (int r = 0; r < tile->count; r++) {
         LLVMValueRef fails = LLVMBuildNot(s->b, tile->at[r], "");

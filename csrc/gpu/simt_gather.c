@@ -27,8 +27,9 @@ void simt_gather(Simt *s, const Op *op)
         place = simt_mul(s, place, simt_i32(s, strides[gathered] * bytes));
         for (int axis = 0; axis < result->type->rank; axis++)
             if (axis != gathered)
-                place = simt_add(s, place, simt_mul(s, simt_coordinate(s, result->layout, axis, r),
-                                                    simt_i32(s, strides[axis] * bytes)));
+                place = simt_add(s, place,
+                                 simt_mul(s, simt_coordinate(s, result->layout, axis, r),
+                                          simt_i32(s, strides[axis] * bytes)));
         place = simt_intrinsic2(s, "llvm.umin", place, last);
         tile->at[r] = simt_shared_load(s, place, scratch, simt_type(s, result->type));
     }
@@ -54,7 +55,8 @@ static void clear_counts(Simt *s, int64_t bins, int64_t scratch)
 static void count_elements(Simt *s, const Op *op, int64_t bins, int64_t scratch)
 {
     const Value *value = tt_operand(op, 0);
-    const Tile *tile = simt_tile(s, value), *mask = op->operand_count > 1 ? simt_tile(s, tt_operand(op, 1)) : NULL;
+    const Tile *tile = simt_tile(s, value),
+               *mask = op->operand_count > 1 ? simt_tile(s, tt_operand(op, 1)) : NULL;
     LLVMTypeRef type = simt_type(s, value->type);
     LLVMValueRef first = simt_is_first_copy(s, value->layout);
     bool all_fit = tt_bit_width(value->type) < 32 && bins >= 1ll << tt_bit_width(value->type);
@@ -65,11 +67,14 @@ static void count_elements(Simt *s, const Op *op, int64_t bins, int64_t scratch)
         if (mask)
             counts = simt_and(s, counts, mask->at[r]);
         if (!all_fit)
-            counts = simt_and(s, counts, LLVMBuildICmp(s->b, LLVMIntULT, tile->at[r], simt_int(type, bins), ""));
+            counts =
+                simt_and(s, counts, LLVMBuildICmp(s->b, LLVMIntULT, tile->at[r], simt_int(type, bins), ""));
         LLVMValueRef bin = LLVMBuildIntCast2(s->b, tile->at[r], s->i32, 0, "");
-        Atomic add = {.kind = ATOMIC_ADD, .type = TT_I32, .sem = "relaxed", .scope = "cta", .result_unused = true};
+        Atomic add = {
+            .kind = ATOMIC_ADD, .type = TT_I32, .sem = "relaxed", .scope = "cta", .result_unused = true};
         add.value = simt_i32(s, 1);
-        add.access = simt_shared_access(LLVMBuildMul(s->b, bin, simt_i32(s, COUNT_BYTES), ""), scratch, COUNT_BYTES);
+        add.access =
+            simt_shared_access(LLVMBuildMul(s->b, bin, simt_i32(s, COUNT_BYTES), ""), scratch, COUNT_BYTES);
         add.access.predicate = counts;
         s->ops->atomic(s, &add);
     }

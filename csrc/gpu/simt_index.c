@@ -10,17 +10,23 @@ typedef struct PerThreadKey {
 } PerThreadKey;
 enum { THREAD_OFFSET, FIRST_COPY };
 
-/* Moves the builder to the entry block; returns where it was. */
-static LLVMBasicBlockRef go_to_entry(Simt *s)
+Place simt_go_to_entry(Simt *s)
 {
-    LLVMBasicBlockRef block = LLVMGetInsertBlock(s->b);
-    LLVMPositionBuilderBefore(s->b, s->entry_end);
-    return block;
+    Place place = {LLVMGetInsertBlock(s->b), LLVMGetCurrentDebugLocation2(s->b)};
+    LLVMPositionBuilderBefore(s->b, s->entry_end); /* takes over that instruction's location */
+    return place;
+}
+
+void simt_come_back(Simt *s, Place place)
+{
+    LLVMPositionBuilderAtEnd(s->b, place.block);
+    LLVMSetCurrentDebugLocation2(s->b, place.location);
 }
 
 /* sum of columns[i] over the set bits i of x, for the columns that have any bit; bits that move together by the same
  * distance are one mask and one shift: (x & mask) << distance. */
-static LLVMValueRef apply_columns(Simt *s, LLVMValueRef x, const uint64_t *columns, int count, LLVMValueRef sum)
+static LLVMValueRef apply_columns(Simt *s, LLVMValueRef x, const uint64_t *columns, int count,
+                                  LLVMValueRef sum)
 {
     for (int distance = -count; distance < 40; distance++) {
         uint64_t mask = 0;
@@ -48,14 +54,14 @@ LLVMValueRef simt_thread_offset(Simt *s, const uint64_t *columns, int lane_bits,
     void **slot = tt_map_slot(&s->per_thread, &key, sizeof key);
     if (*slot)
         return *slot;
-    LLVMBasicBlockRef block = go_to_entry(s);
+    Place place = simt_go_to_entry(s);
     LLVMValueRef sum = apply_columns(s, s->lane, columns, lane_bits, NULL);
     sum = apply_columns(s, s->warp, columns + lane_bits, warp_bits, sum);
     if (!sum)
         sum = simt_i32(s, 0);
     if (scale != 1)
         sum = LLVMBuildMul(s->b, sum, simt_i32(s, scale), "");
-    LLVMPositionBuilderAtEnd(s->b, block);
+    simt_come_back(s, place);
     return *slot = sum;
 }
 
@@ -85,7 +91,8 @@ static uint64_t register_element(const LinearLayout *layout, int reg)
 /* The coordinates of the lane and warp bits; returns how many. */
 static int coordinate_columns(const LinearLayout *layout, int axis, uint64_t *columns)
 {
-    int first = layout->in_bits[LAYOUT_REGISTER], count = layout->in_bits[LAYOUT_LANE] + layout->in_bits[LAYOUT_WARP];
+    int first = layout->in_bits[LAYOUT_REGISTER],
+        count = layout->in_bits[LAYOUT_LANE] + layout->in_bits[LAYOUT_WARP];
     for (int i = 0; i < count; i++)
         columns[i] = coordinate_of(layout, axis, layout->bases[first + i]);
     return count;
@@ -95,10 +102,11 @@ LLVMValueRef simt_coordinate(Simt *s, const LinearLayout *layout, int axis, int 
 {
     uint64_t columns[32];
     int count = coordinate_columns(layout, axis, columns);
-    LLVMValueRef base = simt_thread_offset(s, columns, layout->in_bits[LAYOUT_LANE], layout->in_bits[LAYOUT_WARP], 1);
+    LLVMValueRef base =
+        simt_thread_offset(s, columns, layout->in_bits[LAYOUT_LANE], layout->in_bits[LAYOUT_WARP], 1);
     int64_t immediate;
-    simt_add_offset(s, columns, count, base, coordinate_of(layout, axis, register_element(layout, reg)), 1, &base,
-                    &immediate);
+    simt_add_offset(s, columns, count, base, coordinate_of(layout, axis, register_element(layout, reg)), 1,
+                    &base, &immediate);
     return simt_add_constant(s, base, immediate);
 }
 
@@ -148,8 +156,8 @@ LLVMValueRef simt_is_first_copy(Simt *s, const LinearLayout *layout)
     void **slot = tt_map_slot(&s->per_thread, &key, sizeof key);
     if (*slot)
         return *slot;
-    LLVMBasicBlockRef block = go_to_entry(s);
+    Place place = simt_go_to_entry(s);
     LLVMValueRef first = has_no_bits(s, s->thread, lanes | warps << TT_LANE_BITS);
-    LLVMPositionBuilderAtEnd(s->b, block);
+    simt_come_back(s, place);
     return *slot = first;
 }

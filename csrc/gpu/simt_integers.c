@@ -71,7 +71,7 @@ LLVMValueRef simt_sub(Simt *s, LLVMValueRef a, LLVMValueRef b)
     if (!b_base)
         return a_base ? simt_add_constant(s, a_base, constant) : simt_int(LLVMTypeOf(a), constant);
     if (!a_base)
-        return LLVMBuildSub(s->b, a, b, "");
+        return LLVMIsNull(a) ? s->ops->negate(s, b) : LLVMBuildSub(s->b, a, b, "");
     void **slot = sum_slot(s, SUM_SUB, a_base, b_base, 0);
     LLVMValueRef difference = *slot ? *slot : (*slot = LLVMBuildSub(s->b, a_base, b_base, ""));
     return simt_add_constant(s, difference, constant);
@@ -127,7 +127,8 @@ LLVMValueRef simt_divide(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b)
 {
     LLVMTypeRef type = LLVMTypeOf(a);
     LLVMValueRef one = simt_int(type, 1), zero = LLVMConstNull(type);
-    bool is_signed = opcode == OP_div_s || opcode == OP_rem_s, is_quotient = opcode == OP_div_s || opcode == OP_div_u;
+    bool is_signed = opcode == OP_div_s || opcode == OP_rem_s,
+         is_quotient = opcode == OP_div_s || opcode == OP_div_u;
     if (!is_signed) {
         LLVMValueRef safe = LLVMBuildSelect(s->b, LLVMBuildICmp(s->b, LLVMIntEQ, b, zero, ""), one, b, "");
         return is_quotient ? LLVMBuildUDiv(s->b, a, safe, "") : LLVMBuildURem(s->b, a, safe, "");

@@ -41,7 +41,8 @@ static void enter(Simt *s, const Function *function)
 
 static void dispose_builder(void *builder) { LLVMDisposeBuilder(builder); }
 
-void tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options, const TargetOps *ops)
+void tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options, const TargetOps *ops,
+                     GpuKernel *kernel)
 {
     Arena *arena = codegen->arena;
     Function *function = module->functions;
@@ -69,4 +70,8 @@ void tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options
     LLVMBuildRetVoid(s->b);
     tt_return_marks(function);
     tt_finish_debug_info(s->debug_info, s->b);
+    if (kernel) {
+        kernel->failures = s->failures.data;
+        kernel->failure_count = s->failures.count;
+    }
 }

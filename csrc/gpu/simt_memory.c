@@ -122,11 +122,11 @@ static Vectors plan_vectors(Simt *s, const Op *op, const LinearLayout *layout, i
 /* ---- masks ---------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct Masks {
-    const Tile *tile;          /* of the mask operand, or NULL */
-    const AxisInfo *info;      /* of it */
-    const Type *type;          /* tile type, whose padding is masked off; NULL for scalars */
+    const Tile *tile;     /* of the mask operand, or NULL */
+    const AxisInfo *info; /* of it */
+    const Type *type;     /* tile type, whose padding is masked off; NULL for scalars */
     const LinearLayout *layout;
-    LLVMValueRef first_copy;   /* of stores: this thread acts */
+    LLVMValueRef first_copy; /* of stores: this thread acts */
 } Masks;
 
 static bool is_true(LLVMValueRef x) { return LLVMIsAConstantInt(x) && !LLVMIsNull(x); }
@@ -248,7 +248,8 @@ static void load_cut_vectors(Simt *s, Load *load, const CutVector *cuts, int cou
     const Vectors *v = &load->vectors;
     int total = count << v->count_bits;
     LLVMValueRef *loaded = TT_NEW_ARRAY(s->arena, LLVMValueRef, total);
-    LLVMBasicBlockRef from = LLVMGetInsertBlock(s->b), edge = simt_new_block(s, "cut"), rest = simt_new_block(s, "");
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(s->b), edge = simt_new_block(s, "cut"),
+                      rest = simt_new_block(s, "");
     LLVMBuildCondBr(s->b, load->all_whole, rest, edge);
     LLVMPositionBuilderAtEnd(s->b, edge);
     for (int c = 0; c < count; c++)
@@ -306,8 +307,8 @@ void simt_load(Simt *s, const Op *op)
     simt_set(s, value, tile);
 }
 
-static void store_elements(Simt *s, const Op *op, LLVMValueRef pointer, LLVMValueRef const *elements, int count,
-                           LLVMValueRef predicate)
+static void store_elements(Simt *s, const Op *op, LLVMValueRef pointer, LLVMValueRef const *elements,
+                           int count, LLVMValueRef predicate)
 {
     int bytes = tt_byte_width(tt_operand(op, 1)->type);
     LLVMValueRef words[LONGEST_VECTOR];

@@ -157,7 +157,8 @@ static void store_partials(Simt *s, const WarpExchange *x, const Partial *partia
 }
 
 /* W neighbours at once, in vectors of up to 16 bytes. */
-static void load_row(Simt *s, LLVMValueRef place, int64_t constant, int count, LLVMTypeRef type, LLVMValueRef *out)
+static void load_row(Simt *s, LLVMValueRef place, int64_t constant, int count, LLVMTypeRef type,
+                     LLVMValueRef *out)
 {
     int bytes = simt_bytes(type), widest = TT_MAX(1, 16 / bytes);
     for (int i = 0; i < count; i += TT_MIN(widest, count)) {

@@ -183,7 +183,7 @@ static void join_lanes(Scan *x, int bit)
  * the axis below the run left out and those of the run put last. */
 typedef struct Run {
     int first_bit, bits;
-    uint64_t columns[32]; /* lane bits, then warp bits */
+    uint64_t columns[32];      /* lane bits, then warp bits */
     uint64_t warp_columns[32]; /* the warp's number in the run */
     uint32_t joined_lanes;     /* lanes that hold one total */
     int64_t scratch;
@@ -204,7 +204,8 @@ static Run plan_run(const Scan *x, int first_bit, int number)
 {
     const LinearLayout *layout = x->plan.layout;
     Run run = {.first_bit = first_bit, .scratch = x->scratch + number * x->plan.area};
-    while (first_bit + run.bits < x->plan.axis_bits && x->plan.bits[first_bit + run.bits].input == LAYOUT_WARP)
+    while (first_bit + run.bits < x->plan.axis_bits &&
+           x->plan.bits[first_bit + run.bits].input == LAYOUT_WARP)
         run.bits++;
     int registers = layout->in_bits[LAYOUT_REGISTER], lanes = layout->in_bits[LAYOUT_LANE];
     for (int i = 0; i < lanes + layout->in_bits[LAYOUT_WARP]; i++) {

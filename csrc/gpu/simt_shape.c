@@ -117,7 +117,8 @@ static LLVMValueRef number_of(Simt *s, const Numbering *n, const LinearLayout *l
     return sum;
 }
 
-void simt_store_numbered(Simt *s, const Value *value, const int64_t *strides, int64_t constant, int64_t scratch)
+void simt_store_numbered(Simt *s, const Value *value, const int64_t *strides, int64_t constant,
+                         int64_t scratch)
 {
     Numbering n = {.constant = constant};
     memcpy(n.strides, strides, sizeof(int64_t) * (size_t)value->type->rank);

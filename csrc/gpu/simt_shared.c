@@ -38,7 +38,8 @@ LLVMValueRef simt_shared_load(Simt *s, LLVMValueRef offset, int64_t constant, LL
     return element;
 }
 
-void simt_shared_store(Simt *s, LLVMValueRef offset, int64_t constant, LLVMValueRef value, LLVMValueRef predicate)
+void simt_shared_store(Simt *s, LLVMValueRef offset, int64_t constant, LLVMValueRef value,
+                       LLVMValueRef predicate)
 {
     shared_store_vector(s, offset, constant, 1, &value, predicate);
 }
@@ -75,10 +76,14 @@ static LLVMValueRef shuffle(Simt *s, LLVMValueRef value, int mask, LLVMValueRef 
 
 LLVMValueRef simt_shuffle_xor(Simt *s, LLVMValueRef value, int mask) { return shuffle(s, value, mask, NULL); }
 
-LLVMValueRef simt_shuffle_index(Simt *s, LLVMValueRef value, LLVMValueRef lane) { return shuffle(s, value, 0, lane); }
+LLVMValueRef simt_shuffle_index(Simt *s, LLVMValueRef value, LLVMValueRef lane)
+{
+    return shuffle(s, value, 0, lane);
+}
 
 /* registers[r] becomes registers[r ^ sum of columns[i] over the lane's bits i]. */
-static void permute_by_lane(Simt *s, LLVMValueRef *registers, int count, const uint64_t *columns, int lane_bits)
+static void permute_by_lane(Simt *s, LLVMValueRef *registers, int count, const uint64_t *columns,
+                            int lane_bits)
 {
     LLVMValueRef *old = TT_NEW_ARRAY(s->arena, LLVMValueRef, count);
     for (int bit = 0; bit < lane_bits; bit++) {
@@ -135,12 +140,12 @@ SharedSide simt_shared_side(Simt *s, const LinearLayout *layout, const SharedPla
                             int element_bytes)
 {
     SharedSide side = {.layout = layout,
-                 .offsets = stores ? plan->store_offsets : plan->load_offsets,
-                 .registers = stores ? plan->store_registers : plan->load_registers,
-                 .vector_bits = plan->vector_bits,
-                 .element_bytes = element_bytes};
-    side.base = simt_thread_offset(s, side.offsets + layout->in_bits[LAYOUT_REGISTER], layout->in_bits[LAYOUT_LANE],
-                                   layout->in_bits[LAYOUT_WARP], element_bytes);
+                       .offsets = stores ? plan->store_offsets : plan->load_offsets,
+                       .registers = stores ? plan->store_registers : plan->load_registers,
+                       .vector_bits = plan->vector_bits,
+                       .element_bytes = element_bytes};
+    side.base = simt_thread_offset(s, side.offsets + layout->in_bits[LAYOUT_REGISTER],
+                                   layout->in_bits[LAYOUT_LANE], layout->in_bits[LAYOUT_WARP], element_bytes);
     return side;
 }
 
@@ -150,14 +155,15 @@ static void vector_place(Simt *s, const SharedSide *side, int first, int64_t scr
 {
     int threads = side->layout->in_bits[LAYOUT_LANE] + side->layout->in_bits[LAYOUT_WARP];
     uint64_t columns[33] = {0}; /* whatever may meet the constant */
-    memcpy(columns, side->offsets + side->layout->in_bits[LAYOUT_REGISTER], sizeof(uint64_t) * (size_t)threads);
+    memcpy(columns, side->offsets + side->layout->in_bits[LAYOUT_REGISTER],
+           sizeof(uint64_t) * (size_t)threads);
     LLVMValueRef base = side->base;
     if (move) {
         columns[threads++] = move->bits;
         base = LLVMBuildXor(s->b, base, move->bytes, "");
     }
-    simt_add_offset(s, columns, threads, base, tt_f2_apply(side->offsets, (uint64_t)first), side->element_bytes,
-                    address, constant);
+    simt_add_offset(s, columns, threads, base, tt_f2_apply(side->offsets, (uint64_t)first),
+                    side->element_bytes, address, constant);
     *constant += scratch;
     for (int i = 0; i < 1 << side->vector_bits; i++) {
         registers[i] = first;
@@ -232,8 +238,8 @@ static Tile *convert_in_registers(Simt *s, const Tile *tile, const ConvertPlan *
     return result;
 }
 
-Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayout *from, const LinearLayout *to,
-                   int64_t scratch)
+Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayout *from,
+                   const LinearLayout *to, int64_t scratch)
 {
     int bytes = tt_byte_width(type);
     ConvertPlan plan = tt_layout_plan_conversion(from, to, bytes);

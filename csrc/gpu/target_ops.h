@@ -11,8 +11,9 @@ typedef enum MemorySpace { GLOBAL_MEMORY = 1, SHARED_MEMORY = 3 } MemorySpace;
 /* One access of a thread: `words` words of `word_bits` (8, 16, 32, 64) next to each other, aligned to their sum. */
 typedef struct Access {
     MemorySpace space;
-    LLVMValueRef address; /* GLOBAL: pointer in address space 1; SHARED: i32 offset in the program's shared memory */
-    int64_t offset;       /* in bytes, added */
+    LLVMValueRef
+        address; /* GLOBAL: pointer in address space 1; SHARED: i32 offset in the program's shared memory */
+    int64_t offset; /* in bytes, added */
     int word_bits, words;
     LLVMValueRef predicate; /* i1: accesses nothing when false; NULL: always accesses */
     const char *cache;      /* ".ca", ".cg", ...; NULL: the default */
@@ -37,10 +38,10 @@ typedef enum AtomicKind {
 
 typedef struct Atomic {
     AtomicKind kind;
-    Access access;     /* one word; space, address, offset, predicate */
-    TypeKind type;     /* of the operand: TT_I16 to TT_F64 */
-    const char *sem;   /* "relaxed", "acquire", "release", "acq_rel" */
-    const char *scope; /* "cta", "gpu", "sys" */
+    Access access;               /* one word; space, address, offset, predicate */
+    TypeKind type;               /* of the operand: TT_I16 to TT_F64 */
+    const char *sem;             /* "relaxed", "acquire", "release", "acq_rel" */
+    const char *scope;           /* "cta", "gpu", "sys" */
     LLVMValueRef value, compare; /* in the LLVM type of `type`; compare for CAS */
     bool result_unused;
 } Atomic;
@@ -51,6 +52,7 @@ typedef enum MathFunction {
     MATH_SQRT,
     MATH_RSQRT,
     MATH_EXP2,
+    MATH_EXP2_FLUSHED, /* cheaper: results below the normal range become 0 */
     MATH_LOG2,
     MATH_FUNCTIONS,
 } MathFunction;
@@ -59,7 +61,7 @@ typedef struct TargetOps {
     /* Adds s->function, of which `function` becomes the body, and whatever holds the shared memory. */
     void (*add_kernel)(Simt *s, const Function *function);
     LLVMValueRef (*param)(Simt *s, LLVMTypeRef type, int index); /* i1 as a byte */
-    LLVMValueRef (*thread_id)(Simt *s); /* i32, 0 .. 32 * warps - 1 */
+    LLVMValueRef (*thread_id)(Simt *s);                          /* i32, 0 .. 32 * warps - 1 */
     LLVMValueRef (*program_id)(Simt *s, int axis);
     LLVMValueRef (*num_programs)(Simt *s, int axis);
     void (*barrier)(Simt *s);   /* all threads of the program; orders memory */
@@ -79,9 +81,11 @@ typedef struct TargetOps {
     bool (*has_atomic)(const Simt *s, AtomicKind kind, TypeKind type);
     LLVMValueRef (*atomic)(Simt *s, const Atomic *atomic); /* the old value; NULL when unused */
 
+    LLVMValueRef (*negate)(Simt *s, LLVMValueRef x); /* an integer */
     LLVMValueRef (*math)(Simt *s, MathFunction function, LLVMValueRef const *operands);
     /* A function of the mathematical library by its base name ("acosh"); the result is f32 or f64. */
-    LLVMValueRef (*library)(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands, int count);
+    LLVMValueRef (*library)(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands,
+                            int count);
     /* One or two f32 rounded to a narrow format: a scalar or a vector of two. NULL when there is no instruction. */
     LLVMValueRef (*narrow)(Simt *s, TypeKind to, LLVMValueRef const *values, int count, bool toward_zero);
     /* Two fp8 in an i16, as f16. False when there is no instruction. */

@@ -36,7 +36,8 @@ bool tt_reshape_keeps_order(const Type *from, const Type *to)
     int f = 0, t = 0;
     while (f < from->rank || t < to->rank) {
         int f_first = f, t_first = t;
-        int64_t f_product = f < from->rank ? from->shape[f++] : 1, t_product = t < to->rank ? to->shape[t++] : 1;
+        int64_t f_product = f < from->rank ? from->shape[f++] : 1,
+                t_product = t < to->rank ? to->shape[t++] : 1;
         while (f_product != t_product)
             if (f_product < t_product)
                 f_product *= from->shape[f++];
@@ -49,7 +50,8 @@ bool tt_reshape_keeps_order(const Type *from, const Type *to)
     return true;
 }
 
-static const LinearLayout *reshaped(const Op *op, const Type *from, const Type *to, const LinearLayout *layout)
+static const LinearLayout *reshaped(const Op *op, const Type *from, const Type *to,
+                                    const LinearLayout *layout)
 {
     int64_t shape[TT_MAX_RANK];
     if (!tt_reshape_keeps_order(from, to))
@@ -114,7 +116,8 @@ static const LinearLayout *cat_backward(const Op *op, const LinearLayout *layout
 {
     if (!cat_is_a_bit(op))
         return NULL;
-    int axis = axis_of(op), registers = layout->in_bits[LAYOUT_REGISTER], start = tt_layout_axis_start(layout, axis);
+    int axis = axis_of(op), registers = layout->in_bits[LAYOUT_REGISTER],
+        start = tt_layout_axis_start(layout, axis);
     int last = start + layout->out_bits[axis] - 1;
     LinearLayout result = *layout;
     result.out_bits[axis]--;
@@ -137,7 +140,8 @@ bool tt_slice_bits(const Op *op, uint64_t columns[64], uint64_t *fixed)
 {
     const Type *from = tt_operand(op, 0)->type, *to = op->results[0]->type;
     LinearLayout from_layout = tt_padded_layout(from);
-    const int64_t *offsets = tt_find_attr(op, ATTR_offsets)->ints, *strides = tt_find_attr(op, ATTR_strides)->ints;
+    const int64_t *offsets = tt_find_attr(op, ATTR_offsets)->ints,
+                  *strides = tt_find_attr(op, ATTR_strides)->ints;
     int at = 0;
     *fixed = 0;
     for (int axis = to->rank - 1; axis >= 0; axis--) {

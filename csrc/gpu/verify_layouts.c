@@ -11,7 +11,8 @@ typedef struct Checker {
 static void fail(Checker *c, const Op *op, const char *format, int number)
 {
     void **slot = tt_map_slot_ptr(&c->notes, op);
-    *slot = tt_arena_format(c->arena, "%s%s", *slot ? (char *)*slot : "", tt_arena_format(c->arena, format, number));
+    *slot = tt_arena_format(c->arena, "%s%s", *slot ? (char *)*slot : "",
+                            tt_arena_format(c->arena, format, number));
     c->failed = true;
 }
 

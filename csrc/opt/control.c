@@ -44,8 +44,10 @@ bool tt_trip_count(const Op *op, int64_t *count)
 void tt_move_body_before(Region *region, Op *anchor)
 {
     TT_FOR_OPS_SAFE(op, region)
-    if (!tt_has(op, TERMINATOR))
-        tt_move_before(op, anchor);
+    {
+        if (!tt_has(op, TERMINATOR))
+            tt_move_before(op, anchor);
+    }
 }
 
 void tt_replace_op(Op *op, Value *const *values)

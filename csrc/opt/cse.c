@@ -136,7 +136,7 @@ static void visit_region(Table *table, Region *region);
 
 static void visit_regions(Table *table, Op *op)
 {
-    bool writes = tt_writes_memory(op);
+    bool writes = tt_writes_memory(op) || tt_may_wait(op);
     if (writes && tt_has(op, LOOPS))
         table->state = ++table->states;
     int before = table->state;

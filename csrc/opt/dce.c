@@ -82,7 +82,7 @@ static void find_roots(Liveness *l, Region *region)
 {
     TT_FOR_OPS(op, region)
     {
-        bool effect = tt_has(op, WRITES | HAS_EFFECT) || tt_int_attr(op, ATTR_volatile, 0);
+        bool effect = tt_has(op, WRITES | HAS_EFFECT) || tt_int_attr(op, ATTR_volatile, 0) || tt_may_wait(op);
         if (effect || (tt_has(op, TERMINATOR) && !region->op))
             need_op(l, op);
         for (int i = 0; i < op->region_count; i++)

@@ -7,20 +7,25 @@ static bool any_inside(const Op *op, bool (*question)(const Op *op))
         return true;
     for (int i = 0; i < op->region_count; i++)
         TT_FOR_OPS(inner, op->regions[i])
-    if (any_inside(inner, question))
-        return true;
+        {
+            if (any_inside(inner, question))
+                return true;
+        }
     return false;
 }
 
 static bool is_volatile(const Op *op) { return tt_int_attr(op, ATTR_volatile, 0) != 0; }
+static bool reads(const Op *op) { return tt_has(op, READS); }
 static bool writes(const Op *op) { return tt_has(op, WRITES); }
-static bool has_effect(const Op *op) { return tt_has(op, HAS_EFFECT) || is_volatile(op); }
+
+bool tt_may_wait(const Op *op) { return tt_has(op, LOOPS) && op->region_count == 2 && any_inside(op, reads); }
+
+static bool has_effect(const Op *op) { return tt_has(op, HAS_EFFECT) || is_volatile(op) || tt_may_wait(op); }
 static bool is_seen(const Op *op) { return writes(op) || has_effect(op); }
-static bool is_impure(const Op *op) { return is_seen(op) || tt_has(op, READS); }
+static bool is_impure(const Op *op) { return is_seen(op) || reads(op); }
 
 bool tt_writes_memory(const Op *op) { return any_inside(op, writes); }
 bool tt_has_effects(const Op *op) { return any_inside(op, has_effect); }
-bool tt_is_removable(const Op *op) { return !tt_has(op, TERMINATOR) && !any_inside(op, is_seen); }
 bool tt_is_pure(const Op *op) { return tt_has(op, PURE) && !any_inside(op, is_impure); }
 bool tt_is_plain_load(const Op *op)
 {

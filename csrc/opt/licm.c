@@ -21,16 +21,19 @@ static bool uses_invariants(const Op *op, const Op *moved, const Op *loop)
             return false;
     for (int i = 0; i < op->region_count; i++)
         TT_FOR_OPS(inner, op->regions[i])
-    if (!uses_invariants(inner, moved, loop))
-        return false;
+        {
+            if (!uses_invariants(inner, moved, loop))
+                return false;
+        }
     return true;
 }
 
-/* Does the first region run at least once? */
+/* Is the body reached? A `while` does not count: where it reads the same place again and again, it waits
+ * for another program to write there. */
 static bool surely_runs(const Op *loop)
 {
     int64_t count;
-    return loop->region_count == 2 || (tt_trip_count(loop, &count) && count > 0);
+    return tt_trip_count(loop, &count) && count > 0;
 }
 
 static bool hoist_region(Op *loop, Region *region, bool loads)
@@ -61,7 +64,7 @@ static bool visit_region(Region *region)
             continue;
         bool loads = surely_runs(op) && !tt_writes_memory(op);
         for (int i = 0; i < op->region_count; i++)
-            changed |= hoist_region(op, op->regions[i], loads && i == 0);
+            changed |= hoist_region(op, op->regions[i], loads);
     }
     return changed;
 }

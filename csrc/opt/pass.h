@@ -13,12 +13,12 @@ bool tt_opt_induction(Function *function, Arena *scratch);
 
 /* ---- effects.c: what may be removed, merged or moved --------------------------------------------------- */
 
-/* May be dropped when its results have no uses: nothing in it (regions included) is seen from outside. */
-bool tt_is_removable(const Op *op);
+/* A `while` that reads memory: it may be waiting until another program writes there. */
+bool tt_may_wait(const Op *op);
 /* Does it, or anything in its regions, write to memory? */
 bool tt_writes_memory(const Op *op);
 /* Does it, or anything in its regions, do anything beside computing, reading and writing memory: print,
- * assert? */
+ * assert, wait? */
 bool tt_has_effects(const Op *op);
 /* Computes from its operands alone, in its regions too. */
 bool tt_is_pure(const Op *op);

@@ -143,8 +143,10 @@ static bool run_checked(const Kernel *kernel, const Call *call, Compiled *compil
     for (int i = 0; done && i < kernel->param_count; i++)
         done = tt_specialize_argument(&s, &kernel->params[i], call->values[i]);
     s.place = place;
-    done = done && tt_specialization_add_ranges(&s) && check_slots(compiled, &s) &&
-           run_programs(compiled, &s, extents);
+    s.place.ranges = s.ranges;
+    s.place.range_count = s.range_count / 2;
+    done = done && (!compiled->checks_bounds || tt_specialization_add_ranges(&s)) &&
+           check_slots(compiled, &s) && run_programs(compiled, &s, extents);
     tt_specialization_release(&s);
     return done;
 }
@@ -198,8 +200,9 @@ static bool start(Launch *launch, Compiled *compiled)
     return tt_read_grid(kernel, grid, &launch->call, extents) && choose_stream(launch) &&
            !(s->any_read_only && stores_to_read_only(kernel, &launch->call, s, compiled)) &&
            run_hooks(kernel, launch->args, launch->count, launch->keywords) &&
-           (compiled->checks_bounds ? run_checked(kernel, &launch->call, compiled, s->place, extents)
-                                    : run_unchecked(compiled, s, extents));
+           (compiled->checks_bounds || s->target.kind == TARGET_SIM
+                ? run_checked(kernel, &launch->call, compiled, s->place, extents)
+                : run_unchecked(compiled, s, extents));
 }
 
 static Compiled *launch_bound(Launch *launch, int warmup)

@@ -25,7 +25,8 @@ bool tt_read_target(const char *name, Target *target)
 {
     if (!tt_target_parse(name, target))
         return target_error(
-            "there is no target '%s'; targets are cpu, cuda, cuda:NN and sim:NN, NN a compute capability", name);
+            "there is no target '%s'; targets are cpu, cuda, cuda:NN and sim:NN, NN a compute capability",
+            name);
     if (target->kind != TARGET_CPU && !target->sm) {
         if (tt_cuda_unavailable())
             return target_error("the target '%s' needs a device, or a compute capability as in %s:90: %s",

@@ -18,6 +18,7 @@ struct Code {
     int threads;
     Arena arena; /* texts of the GPU stages, code of the simulator */
     const char *ttir, *ttgir, *llir, *ptx;
+    const char **failures; /* messages of a debug kernel on CUDA */
     int64_t shared;
 };
 
@@ -59,19 +60,25 @@ static void keep_texts(Code *code, const char *ttgir, const char *llir)
     code->llir = tt_arena_strdup(&code->arena, llir);
 }
 
-static void compile_for_cuda(Code *code, Module *module, const GpuOptions *options, int max_registers, Arena *arena)
+static void compile_for_cuda(Code *code, Module *module, const GpuOptions *options, int max_registers,
+                             Arena *arena)
 {
     int parameters = module->functions->body->arg_count;
     GpuKernel *kernel = tt_gpu_compile(module, options, arena);
     keep_texts(code, kernel->ttgir, kernel->llir);
     code->ptx = tt_arena_strdup(&code->arena, kernel->ptx);
     code->shared = kernel->shared_bytes;
-    code->cuda = tt_cuda_new_kernel(&(CudaImage){.name = kernel->name,
-                                                 .ptx = kernel->ptx,
-                                                 .shared_bytes = kernel->shared_bytes,
-                                                 .threads = kernel->num_warps * 32,
-                                                 .parameter_count = parameters,
-                                                 .max_registers = max_registers});
+    code->failures = TT_NEW_ARRAY(&code->arena, const char *, kernel->failure_count + 1);
+    for (int i = 0; i < kernel->failure_count; i++)
+        code->failures[i] = tt_arena_strdup(&code->arena, kernel->failures[i]);
+    code->cuda = tt_cuda_new_kernel(
+        &(CudaImage){.name = kernel->name,
+                     .ptx = kernel->ptx,
+                     .shared_bytes = kernel->shared_bytes,
+                     .threads = kernel->num_warps * 32,
+                     .parameter_count = parameters,
+                     .failure_words = options->debug ? (int)(sizeof(FailureRecord) / 4) : 0,
+                     .max_registers = max_registers});
 }
 
 static void compile_for_simulator(Code *code, Module *module, const GpuOptions *options, Arena *arena)
@@ -200,8 +207,8 @@ static int by_start(const void *a, const void *b)
     return first < second ? -1 : first > second;
 }
 
-static LaunchResult launch_simulator(const Code *code, Place place, const uint64_t *args, const int32_t grid[3],
-                                     Arena *arena)
+static LaunchResult launch_simulator(const Code *code, Place place, const uint64_t *args,
+                                     const int32_t grid[3], Arena *arena)
 {
     Text printed = {.arena = arena};
     const char *seed = getenv("TRITON_SIM_SEED");
@@ -223,14 +230,24 @@ static LaunchResult launch_simulator(const Code *code, Place place, const uint64
                         .lock = PTHREAD_MUTEX_INITIALIZER};
     tt_parallel_for((int64_t)grid[0] * grid[1] * grid[2], 1, tt_thread_count(), run_blocks, &launch);
     LaunchResult result = {.printed = printed.data};
-    if (launch.error.kind) {
+    if (launch.error.kind)
         result.failure = tt_arena_strdup(arena, launch.error.message);
-        result.failure_kind = launch.error.kind;
-    }
     return result;
 }
 
-LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3], Arena *arena)
+static const char *launch_cuda(const Code *code, Place place, const uint64_t *args, const int32_t grid[3],
+                               Arena *arena)
+{
+    FailureRecord record;
+    if (tt_cuda_launch(code->cuda, place.device, place.stream, args, grid, arena, (int32_t *)&record))
+        return NULL;
+    const int32_t *program = record.program;
+    return tt_arena_format(arena, "%s, in program (%d, %d, %d)", code->failures[record.message - 1],
+                           program[0], program[1], program[2]);
+}
+
+LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3],
+                            Arena *arena)
 {
     LaunchResult result = {0};
     if (code->sim)
@@ -238,6 +255,6 @@ LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const
     if (code->cpu)
         result.failure = tt_cpu_launch(code->cpu, args, grid, arena, &result.printed);
     else
-        tt_cuda_launch(code->cuda, place.device, place.stream, args, grid, arena);
+        result.failure = launch_cuda(code, place, args, grid, arena);
     return result;
 }

@@ -48,12 +48,12 @@ const char *tt_code_stage(Code *code, const char *stage, int device, Arena *aren
 typedef struct Place {
     int device;
     void *stream; /* CUDA */
-    const uint64_t *ranges; /* simulator: begin and end of the memory behind each pointer, in the order of arguments */
+    const uint64_t
+        *ranges; /* simulator: begin and end of the memory behind each pointer, in the order of arguments */
     int range_count;
 } Place;
 typedef struct LaunchResult {
     const char *failure; /* of a program (a failed assertion, ...); NULL on success */
-    int failure_kind;    /* SimError.kind; 0 elsewhere */
     const char *printed; /* by the programs, or NULL */
 } LaunchResult;
 /* On the CPU returns when all programs are done, on CUDA when they are enqueued. Texts are in `arena`; refusals of the

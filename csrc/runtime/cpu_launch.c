@@ -210,11 +210,40 @@ static void run_grid(Running *running, int64_t count)
     kernel->nanoseconds = each > 0 ? 0.75f * each + 0.25f * measured : measured;
 }
 
+/* Bytes of the cache that a core shares with its neighbours. (sysconf adds up all such caches of some machines.) */
+static double last_cache(void)
+{
+    static _Atomic long known;
+    long kilobytes = atomic_load_explicit(&known, memory_order_relaxed);
+    if (kilobytes)
+        return (double)kilobytes * 1024;
+    FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
+    if (!file || fscanf(file, "%ldK", &kilobytes) != 1 || kilobytes < 1024)
+        kilobytes = 32 << 10;
+    if (file)
+        fclose(file);
+    atomic_store(&known, kilobytes);
+    return (double)kilobytes * 1024;
+}
+
+/* What does not fit the last cache beside what was read for it need not go through the caches: storing a line there
+ * reads it from memory first. */
+static bool should_stream(const CpuKernel *kernel, double programs)
+{
+    if (!kernel->streams)
+        return false;
+    return programs * (double)kernel->stored_bytes >= 0.45 * last_cache();
+}
+
 const char *tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t grid[3], Arena *arena,
                           const char **printed)
 {
     Running running = {
-        .launch = {args, {grid[0], grid[1], grid[2]}, on_print, on_failure},
+        .launch = {.args = args,
+                   .grid = {grid[0], grid[1], grid[2]},
+                   .stream = should_stream(kernel, (double)grid[0] * grid[1] * grid[2]),
+                   .print = on_print,
+                   .fail = on_failure},
         .kernel = kernel,
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .arena = arena,

@@ -322,29 +322,66 @@ const CudaKernelInfo *tt_cuda_load(CudaKernel *kernel, int device, Arena *arena)
     return &ensure_loaded(kernel, device, arena)->info;
 }
 
-void tt_cuda_launch(CudaKernel *kernel, int device, void *stream, const uint64_t *args, const int32_t grid[3],
-                    Arena *arena)
+static _Noreturn void launch_failed(const CudaKernel *kernel, const Loaded *loaded, int device,
+                                    const int32_t grid[3], CUresult error)
 {
-    enter_or_raise(device);
-    const Loaded *loaded = ensure_loaded(kernel, device, arena);
     const CudaImage *image = &kernel->image;
-    void *parameters[image->parameter_count + 1];
-    for (int i = 0; i < image->parameter_count; i++)
-        parameters[i] = (void *)&args[i];
-    CUresult error = api.cuLaunchKernel(loaded->function, (unsigned)grid[0], (unsigned)grid[1],
-                                        (unsigned)grid[2], (unsigned)image->threads, 1, 1,
-                                        (unsigned)image->shared_bytes, stream, parameters, NULL);
     if (error == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
         tt_unsupported(
             NULL,
             "kernel %s needs %d registers a thread for %d threads, more than %s has: lower num_warps or "
             "the block sizes",
             image->name, loaded->info.registers, image->threads, devices[device].name);
+    tt_error(NULL,
+             "kernel %s, grid (%d, %d, %d), %d threads, %d bytes of shared memory on device %d: %s (%s)",
+             image->name, grid[0], grid[1], grid[2], image->threads, image->shared_bytes, device,
+             error_text(error), error_name(error));
+}
+
+static CUresult enqueue(const CudaKernel *kernel, const Loaded *loaded, CUstream stream, void **parameters,
+                        const int32_t grid[3])
+{
+    const CudaImage *image = &kernel->image;
+    return api.cuLaunchKernel(loaded->function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
+                              (unsigned)image->threads, 1, 1, (unsigned)image->shared_bytes, stream,
+                              parameters, NULL);
+}
+
+/* A launch that is waited for, and what it left in its failure words. */
+static CUresult run_checked(const CudaKernel *kernel, const Loaded *loaded, CUstream stream,
+                            void **parameters, const int32_t grid[3], int32_t *failure)
+{
+    size_t words = (size_t)kernel->image.failure_words;
+    uint64_t record = 0;
+    CUresult error = api.cuMemAlloc_v2(&record, words * sizeof(int32_t));
     if (error)
-        tt_error(NULL,
-                 "kernel %s, grid (%d, %d, %d), %d threads, %d bytes of shared memory on device %d: %s (%s)",
-                 image->name, grid[0], grid[1], grid[2], image->threads, image->shared_bytes, device,
-                 error_text(error), error_name(error));
+        return error;
+    parameters[kernel->image.parameter_count] = &record;
+    error = api.cuMemsetD32Async(record, 0, words, stream);
+    if (!error)
+        error = enqueue(kernel, loaded, stream, parameters, grid);
+    if (!error)
+        error = api.cuStreamSynchronize(stream);
+    if (!error)
+        error = api.cuMemcpyDtoH_v2(failure, record, words * sizeof(int32_t));
+    api.cuMemFree_v2(record);
+    return error;
+}
+
+bool tt_cuda_launch(CudaKernel *kernel, int device, void *stream, const uint64_t *args, const int32_t grid[3],
+                    Arena *arena, int32_t *failure)
+{
+    enter_or_raise(device);
+    const Loaded *loaded = ensure_loaded(kernel, device, arena);
+    void *parameters[kernel->image.parameter_count + 1];
+    for (int i = 0; i < kernel->image.parameter_count; i++)
+        parameters[i] = (void *)&args[i];
+    bool checked = kernel->image.failure_words > 0;
+    CUresult error = checked ? run_checked(kernel, loaded, stream, parameters, grid, failure)
+                             : enqueue(kernel, loaded, stream, parameters, grid);
+    if (error)
+        launch_failed(kernel, loaded, device, grid, error);
+    return !checked || !failure[0];
 }
 
 void tt_cuda_synchronize(int device)

@@ -32,6 +32,8 @@ typedef struct CudaImage {
     int threads;         /* a block */
     int parameter_count; /* each one a 64-bit slot, read to its own width */
     int max_registers;   /* 0: the driver decides */
+    int failure_words; /* not 0: the kernel has one more parameter, the address of so many zeroed 32-bit words, the first
+                        * of which it sets when an assertion fails; launches wait for their end */
 } CudaImage;
 
 /* A kernel, loaded on each device when it is first launched there. Safe to share between threads. */
@@ -48,8 +50,9 @@ typedef struct CudaKernelInfo {
 const CudaKernelInfo *tt_cuda_load(CudaKernel *kernel, int device, Arena *arena);
 
 /* Enqueues grid[0] x grid[1] x grid[2] blocks on the stream and returns at once. Inside a stream capture too, a first
- * load included. Raises when the driver refuses; an error of an earlier kernel may surface here, as CUDA has it. */
-void tt_cuda_launch(CudaKernel *kernel, int device, void *stream, const uint64_t *args, const int32_t grid[3],
-                    Arena *arena);
+ * load included. Raises when the driver refuses; an error of an earlier kernel may surface here, as CUDA has it. With
+ * failure words waits for the end, and is false with the words in `failure` when an assertion failed. */
+bool tt_cuda_launch(CudaKernel *kernel, int device, void *stream, const uint64_t *args, const int32_t grid[3],
+                    Arena *arena, int32_t *failure);
 /* Waits for all work of the device's primary context. */
 void tt_cuda_synchronize(int device);

@@ -2,6 +2,7 @@
  * libcuda.so.1 when it is first wanted. Values from the CUDA Driver API manual; names as there. */
 #pragma once
 #include <stddef.h>
+#include <stdint.h>
 
 typedef int CUresult;
 typedef int CUdevice;
@@ -65,6 +66,10 @@ enum {
     CUDA(cuCtxSynchronize, (void))                                                                           \
     CUDA(cuStreamSynchronize, (CUstream stream))                                                             \
     CUDA(cuThreadExchangeStreamCaptureMode, (int *mode))                                                     \
+    CUDA(cuMemAlloc_v2, (uint64_t *address, size_t bytes))                                                   \
+    CUDA(cuMemFree_v2, (uint64_t address))                                                                   \
+    CUDA(cuMemsetD32Async, (uint64_t address, unsigned value, size_t count, CUstream stream))                \
+    CUDA(cuMemcpyDtoH_v2, (void *host, uint64_t address, size_t bytes))                                      \
     CUDA(cuLinkCreate_v2, (unsigned count, int *options, void **values, CUlinkState *state))                 \
     CUDA(cuLinkAddData_v2, (CUlinkState state, int type, void *data, size_t size, const char *name,          \
                             unsigned count, int *options, void **values))                                    \

@@ -92,8 +92,9 @@ static Place describe(const SimSite *site)
 
 void tt_sim_fail(SimThread *self, int32_t kind, const char *message, const SimSite *site)
 {
-    record_error(self->block->launch, kind, "%s: %s, program (%d, %d, %d), thread %d", describe(site).text,
-                 message, self->program[0], self->program[1], self->program[2], self->index);
+    record_error(self->block->launch, kind, "%s:%d: %s%s, in program (%d, %d, %d), thread %d", site->file,
+                 site->line, kind == SIM_ASSERT ? "assertion failed: " : "", message, self->program[0],
+                 self->program[1], self->program[2], self->index);
     leave(self);
 }
 
@@ -138,16 +139,18 @@ static void note_read(SimBlock *block, Access *read, const SimThread *self, cons
     *read = now;
 }
 
+/* `data`: what a plain store writes, else NULL. */
 static void access_shared(SimThread *self, uint32_t offset, int32_t bytes, bool is_write, bool is_atomic,
-                          const SimSite *site)
+                          const char *data, const SimSite *site)
 {
     SimBlock *block = self->block;
     if ((uint64_t)offset + (uint64_t)bytes > (uint64_t)block->launch->shared_bytes)
         tt_sim_fail(self, SIM_ACCESS, "access outside shared memory", site);
     for (uint32_t byte = offset; byte < offset + (uint32_t)bytes; byte++) {
         ByteHistory *history = &block->history[byte];
-        bool both_atomic = is_atomic && history->write.atomic;
-        if (!both_atomic && !ordered(block, &history->write, self))
+        bool harmless = (is_atomic && history->write.atomic) ||
+                        (data && self->shared[byte] == data[byte - offset]); /* the same value again */
+        if (!harmless && !ordered(block, &history->write, self))
             race(self, is_write ? "written" : "written, then read", &history->write, byte, site);
         if (is_write && !is_atomic && !ordered(block, &history->read, self))
             race(self, "read, then written", &history->read, byte, site);
@@ -166,7 +169,8 @@ static void access_shared(SimThread *self, uint32_t offset, int32_t bytes, bool 
     }
 }
 
-static void access_global(SimThread *self, uint64_t address, int32_t bytes, bool is_write, const SimSite *site)
+static void access_global(SimThread *self, uint64_t address, int32_t bytes, bool is_write,
+                          const SimSite *site)
 {
     const SimLaunch *launch = self->block->launch;
     if (!launch->buffer_count)
@@ -187,27 +191,65 @@ static void access_global(SimThread *self, uint64_t address, int32_t bytes, bool
         snprintf(message, sizeof message, "write to %s, which is read-only", buffer->name);
     } else if (buffer) {
         snprintf(message, sizeof message,
-                 "%s outside the arguments' memory, %lld bytes past the start of %s (%lld bytes)",
+                 "%s out of bounds, %lld bytes past the start of the nearest array below, %s (%lld bytes)",
                  is_write ? "write" : "read", (long long)(address - buffer->start), buffer->name,
                  (long long)(buffer->end - buffer->start));
     } else {
-        snprintf(message, sizeof message, "%s of address 0x%llx, outside the arguments' memory",
+        snprintf(message, sizeof message, "%s out of bounds: address 0x%llx lies below every array",
                  is_write ? "write" : "read", (unsigned long long)address);
     }
     tt_sim_fail(self, SIM_ACCESS, message, site);
 }
 
-void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access, int32_t predicate,
-                    const SimSite *site)
+void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access,
+                    int32_t predicate, const SimSite *site)
 {
     if (!predicate)
         return memset(self->dummy, 0, sizeof self->dummy);
     if (space == SIM_SHARED) {
-        access_shared(self, (uint32_t)address, bytes, access != SIM_READ, access == SIM_ATOMIC, site);
+        access_shared(self, (uint32_t)address, bytes, access != SIM_READ, access == SIM_ATOMIC, NULL, site);
         return self->shared + (uint32_t)address;
     }
     access_global(self, address, bytes, access != SIM_READ, site);
     return (void *)(uintptr_t)address;
+}
+
+void tt_sim_store(SimThread *self, int32_t space, uint64_t address, int32_t bytes, const void *data,
+                  int32_t predicate, const SimSite *site)
+{
+    if (!predicate)
+        return;
+    char *place = (char *)(uintptr_t)address;
+    if (space == SIM_SHARED) {
+        access_shared(self, (uint32_t)address, bytes, true, false, data, site);
+        place = self->shared + (uint32_t)address;
+    } else {
+        access_global(self, address, bytes, true, site);
+    }
+    memcpy(place, data, (size_t)bytes);
+}
+
+static float in_low_bits(uint64_t bits)
+{
+    uint32_t word = (uint32_t)bits;
+    float value;
+    memcpy(&value, &word, sizeof value);
+    return value;
+}
+
+float tt_sim_float_to_bf16(float value)
+{
+    return in_low_bits(tt_float_encode(&tt_format_bf16, value, false));
+}
+
+float tt_sim_double_to_bf16(double value)
+{
+    return in_low_bits(tt_float_encode(&tt_format_bf16, value, false));
+}
+
+float tt_sim_double_to_f16(double value)
+{
+    return in_low_bits(tt_float_encode(&tt_format_f16, value, false));
 }
 
 /* One conversion of the format at a time, each with the slot read as its letter says. */
@@ -226,27 +268,33 @@ static void print_piece(Text *text, const char *piece, uint64_t slot)
     tt_text_add(text, "%s", out);
 }
 
+static void print_formatted(Text *text, const char *format, const uint64_t *arguments)
+{
+    for (;;) {
+        size_t plain = strcspn(format, "%");
+        tt_text_add_n(text, format, plain);
+        format += plain;
+        if (!*format)
+            return;
+        char piece[32];
+        bool percent = format[1] == '%';
+        size_t length = percent ? 2 : strcspn(format, "dufegsxX") + 1;
+        snprintf(piece, sizeof piece, "%.*s", (int)length, format);
+        if (percent)
+            tt_text_add(text, "%%");
+        else
+            print_piece(text, piece, *arguments++);
+        format += length;
+    }
+}
+
 void tt_sim_print(SimThread *self, const char *format, const uint64_t *arguments)
 {
     SimLaunch *launch = self->block->launch;
     Trap trap;
     pthread_mutex_lock(&launch->lock);
     if (tt_try(&trap, launch->printed->arena)) {
-        while (*format) {
-            size_t plain = strcspn(format, "%");
-            tt_text_add_n(launch->printed, format, plain);
-            format += plain;
-            if (!*format)
-                break;
-            char piece[32];
-            size_t length = format[1] == '%' ? 2 : strcspn(format, "dufegsxX") + 1;
-            snprintf(piece, sizeof piece, "%.*s", (int)length, format);
-            if (format[1] == '%')
-                tt_text_add(launch->printed, "%%");
-            else
-                print_piece(launch->printed, piece, *arguments++);
-            format += length;
-        }
+        print_formatted(launch->printed, format, arguments);
         tt_end_try(&trap);
     }
     pthread_mutex_unlock(&launch->lock);
@@ -408,7 +456,7 @@ void tt_sim_copy_wait(SimThread *self, int32_t groups_left)
         self->copies = copy->next;
         if (!self->copies)
             self->copies_end = &self->copies;
-        access_shared(self, copy->offset, copy->bytes, true, false, copy->site);
+        access_shared(self, copy->offset, copy->bytes, true, false, NULL, copy->site);
         memcpy(self->shared + copy->offset, copy->data, (size_t)copy->bytes);
         free(copy);
     }

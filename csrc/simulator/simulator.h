@@ -95,8 +95,16 @@ typedef enum SimSpace { SIM_GLOBAL = 1, SIM_SHARED = 3 } SimSpace;
 typedef enum SimAccess { SIM_READ, SIM_WRITE, SIM_ATOMIC } SimAccess;
 /* Checks an access of `bytes` at an address of global memory or an offset in shared memory, and gives the place in host
  * memory to carry it out on: for a false predicate a dummy of 64 bytes. Atomics order themselves among each other. */
-void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access, int32_t predicate,
-                    const SimSite *site);
+void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access,
+                    int32_t predicate, const SimSite *site);
+/* Carries out a store of `data`. Threads may write the same value to one byte of shared memory without order: copies of
+ * a tile's element do. */
+void tt_sim_store(SimThread *self, int32_t space, uint64_t address, int32_t bytes, const void *data,
+                  int32_t predicate, const SimSite *site);
+/* What LLVM calls where the host has no instruction: rounding to nearest even, the result in the low 16 bits. */
+float tt_sim_float_to_bf16(float value);
+float tt_sim_double_to_bf16(double value);
+float tt_sim_double_to_f16(double value);
 /* printf; each argument in a slot of 64 bits. */
 void tt_sim_print(SimThread *self, const char *format, const uint64_t *arguments);
 /* cp.async of `bytes`, of which `source_bytes` come from memory and the rest are zero; commit_group; wait_group n. */

@@ -84,6 +84,10 @@ class MemoryAccessError(KernelError):
     """A kernel touched memory outside of its arguments."""
 
 
+class RaceError(KernelError):
+    """Two threads of a program touched the same shared memory without order between them (found by the simulator)."""
+
+
 class AutotunerError(TritonError):
     """None of the configurations of an autotuned kernel works."""
 
@@ -111,7 +115,11 @@ def internal_error(message, code):
 
 def launch_error(kernel, message):
     """The exception for a kernel that stopped with a message."""
-    kinds = {"out of bounds": MemoryAccessError, "assertion": DeviceAssertionError}
+    kinds = {
+        "race in shared memory": RaceError,
+        "out of bounds": MemoryAccessError,
+        "assertion": DeviceAssertionError,
+    }
     kind = next((kinds[words] for words in kinds if words in message), KernelError)
     if kind is MemoryAccessError:  # the target knows it as an assertion like any other
         message = message.replace("assertion failed", "wrong access", 1)

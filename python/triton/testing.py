@@ -149,6 +149,7 @@ class Mark:
         single = isinstance(self.benchmarks, Benchmark)
         benchmarks = [self.benchmarks] if single else list(self.benchmarks)
         tables = []
+        plots = (save_path or show_plots) and _can_plot()
         for benchmark in benchmarks:
             table = _measure(self.fn, benchmark, kwargs)
             tables.append(table)
@@ -158,9 +159,9 @@ class Mark:
             if save_path:
                 os.makedirs(save_path, exist_ok=True)
                 table.write_csv(os.path.join(save_path, f"{benchmark.plot_name}.csv"))
-            if save_path or show_plots:
+            if plots:
                 _plot(benchmark, table, show_plots, save_path)
-        if save_path:
+        if plots and save_path:
             _write_page(benchmarks, save_path)
         if return_df:
             frames = [table.frame() for table in tables]
@@ -226,6 +227,15 @@ def _measure(fn, benchmark, kwargs):
             ys.append(tuple(result) if isinstance(result, (tuple, list)) else (result, None, None))
         table.rows.append((xs, ys))
     return table
+
+
+def _can_plot():
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        print("no plots, for there is no matplotlib: pip install matplotlib")
+        return False
+    return True
 
 
 def _plot(benchmark, table, show, save_path):

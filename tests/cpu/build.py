@@ -7,6 +7,7 @@ out = k.run(y)                      # a new array
 """
 
 import numpy as np
+
 from triton import _C
 
 ELEMENTS = {

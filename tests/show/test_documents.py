@@ -42,7 +42,6 @@ def test_notebooks(tmp_path):
                 compile("".join(cell["source"]), path.name, "exec")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("lesson", sorted((ROOT / "tutorials").glob("[0-9]*.py")), ids=lambda path: path.stem)
 def test_tutorial(lesson):
     """The checks of each tutorial hold; its benchmark is left out."""

@@ -1,6 +1,8 @@
 # ruff: noqa: F401
 """Everything of the language that the compiler itself implements, under one name: ``tl.core``."""
 
+from builtins import tuple  # tuples of values are Python's own
+
 from ._builtin import builtin
 from .compile_time import const, constexpr, constexpr_function, constexpr_type
 from .creation import arange, cast, cat, full, to, to_tensor
@@ -104,4 +106,4 @@ from .shape import (
     trans,
     view,
 )
-from .tensors import base_value, block_pointer, tensor, tuple
+from .tensors import base_value, block_pointer, tensor

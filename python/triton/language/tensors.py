@@ -1,8 +1,6 @@
-"""`tensor`, the type of what kernels compute with, and `tuple`."""
+"""`tensor`, the type of what kernels compute with, and `block_pointer`."""
 
 from __future__ import annotations
-
-import builtins
 
 from .dtypes import block_type, dtype
 
@@ -90,35 +88,6 @@ class tensor(base_value):
     def __pos__(self) -> tensor: ...
     def __invert__(self) -> tensor: ...
     def __getitem__(self, index) -> tensor: ...
-
-
-class tuple(base_value):
-    """A tuple of values in a kernel, as ``(a, b)`` gives it; on the host a sequence, and an argument."""
-
-    def __init__(self, values=()):
-        self.values = builtins.tuple(values)
-
-    def __getitem__(self, index):
-        found = self.values[index]
-        return tuple(found) if isinstance(index, slice) else found
-
-    def __len__(self):
-        return len(self.values)
-
-    def __iter__(self):
-        return iter(self.values)
-
-    def __add__(self, other):
-        return tuple(self.values + builtins.tuple(other))
-
-    def __eq__(self, other):
-        return self.values == builtins.tuple(other)
-
-    def __hash__(self):
-        return hash(self.values)
-
-    def __repr__(self):
-        return repr(self.values)
 
 
 class block_pointer(base_value):
