@@ -36,8 +36,8 @@ DebugInfo *tt_new_debug_info(Codegen *codegen, LLVMValueRef function, const char
     LLVMMetadataRef type = LLVMDIBuilderCreateSubroutineType(b, file, NULL, 0, LLVMDIFlagZero);
     size_t length = strlen(name);
     unsigned line = (unsigned)loc->line;
-    info->scope = LLVMDIBuilderCreateFunction(b, file, name, length, name, length, file, line, type, 0, 1, line,
-                                              LLVMDIFlagZero, 1);
+    info->scope = LLVMDIBuilderCreateFunction(b, file, name, length, name, length, file, line, type, 0, 1,
+                                              line, LLVMDIFlagZero, 1);
     LLVMSetSubprogram(function, info->scope);
     unsigned version = LLVMDebugMetadataVersion();
     LLVMValueRef number = LLVMConstInt(LLVMInt32TypeInContext(codegen->context), version, 0);
@@ -52,7 +52,8 @@ static LLVMMetadataRef scope_of(DebugInfo *info, const char *file)
         return info->scope;
     void **slot = tt_map_slot(&info->files, file, strlen(file));
     if (!*slot)
-        *slot = LLVMDIBuilderCreateLexicalBlockFile(info->builder, info->scope, create_file(info->builder, file), 0);
+        *slot = LLVMDIBuilderCreateLexicalBlockFile(info->builder, info->scope,
+                                                    create_file(info->builder, file), 0);
     return *slot;
 }
 
@@ -62,9 +63,8 @@ void tt_debug_at(DebugInfo *info, LLVMBuilderRef builder, const Loc *loc)
         return;
     info->last = loc;
     Loc unknown = {.file = info->file}, *at = loc ? (Loc *)loc : &unknown;
-    LLVMMetadataRef location =
-        LLVMDIBuilderCreateDebugLocation(info->codegen->context, (unsigned)at->line, (unsigned)at->column + 1,
-                                         scope_of(info, at->file), NULL);
+    LLVMMetadataRef location = LLVMDIBuilderCreateDebugLocation(
+        info->codegen->context, (unsigned)at->line, (unsigned)at->column + 1, scope_of(info, at->file), NULL);
     LLVMSetCurrentDebugLocation2(builder, location);
 }
 

@@ -4,7 +4,8 @@
 
 static LLVMTypeRef with_element(LLVMTypeRef shape, LLVMTypeRef element)
 {
-    return LLVMGetTypeKind(shape) == LLVMVectorTypeKind ? LLVMVectorType(element, LLVMGetVectorSize(shape)) : element;
+    return LLVMGetTypeKind(shape) == LLVMVectorTypeKind ? LLVMVectorType(element, LLVMGetVectorSize(shape))
+                                                        : element;
 }
 
 static LLVMTypeRef ints_like(LLVMValueRef value, int bits)
@@ -24,7 +25,8 @@ static LLVMValueRef constant_like(LLVMValueRef value, int64_t constant)
     LLVMTypeRef type = LLVMTypeOf(value);
     if (LLVMGetTypeKind(type) != LLVMVectorTypeKind)
         return LLVMConstInt(type, (unsigned long long)constant, 1);
-    LLVMValueRef elements[64], element = LLVMConstInt(LLVMGetElementType(type), (unsigned long long)constant, 1);
+    LLVMValueRef elements[64],
+        element = LLVMConstInt(LLVMGetElementType(type), (unsigned long long)constant, 1);
     unsigned count = LLVMGetVectorSize(type);
     TT_ASSERT(count <= TT_COUNT(elements));
     for (unsigned i = 0; i < count; i++)
@@ -67,10 +69,11 @@ static LLVMValueRef shift_right(LLVMBuilderRef b, LLVMValueRef x, int count)
     return LLVMBuildLShr(b, x, constant_like(x, count), "");
 }
 
-static LLVMValueRef select_where(LLVMBuilderRef b, LLVMIntPredicate predicate, LLVMValueRef x, int64_t constant,
-                                 LLVMValueRef then, LLVMValueRef otherwise)
+static LLVMValueRef select_where(LLVMBuilderRef b, LLVMIntPredicate predicate, LLVMValueRef x,
+                                 int64_t constant, LLVMValueRef then, LLVMValueRef otherwise)
 {
-    return LLVMBuildSelect(b, LLVMBuildICmp(b, predicate, x, constant_like(x, constant), ""), then, otherwise, "");
+    return LLVMBuildSelect(b, LLVMBuildICmp(b, predicate, x, constant_like(x, constant), ""), then, otherwise,
+                           "");
 }
 
 /* The bits of 2^exponent as f32. */
@@ -94,8 +97,8 @@ LLVMValueRef tt_decode_float(LLVMBuilderRef b, LLVMValueRef value, const FloatFo
     LLVMValueRef denormal = bits_of(b, LLVMBuildFMul(b, units, unit, ""));
     result = select_where(b, LLVMIntULT, magnitude, 1 << mantissa, denormal, result);
     if (format->has_infinity)
-        result = select_where(b, LLVMIntUGE, magnitude, (int64_t)top << mantissa, or_constant(b, aligned, 0x7f800000),
-                              result);
+        result = select_where(b, LLVMIntUGE, magnitude, (int64_t)top << mantissa,
+                              or_constant(b, aligned, 0x7f800000), result);
     else if (format->has_nan)
         result = select_where(b, LLVMIntEQ, magnitude, (1 << (format->bits - 1)) - 1,
                               constant_like(bits, 0x7fc00000), result);
@@ -132,7 +135,8 @@ static LLVMValueRef encode_denormal(LLVMBuilderRef b, LLVMValueRef magnitude, co
     int unit = 1 - format->bias - format->mantissa_bits;
     if (toward_zero) {
         LLVMValueRef scale = float_of(b, constant_like(magnitude, power(-unit)));
-        LLVMValueRef units = LLVMBuildFPToSI(b, LLVMBuildFMul(b, value, scale, ""), LLVMTypeOf(magnitude), "");
+        LLVMValueRef units =
+            LLVMBuildFPToSI(b, LLVMBuildFMul(b, value, scale, ""), LLVMTypeOf(magnitude), "");
         return LLVMBuildFreeze(b, units, "");
     }
     /* Added to 2^23 units, the value is rounded to units by the addition. */
@@ -151,7 +155,8 @@ static LLVMValueRef rounded_magnitude(LLVMBuilderRef b, LLVMValueRef magnitude, 
     return shift_right(b, sum, shift);
 }
 
-LLVMValueRef tt_encode_float(LLVMBuilderRef b, LLVMValueRef value, const FloatFormat *format, bool toward_zero)
+LLVMValueRef tt_encode_float(LLVMBuilderRef b, LLVMValueRef value, const FloatFormat *format,
+                             bool toward_zero)
 {
     int mantissa = format->mantissa_bits, top = (1 << format->exponent_bits) - 1;
     int64_t infinity = (int64_t)top << mantissa, all = (1 << (format->bits - 1)) - 1;

@@ -35,8 +35,8 @@ Codegen *tt_new_nvptx_codegen(Arena *arena, const char *module_name, const char 
     char *error;
     if (LLVMGetTargetFromTriple(triple, &target, &error))
         tt_bug("LLVM: %s", take_message(arena, error));
-    LLVMTargetMachineRef machine = LLVMCreateTargetMachine(target, triple, cpu, features, LLVMCodeGenLevelDefault,
-                                                           LLVMRelocPIC, LLVMCodeModelDefault);
+    LLVMTargetMachineRef machine = LLVMCreateTargetMachine(
+        target, triple, cpu, features, LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
     return tt_new_codegen_for(arena, module_name, triple, machine);
 }
 
@@ -68,8 +68,8 @@ static const char *find_libdevice(Arena *arena)
     static const char *const homes[] = {"CUDA_HOME", "CUDA_PATH"};
     for (size_t i = 0; i < TT_COUNT(homes) && !path; i++)
         if (getenv(homes[i]))
-            path = find_pattern(arena,
-                                tt_arena_format(arena, "%s/nvvm/libdevice/libdevice.10.bc", getenv(homes[i])));
+            path = find_pattern(
+                arena, tt_arena_format(arena, "%s/nvvm/libdevice/libdevice.10.bc", getenv(homes[i])));
     for (size_t i = 0; i < TT_COUNT(places) && !path; i++)
         path = find_pattern(arena, places[i]);
     return path;
@@ -94,7 +94,8 @@ static LLVMModuleRef read_libdevice(Codegen *codegen, const char *path)
     if (LLVMCreateMemoryBufferWithContentsOfFile(path, &buffer, &error))
         tt_error_with_remedy(NULL, "set TRITON_LIBDEVICE_PATH to libdevice.10.bc of a CUDA toolkit",
                              "cannot read libdevice from %s: %s", path, take_message(codegen->arena, error));
-    if (LLVMGetBitcodeModuleInContext2(codegen->context, buffer, &library)) /* bodies are read when they are linked */
+    if (LLVMGetBitcodeModuleInContext2(codegen->context, buffer,
+                                       &library)) /* bodies are read when they are linked */
         tt_error_with_remedy(NULL, "set TRITON_LIBDEVICE_PATH to libdevice.10.bc of a CUDA toolkit",
                              "%s is no LLVM bitcode", path);
     return library;
@@ -108,8 +109,9 @@ void tt_link_libdevice(Codegen *codegen, const char *path)
     if (!path)
         path = find_libdevice(codegen->arena);
     if (!path)
-        tt_error_with_remedy(NULL, "install a CUDA toolkit, or set TRITON_LIBDEVICE_PATH to its libdevice.10.bc",
-                             "the kernel uses %s of libdevice, which is not found", missing + strlen("__nv_"));
+        tt_error_with_remedy(
+            NULL, "install a CUDA toolkit, or set TRITON_LIBDEVICE_PATH to its libdevice.10.bc",
+            "the kernel uses %s of libdevice, which is not found", missing + strlen("__nv_"));
     LLVMModuleRef library = read_libdevice(codegen, path);
     LLVMSetTarget(library, LLVMGetTarget(codegen->module));
     LLVMSetDataLayout(library, LLVMGetDataLayoutStr(codegen->module));

@@ -147,6 +147,8 @@ static void assign_shape(Assigner *a, Op *op)
     bool follows = tt_is_tile(first->type) && first->layout && op->opcode != OP_broadcast;
     const LinearLayout *forward = follows ? tt_layout_forward(op, 0, first->layout) : NULL;
     const LinearLayout *result = forward ? forward : result_group(a, op);
+    if (op->opcode == OP_split && !result) /* two scalars */
+        want(a, op, 0, tt_everywhere_layout(a->module, first->type, a->options->num_warps));
     for (int i = 0; i < op->operand_count; i++) {
         if (!tt_is_tile(tt_operand(op, i)->type))
             continue;

@@ -1,33 +1,53 @@
-/* Barriers where one thread's access must wait for others: before an operation whose scratch overlaps what may still be
- * read, and around the atomics by which programs speak to each other. Those on scalars are done by one thread for the
- * whole program: a release comes after what all threads did, and what they do next comes after an acquire. */
+/* Barriers where one thread's access must wait for others:
+ *  - before an operation whose scratch overlaps what may still be read;
+ *  - between accesses through one pointer parameter of which one writes, unless each thread goes to its own elements
+ *    again: what a program stores it can load, as if it were one thread;
+ *  - around the atomics by which programs speak to each other. Those on scalars are done by one thread for the whole
+ *    program: a release comes after what all threads did, and what they do next comes after an acquire. */
 #include "gpu/flow.h"
+
+/* A load, store or atomic of global memory. */
+typedef struct Memory {
+    Op *op;
+    int param; /* that its pointers come from, or -1 */
+} Memory;
 
 typedef struct Barriers {
     Module *module;
-    const GpuOptions *options;
-    TT_VECTOR(Op *) scratch;     /* by Op.index */
-    int global_access, acquired; /* ids: threads may be at global memory; one thread has acquired */
-    bool changed;
+    TT_VECTOR(Op *) scratch; /* by Op.index */
+    TT_VECTOR(Memory) memory;
+    Map memory_ids; /* Op* -> index in memory, plus one */
+    ParamPointers *pointers;
+    int acquired; /* id: one thread has acquired */
 } Barriers;
 
-static void number_scratch(Op *op, void *context)
+static bool has_scalar_pointer(const Op *op) { return !tt_is_tile(tt_operand(op, 0)->type); }
+
+static void number_accesses(Op *op, void *context)
 {
     Barriers *b = context;
     op->index = -1;
-    if (!tt_find_attr(op, ATTR_scratch))
-        return;
-    op->index = b->scratch.count;
-    tt_push(b->module->arena, b->scratch, op);
+    if (tt_find_attr(op, ATTR_scratch)) {
+        op->index = b->scratch.count;
+        tt_push(b->module->arena, b->scratch, op);
+    }
+    if (tt_has(op, READS | WRITES) && op->operand_count) {
+        Memory memory = {op, tt_pointer_param(b->pointers, tt_operand(op, 0))};
+        tt_push(b->module->arena, b->memory, memory);
+        *tt_map_slot_ptr(&b->memory_ids, op) = (void *)(intptr_t)b->memory.count;
+    }
 }
 
-static bool overlap(const Op *a, const Op *b)
+/* Index in b->memory, or -1. */
+static int memory_index(const Barriers *b, const Op *op)
 {
-    const int64_t *x = tt_find_attr(a, ATTR_scratch)->ints, *y = tt_find_attr(b, ATTR_scratch)->ints;
-    return x[0] < y[0] + y[1] && y[0] < x[0] + x[1];
+    return (int)(intptr_t)tt_map_find_ptr(&b->memory_ids, op) - 1;
 }
 
-static bool is_atomic(const Op *op) { return tt_has(op, HAS_EFFECT) && tt_find_attr(op, ATTR_sem) != NULL; }
+static bool is_atomic(const Op *op)
+{
+    return tt_has(op, HAS_EFFECT) && tt_has(op, READS) && op->operand_count;
+}
 
 static bool has_order(const Op *op, const char *order)
 {
@@ -35,48 +55,76 @@ static bool has_order(const Op *op, const char *order)
     return !strcmp(sem, order) || !strcmp(sem, "acq_rel");
 }
 
-static bool is_scalar_atomic(const Op *op) { return is_atomic(op) && !tt_is_tile(tt_operand(op, 0)->type); }
+static bool is_scalar_atomic(const Op *op) { return is_atomic(op) && has_scalar_pointer(op); }
 
-/* Does the operation access memory in threads other than the first? */
-static bool accesses_everywhere(const Op *op)
+/* ---- hazards -------------------------------------------------------------------------------------------------------------------------- */
+
+static bool scratch_overlaps(const Op *a, const Op *b)
 {
-    bool scalar = op->operand_count && !tt_is_tile(tt_operand(op, 0)->type);
-    return tt_has(op, READS | WRITES) && !(scalar && (tt_has(op, WRITES) || is_atomic(op)));
+    const int64_t *x = tt_find_attr(a, ATTR_scratch)->ints, *y = tt_find_attr(b, ATTR_scratch)->ints;
+    return x[0] < y[0] + y[1] && y[0] < x[0] + x[1];
 }
 
-static bool must_wait(const Barriers *b, const Op *op, const uint64_t *pending)
+/* Does each thread access the same elements in both, and no other thread any of them? A pointer that moves in a loop is
+ * taken to move on to other elements. */
+static bool stays_in_thread(const Op *a, const Op *b)
 {
+    const Value *pointer = tt_operand(a, 0);
+    return pointer == tt_operand(b, 0) && pointer->layout &&
+           !tt_layout_replication(pointer->layout, LAYOUT_LANE) &&
+           !tt_layout_replication(pointer->layout, LAYOUT_WARP);
+}
+
+static bool memory_conflicts(const Memory *a, const Memory *b)
+{
+    return a->param == b->param && (tt_has(a->op, WRITES) || tt_has(b->op, WRITES)) &&
+           !(is_atomic(a->op) && is_atomic(b->op)) && !stays_in_thread(a->op, b->op);
+}
+
+static bool must_wait(const Flow *flow, const Op *op, const uint64_t *pending)
+{
+    const Barriers *b = flow->context;
     for (int i = 0; op->index >= 0 && i < b->scratch.count; i++)
-        if (tt_flow_has(pending, i) && overlap(op, b->scratch.data[i]))
+        if (tt_flow_has(pending, i) && scratch_overlaps(op, b->scratch.data[i]))
             return true;
-    if (is_scalar_atomic(op) && has_order(op, "release") && tt_flow_has(pending, b->global_access))
-        return true;
-    return accesses_everywhere(op) && tt_flow_has(pending, b->acquired);
+    int own = memory_index(b, op);
+    if (own < 0)
+        return false;
+    bool releases = is_scalar_atomic(op) && has_order(op, "release");
+    for (int i = 0; i < b->memory.count; i++)
+        if (tt_flow_has(pending, b->scratch.count + i) &&
+            (releases || memory_conflicts(&b->memory.data[own], &b->memory.data[i])))
+            return true;
+    bool one_thread = has_scalar_pointer(op) && tt_has(op, WRITES);
+    return !one_thread && tt_flow_has(pending, b->acquired);
 }
+
+/* ---- the pass -------------------------------------------------------------------------------------------------------------------------- */
 
 static void visit(Flow *flow, Op *op, uint64_t *pending)
 {
     Barriers *b = flow->context;
-    if (must_wait(b, op, pending)) {
-        Builder builder = tt_builder_before(op);
-        tt_build_op(&builder, OP_barrier, NULL, 0, NULL, 0, NULL)->index = -1;
-        memset(pending, 0, sizeof(uint64_t) * (size_t)(flow->ids / 64 + 1));
-        b->changed = true;
-    }
-    if (accesses_everywhere(op))
-        tt_flow_add(pending, b->global_access);
-    if (is_scalar_atomic(op) && has_order(op, "acquire") && op->index < 0)
+    int memory = memory_index(b, op);
+    if (memory < 0)
+        return;
+    tt_flow_add(pending, b->scratch.count + memory);
+    if (is_scalar_atomic(op) && has_order(op, "acquire"))
         tt_flow_add(pending, b->acquired);
 }
 
 bool tt_insert_barriers(Module *module, const GpuOptions *options)
 {
+    (void)options;
     Function *function = module->functions;
-    Barriers b = {.module = module, .options = options};
-    tt_walk(function->body, number_scratch, &b);
-    b.global_access = b.scratch.count;
-    b.acquired = b.scratch.count + 1;
-    Flow flow = {.arena = module->arena, .context = &b, .ids = b.scratch.count + 2, .visit = visit};
+    Arena *arena = module->arena;
+    Barriers b = {.module = module, .memory_ids = {.arena = arena}};
+    b.pointers = tt_analyze_param_pointers(function, arena);
+    tt_take_marks(function);
+    tt_walk(function->body, number_accesses, &b);
+    b.acquired = b.scratch.count + b.memory.count;
+    Flow flow = {
+        .arena = arena, .context = &b, .ids = b.acquired + 1, .must_wait = must_wait, .visit = visit};
     tt_flow_region(&flow, function->body);
-    return b.changed;
+    tt_return_marks(function);
+    return flow.inserted;
 }

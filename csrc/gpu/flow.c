@@ -23,10 +23,64 @@ static void set(Flow *flow, const uint64_t *pending)
     memcpy(flow->pending, pending, sizeof(uint64_t) * (size_t)words(flow));
 }
 
+static void clear(Flow *flow) { memset(flow->pending, 0, sizeof(uint64_t) * (size_t)words(flow)); }
+
+static void insert_barrier(Flow *flow, Op *op)
+{
+    Builder builder = tt_builder_before(op);
+    tt_build_op(&builder, OP_barrier, NULL, 0, NULL, 0, NULL)->index = -1;
+    flow->inserted = true;
+    clear(flow);
+}
+
 static void flow_region(Flow *flow, const Region *region);
 
+/* ---- operations ---------------------------------------------------------------------------------------------------------------------- */
+
+static void wait(Flow *flow, Op *op)
+{
+    switch (flow->mode) {
+    case FLOW_INSERTS:
+        insert_barrier(flow, op);
+        break;
+    case FLOW_LOOKS_INSIDE:
+        *tt_map_slot_ptr(&flow->waits_inside, op) = op;
+        break;
+    case FLOW_LOOKS_OUTSIDE:
+        flow->waits_for_outside |= !tt_map_find_ptr(&flow->waits_inside, op);
+        break;
+    }
+    clear(flow);
+}
+
+static void flow_access(Flow *flow, Op *op)
+{
+    bool adds = flow->mode != FLOW_LOOKS_OUTSIDE; /* there, what begins inside of the loop is left out */
+    if (flow->must_wait && flow->must_wait(flow, op, flow->pending))
+        wait(flow, op);
+    if (adds)
+        flow->visit(flow, op, flow->pending);
+    if (op->index < 0)
+        return;
+    clear(flow); /* the operation's own barrier ended all that was under way, */
+    if (adds)
+        tt_flow_add(flow->pending, op->index); /* and its reads are under way now */
+}
+
+static void flow_branches(Flow *flow, const Op *op)
+{
+    uint64_t *start = copy(flow);
+    flow_region(flow, op->regions[0]);
+    uint64_t *end = copy(flow);
+    set(flow, start);
+    flow_region(flow, op->regions[1]);
+    join(flow, end);
+}
+
+/* ---- loops --------------------------------------------------------------------------------------------------------------------------- */
+
 /* The accesses under way at the loop's start are those from before it and from the end of its body. */
-static void flow_loop(Flow *flow, const Op *op)
+static void flow_body(Flow *flow, const Op *op)
 {
     bool tests = op->region_count == 2; /* while: region 0 runs once more than region 1 */
     for (;;) {
@@ -45,31 +99,40 @@ static void flow_loop(Flow *flow, const Op *op)
     }
 }
 
-static void flow_branches(Flow *flow, const Op *op)
+/* What is under way before a loop is waited for before it, and not in each of its iterations; unless the operation that
+ * waits must do so in each iteration anyway. */
+static void flow_into_loop(Flow *flow, Op *op)
 {
     uint64_t *start = copy(flow);
-    flow_region(flow, op->regions[0]);
-    uint64_t *end = copy(flow);
+    flow->waits_inside = (Map){.arena = flow->arena};
+    flow->mode = FLOW_LOOKS_INSIDE;
+    clear(flow);
+    flow_body(flow, op);
+    flow->mode = FLOW_LOOKS_OUTSIDE;
+    flow->waits_for_outside = false;
     set(flow, start);
-    flow_region(flow, op->regions[1]);
-    join(flow, end);
+    for (int i = 0; i < op->region_count; i++)
+        flow_region(flow, op->regions[i]);
+    flow->mode = FLOW_INSERTS;
+    set(flow, start);
+    if (flow->waits_for_outside)
+        insert_barrier(flow, op);
 }
+
+/* ---- all of it ----------------------------------------------------------------------------------------------------------------------- */
 
 static void flow_op(Flow *flow, Op *op)
 {
     if (op->opcode == OP_barrier) {
-        memset(flow->pending, 0, sizeof(uint64_t) * (size_t)words(flow));
+        clear(flow);
     } else if (tt_has(op, LOOPS)) {
-        flow_loop(flow, op);
+        if (flow->mode == FLOW_INSERTS && flow->must_wait)
+            flow_into_loop(flow, op);
+        flow_body(flow, op);
     } else if (op->region_count && !tt_has(op, PURE)) {
         flow_branches(flow, op);
     } else {
-        flow->visit(flow, op, flow->pending);
-        if (op->index < 0)
-            return;
-        /* its own barrier ended all that was under way, and its reads are now */
-        memset(flow->pending, 0, sizeof(uint64_t) * (size_t)words(flow));
-        tt_flow_add(flow->pending, op->index);
+        flow_access(flow, op);
     }
 }
 
@@ -82,5 +145,6 @@ static void flow_region(Flow *flow, const Region *region)
 void tt_flow_region(Flow *flow, const Region *body)
 {
     flow->pending = TT_NEW_ARRAY(flow->arena, uint64_t, words(flow));
+    flow->mode = FLOW_INSERTS;
     flow_region(flow, body);
 }

@@ -7,15 +7,20 @@ typedef struct Flow Flow;
 struct Flow {
     Arena *arena;
     void *context;
-    int ids; /* of accesses: numbers below this, those of operations with scratch (Op.index) first */
-    /* Called for every operation, more than once in loops, with the accesses that may be under way. What it takes out
-     * of `pending`, a barrier before the operation has ended. */
+    int ids; /* of accesses: numbers below this, those of operations with scratch (Op.index, or -1) first */
+    /* Must the operation wait for any of the accesses under way? NULL: it never does. */
+    bool (*must_wait)(const Flow *flow, const Op *op, const uint64_t *pending);
+    /* Adds the accesses that the operation leaves under way, scratch excepted, or notes those it finds. */
     void (*visit)(Flow *flow, Op *op, uint64_t *pending);
     uint64_t *pending;
+    /* While a loop is looked at before barriers are put into it: */
+    enum { FLOW_INSERTS, FLOW_LOOKS_INSIDE, FLOW_LOOKS_OUTSIDE } mode;
+    Map waits_inside; /* operations that wait for accesses of the loop itself */
+    bool waits_for_outside;
+    bool inserted; /* any barrier */
 };
 
-/* Visits the operations of a function's body. Op.index is the number of an operation's scratch, or -1. */
+/* Goes through the operations of a function's body, and puts barriers where they must wait. */
 void tt_flow_region(Flow *flow, const Region *body);
-/* Marks an access as under way; for visitors that follow more than scratch. */
 static inline void tt_flow_add(uint64_t *pending, int id) { pending[id / 64] |= 1ull << id % 64; }
 static inline bool tt_flow_has(const uint64_t *pending, int id) { return pending[id / 64] >> id % 64 & 1; }

@@ -298,6 +298,17 @@ const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_
     return blocked(module, type, order, vector, 0, num_warps);
 }
 
+const LinearLayout *tt_everywhere_layout(Module *module, const Type *type, int num_warps)
+{
+    LinearLayout layout = tt_padded_layout(type);
+    layout.in_bits[LAYOUT_REGISTER] = tt_layout_out_total(&layout);
+    for (int i = 0; i < layout.in_bits[LAYOUT_REGISTER]; i++)
+        layout.bases[i] = 1ull << i;
+    layout.in_bits[LAYOUT_LANE] = TT_LANE_BITS; /* the rest is copies */
+    layout.in_bits[LAYOUT_WARP] = tt_log2(num_warps);
+    return tt_intern_layout(module, &layout);
+}
+
 /* Square blocks of registers, so that each operand element is used often. */
 const LinearLayout *tt_dot_layout(Module *module, const Type *type, int num_warps)
 {

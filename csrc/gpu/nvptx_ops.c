@@ -137,13 +137,23 @@ static LLVMValueRef reduce_warp(Simt *s, Opcode opcode, LLVMValueRef word)
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------------------------- */
 
-/* Denormal results of ex2 become 0 (.ftz): without that it is three instructions. */
+/* ptxas 13.0 for sm_90 loses the minus of an operand when it makes one VIMNMX3 of two minima (or maxima) of negated
+ * integers, so there it must not see a negation. */
+static LLVMValueRef negate(Simt *s, LLVMValueRef x)
+{
+    bool in_danger = s->options->sm >= 90 && s->options->sm < 100 && LLVMTypeOf(x) == s->i32;
+    if (!in_danger || LLVMIsConstant(x))
+        return LLVMBuildNeg(s->b, x, "");
+    const char *text = "{ .reg .b32 t; not.b32 t, $1; add.s32 $0, t, 1; }";
+    return nvptx_asm(s, ASM_PURE, text, "=r,r", s->i32, &x, 1);
+}
+
 static LLVMValueRef math(Simt *s, MathFunction function, LLVMValueRef const *operands)
 {
     static const char *const spellings[MATH_FUNCTIONS] = {
         [MATH_DIV] = "div.full.f32 $0, $1, $2;",   [MATH_SQRT] = "sqrt.approx.f32 $0, $1;",
-        [MATH_RSQRT] = "rsqrt.approx.f32 $0, $1;", [MATH_EXP2] = "ex2.approx.ftz.f32 $0, $1;",
-        [MATH_LOG2] = "lg2.approx.f32 $0, $1;",
+        [MATH_RSQRT] = "rsqrt.approx.f32 $0, $1;", [MATH_EXP2] = "ex2.approx.f32 $0, $1;",
+        [MATH_LOG2] = "lg2.approx.f32 $0, $1;",    [MATH_EXP2_FLUSHED] = "ex2.approx.ftz.f32 $0, $1;",
     };
     bool two = function == MATH_DIV;
     return nvptx_asm(s, ASM_PURE, spellings[function], two ? "=f,f,f" : "=f,f", s->f32, operands,
@@ -273,10 +283,9 @@ static LLVMValueRef call(Simt *s, const char *name, LLVMTypeRef result, LLVMValu
  * Output"). */
 static void print(Simt *s, const char *format, LLVMValueRef const *arguments, int count)
 {
-    LLVMBasicBlockRef block = LLVMGetInsertBlock(s->b);
-    LLVMPositionBuilderBefore(s->b, s->entry_end);
+    Place place = simt_go_to_entry(s);
     LLVMValueRef memory = LLVMBuildAlloca(s->b, LLVMArrayType2(s->i64, (uint64_t)TT_MAX(count, 1)), "");
-    LLVMPositionBuilderAtEnd(s->b, block);
+    simt_come_back(s, place);
     int64_t offset = 0;
     for (int i = 0; i < count; i++) {
         int bytes = simt_bytes(LLVMTypeOf(arguments[i]));
@@ -334,6 +343,7 @@ const TargetOps tt_nvptx_ops = {
     .store = nvptx_store,
     .has_atomic = nvptx_has_atomic,
     .atomic = nvptx_atomic,
+    .negate = negate,
     .math = math,
     .library = library,
     .narrow = narrow,

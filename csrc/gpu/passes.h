@@ -41,6 +41,8 @@ const LinearLayout *tt_group_layout(const LayoutGroups *groups, const Value *val
 /* Layout in which a memory operation runs. */
 const LinearLayout *tt_memory_layout(const LayoutGroups *groups, const Op *op);
 const LinearLayout *tt_dot_layout(Module *module, const Type *type, int num_warps);
+/* Every thread holds every element. */
+const LinearLayout *tt_everywhere_layout(Module *module, const Type *type, int num_warps);
 /* Where nothing speaks for another. */
 const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_warps);
 

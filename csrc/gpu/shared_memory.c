@@ -7,6 +7,7 @@ enum { ALIGNMENT = 16, APART_LIMIT = 16 << 10 /* bytes: larger scratch is not ke
 
 typedef struct Buffer {
     Op *op;
+    int number;
     int64_t bytes, offset;
     uint64_t *avoids; /* bit set of buffers */
 } Buffer;
@@ -21,7 +22,7 @@ typedef struct Allocator {
 static void find_buffers(Op *op, void *context)
 {
     Allocator *a = context;
-    Buffer buffer = {.op = op, .bytes = tt_scratch_bytes(op, a->options)};
+    Buffer buffer = {.op = op, .number = a->buffers.count, .bytes = tt_scratch_bytes(op, a->options)};
     op->index = -1;
     if (!buffer.bytes)
         return;
@@ -48,20 +49,19 @@ static bool overlap(const Buffer *a, const Buffer *b)
 }
 
 /* The lowest place past everything already placed that the buffer avoids and would overlap. */
-static void place(Allocator *a, Buffer *buffer, int placed, Buffer **order)
+static void place(Buffer *buffer, int placed, Buffer **order)
 {
     buffer->offset = 0;
     for (bool moved = true; moved;) {
         moved = false;
         for (int i = 0; i < placed; i++) {
-            int index = order[i]->op->index;
+            int index = order[i]->number;
             if (!(buffer->avoids[index / 64] >> index % 64 & 1) || !overlap(buffer, order[i]))
                 continue;
             buffer->offset = (order[i]->offset + order[i]->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
             moved = true;
         }
     }
-    (void)a;
 }
 
 static void sort_by_size(Buffer **order, int count)
@@ -95,6 +95,7 @@ bool tt_allocate_shared_memory(Module *module, const GpuOptions *options)
 {
     Function *function = module->functions;
     Allocator a = {.arena = module->arena, .options = options};
+    tt_take_marks(function);
     tt_walk(function->body, find_buffers, &a);
     a.words = (a.buffers.count + 63) / 64 + 1;
     Buffer **order = TT_NEW_ARRAY(a.arena, Buffer *, a.buffers.count);
@@ -104,10 +105,11 @@ bool tt_allocate_shared_memory(Module *module, const GpuOptions *options)
     }
     Flow flow = {.arena = a.arena, .context = &a, .ids = a.buffers.count, .visit = note_pending};
     tt_flow_region(&flow, function->body);
+    tt_return_marks(function);
     sort_by_size(order, a.buffers.count);
     int64_t needed = 0;
     for (int i = 0; i < a.buffers.count; i++) {
-        place(&a, order[i], i, order);
+        place(order[i], i, order);
         needed = TT_MAX(needed, order[i]->offset + order[i]->bytes);
         int64_t scratch[] = {order[i]->offset, order[i]->bytes};
         tt_set_attr(order[i]->op, tt_attr_ints(module, ATTR_scratch, scratch, 2, NULL));

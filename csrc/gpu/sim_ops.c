@@ -166,10 +166,9 @@ static LLVMValueRef place(Simt *s, const Access *access, SimAccess kind)
 /* Memory of the thread's own, of this many 64-bit words. */
 static LLVMValueRef scratch(Simt *s, int words)
 {
-    LLVMBasicBlockRef block = LLVMGetInsertBlock(s->b);
-    LLVMPositionBuilderBefore(s->b, s->entry_end);
+    Place place = simt_go_to_entry(s);
     LLVMValueRef memory = LLVMBuildAlloca(s->b, LLVMArrayType2(s->i64, (uint64_t)words), "");
-    LLVMPositionBuilderAtEnd(s->b, block);
+    simt_come_back(s, place);
     return memory;
 }
 
@@ -238,6 +237,8 @@ static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMV
     return call(s, symbol, address, result, operands, count);
 }
 
+static LLVMValueRef negate(Simt *s, LLVMValueRef x) { return LLVMBuildNeg(s->b, x, ""); }
+
 static LLVMValueRef math(Simt *s, MathFunction function, LLVMValueRef const *operands)
 {
     LLVMValueRef root;
@@ -250,6 +251,7 @@ static LLVMValueRef math(Simt *s, MathFunction function, LLVMValueRef const *ope
         root = simt_intrinsic1(s, "llvm.sqrt", operands[0]);
         return LLVMBuildFDiv(s->b, LLVMConstReal(s->f32, 1), root, "");
     case MATH_EXP2:
+    case MATH_EXP2_FLUSHED:
         return library(s, "exp2", s->f32, operands, 1);
     case MATH_LOG2:
         return library(s, "log2", s->f32, operands, 1);
@@ -307,6 +309,7 @@ const TargetOps tt_sim_ops = {
     .store = store,
     .has_atomic = has_atomic,
     .atomic = atomic,
+    .negate = negate,
     .math = math,
     .library = library,
     .narrow = narrow,

@@ -62,6 +62,13 @@ LLVMValueRef simt_from_bits(Simt *s, LLVMValueRef bits, LLVMTypeRef type);
 
 /* ---- simt_index.c: which elements a thread holds -------------------------------------------------------------------------- */
 
+/* Where the builder stood when it went to the entry block. */
+typedef struct Place {
+    LLVMBasicBlockRef block;
+    LLVMMetadataRef location;
+} Place;
+Place simt_go_to_entry(Simt *s);
+void simt_come_back(Simt *s, Place place);
 /* Coordinate along `axis` of the element in a register: a per-thread base plus a constant. */
 LLVMValueRef simt_coordinate(Simt *s, const LinearLayout *layout, int axis, int reg);
 /* i1: the register's element lies in the logical shape; NULL when that is so for all threads. */

@@ -10,12 +10,17 @@ typedef struct PerThreadKey {
 } PerThreadKey;
 enum { THREAD_OFFSET, FIRST_COPY };
 
-/* Moves the builder to the entry block; returns where it was. */
-static LLVMBasicBlockRef go_to_entry(Simt *s)
+Place simt_go_to_entry(Simt *s)
 {
-    LLVMBasicBlockRef block = LLVMGetInsertBlock(s->b);
-    LLVMPositionBuilderBefore(s->b, s->entry_end);
-    return block;
+    Place place = {LLVMGetInsertBlock(s->b), LLVMGetCurrentDebugLocation2(s->b)};
+    LLVMPositionBuilderBefore(s->b, s->entry_end); /* takes over that instruction's location */
+    return place;
+}
+
+void simt_come_back(Simt *s, Place place)
+{
+    LLVMPositionBuilderAtEnd(s->b, place.block);
+    LLVMSetCurrentDebugLocation2(s->b, place.location);
 }
 
 /* sum of columns[i] over the set bits i of x, for the columns that have any bit; bits that move together by the same
@@ -49,14 +54,14 @@ LLVMValueRef simt_thread_offset(Simt *s, const uint64_t *columns, int lane_bits,
     void **slot = tt_map_slot(&s->per_thread, &key, sizeof key);
     if (*slot)
         return *slot;
-    LLVMBasicBlockRef block = go_to_entry(s);
+    Place place = simt_go_to_entry(s);
     LLVMValueRef sum = apply_columns(s, s->lane, columns, lane_bits, NULL);
     sum = apply_columns(s, s->warp, columns + lane_bits, warp_bits, sum);
     if (!sum)
         sum = simt_i32(s, 0);
     if (scale != 1)
         sum = LLVMBuildMul(s->b, sum, simt_i32(s, scale), "");
-    LLVMPositionBuilderAtEnd(s->b, block);
+    simt_come_back(s, place);
     return *slot = sum;
 }
 
@@ -151,8 +156,8 @@ LLVMValueRef simt_is_first_copy(Simt *s, const LinearLayout *layout)
     void **slot = tt_map_slot(&s->per_thread, &key, sizeof key);
     if (*slot)
         return *slot;
-    LLVMBasicBlockRef block = go_to_entry(s);
+    Place place = simt_go_to_entry(s);
     LLVMValueRef first = has_no_bits(s, s->thread, lanes | warps << TT_LANE_BITS);
-    LLVMPositionBuilderAtEnd(s->b, block);
+    simt_come_back(s, place);
     return *slot = first;
 }

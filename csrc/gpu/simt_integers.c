@@ -71,7 +71,7 @@ LLVMValueRef simt_sub(Simt *s, LLVMValueRef a, LLVMValueRef b)
     if (!b_base)
         return a_base ? simt_add_constant(s, a_base, constant) : simt_int(LLVMTypeOf(a), constant);
     if (!a_base)
-        return LLVMBuildSub(s->b, a, b, "");
+        return LLVMIsNull(a) ? s->ops->negate(s, b) : LLVMBuildSub(s->b, a, b, "");
     void **slot = sum_slot(s, SUM_SUB, a_base, b_base, 0);
     LLVMValueRef difference = *slot ? *slot : (*slot = LLVMBuildSub(s->b, a_base, b_base, ""));
     return simt_add_constant(s, difference, constant);

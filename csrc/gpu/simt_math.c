@@ -1,13 +1,75 @@
-/* Mathematical functions of floats. f32 has approximate instructions for the common ones, which is what the operations
- * without _rn promise; everything else is a call of the target's library. f16 and bf16 are computed in f32. */
+/* Mathematical functions of floats. f32 has approximate instructions for the common ones; exp and log, for which those
+ * are off by more than 2 ulp, are completed in line. Everything else is a call of the target's library. f16 and bf16 are
+ * computed in f32. */
 #include "gpu/simt.h"
+#include <math.h>
 
-static const double log2_e = 1.4426950408889634, ln_2 = 0.6931471805599453;
+static LLVMValueRef real(LLVMValueRef like, double value) { return LLVMConstReal(LLVMTypeOf(like), value); }
 
-static LLVMValueRef times(Simt *s, LLVMValueRef x, double factor)
+static LLVMValueRef fma_of(Simt *s, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
-    return LLVMBuildFMul(s->b, x, LLVMConstReal(LLVMTypeOf(x), factor), "");
+    return simt_intrinsic(s, "llvm.fma", (LLVMTypeRef[]){LLVMTypeOf(a)}, 1, (LLVMValueRef[]){a, b, c}, 3);
 }
+
+/* ---- exp, log, log2 of f32 ------------------------------------------------------------------------------------------------------- */
+
+static const double log2_e = 0x1.715476p+0, log2_e_low = 0x1.4ae0c0p-26; /* two parts of log2(e) */
+/* ln(2) in two parts: the first has few enough bits that an exponent times it is exact */
+static const double ln_2 = 0x1.62e430p-1, ln_2_high = 0x1.62e400p-1, ln_2_low = 0x1.7f7d1cp-20;
+
+/* 2^(x log2(e)): the product is rounded, and what that lost is a factor close to 1. It is no number when x is
+ * infinite; there the maximum makes it one. */
+static LLVMValueRef exp_of(Simt *s, LLVMValueRef x)
+{
+    LLVMValueRef power = LLVMBuildFMul(s->b, x, real(x, log2_e), "");
+    LLVMValueRef lost = fma_of(s, x, real(x, log2_e), LLVMBuildFNeg(s->b, power, ""));
+    lost = fma_of(s, x, real(x, log2_e_low), lost);
+    lost = simt_intrinsic2(s, "llvm.maxnum", lost, real(x, -1));
+    LLVMValueRef factor = fma_of(s, lost, real(x, ln_2), real(x, 1));
+    return LLVMBuildFMul(s->b, s->ops->math(s, MATH_EXP2, &power), factor, "");
+}
+
+/* x = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); e as a float. Sets *tail such that log(1 + f) = f + *tail:
+ * f^2 times a polynomial, the minimax one of relative error 2^-25 (Remez exchange), lowest power first. */
+static LLVMValueRef split_for_log(Simt *s, LLVMValueRef x, LLVMValueRef *tail, LLVMValueRef *exponent)
+{
+    static const double terms[] = {-0x1.fffffap-2, 0x1.5556f4p-2, -0x1.00049ep-2, 0x1.98d27cp-3,
+                                   -0x1.535c20p-3, 0x1.31871ap-3, -0x1.250e02p-3, 0x1.65d400p-4};
+    enum { SQRT_HALF = 0x3f3504f3, MANTISSA_BITS = 23 };
+    LLVMValueRef tiny = LLVMBuildFCmp(s->b, LLVMRealOLT, x, real(x, 0x1p-126), "");
+    x = LLVMBuildSelect(s->b, tiny, LLVMBuildFMul(s->b, x, real(x, 0x1p23), ""), x, "");
+    LLVMValueRef bits = LLVMBuildBitCast(s->b, x, s->i32, ""), width = simt_i32(s, MANTISSA_BITS);
+    LLVMValueRef e = LLVMBuildSub(s->b, bits, simt_i32(s, SQRT_HALF), "");
+    e = LLVMBuildAShr(s->b, e, width, "");
+    bits = LLVMBuildSub(s->b, bits, LLVMBuildShl(s->b, e, width, ""), "");
+    LLVMValueRef f = LLVMBuildFSub(s->b, LLVMBuildBitCast(s->b, bits, s->f32, ""), real(x, 1), "");
+    e = LLVMBuildSub(s->b, e, LLVMBuildSelect(s->b, tiny, width, simt_i32(s, 0), ""), "");
+    *exponent = LLVMBuildSIToFP(s->b, e, s->f32, "");
+    LLVMValueRef sum = real(x, terms[TT_COUNT(terms) - 1]);
+    for (int i = (int)TT_COUNT(terms) - 2; i >= 0; i--)
+        sum = fma_of(s, sum, f, real(x, terms[i]));
+    *tail = LLVMBuildFMul(s->b, LLVMBuildFMul(s->b, f, f, ""), sum, "");
+    return f;
+}
+
+/* lg2.approx has the right special values, but near 1, where the logarithm is small, too few digits. */
+static LLVMValueRef log_of(Simt *s, LLVMValueRef x, bool binary)
+{
+    LLVMValueRef tail, e, f = split_for_log(s, x, &tail, &e), result;
+    if (binary) {
+        LLVMValueRef sum = LLVMBuildFAdd(s->b, f, tail, "");
+        result = fma_of(s, sum, real(x, log2_e), fma_of(s, sum, real(x, log2_e_low), e));
+    } else {
+        LLVMValueRef sum = LLVMBuildFAdd(s->b, f, fma_of(s, e, real(x, ln_2_low), tail), "");
+        result = fma_of(s, e, real(x, ln_2_high), sum);
+    }
+    LLVMValueRef positive = LLVMBuildFCmp(s->b, LLVMRealOGT, x, real(x, 0), "");
+    LLVMValueRef finite = LLVMBuildFCmp(s->b, LLVMRealOLT, x, real(x, INFINITY), "");
+    LLVMValueRef plain = LLVMBuildAnd(s->b, positive, finite, "");
+    return LLVMBuildSelect(s->b, plain, result, s->ops->math(s, MATH_LOG2, &x), "");
+}
+
+/* ---- all of them ----------------------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef library1(Simt *s, const char *name, LLVMValueRef x)
 {
@@ -22,7 +84,6 @@ static LLVMValueRef reciprocal(Simt *s, LLVMValueRef x)
 /* f32 */
 static LLVMValueRef single_math(Simt *s, Opcode opcode, LLVMValueRef const *x)
 {
-    LLVMValueRef scaled;
     switch (opcode) {
     case OP_fdiv:
         return s->ops->math(s, MATH_DIV, x);
@@ -31,14 +92,13 @@ static LLVMValueRef single_math(Simt *s, Opcode opcode, LLVMValueRef const *x)
     case OP_rsqrt:
         return s->ops->math(s, MATH_RSQRT, x);
     case OP_exp:
-        scaled = times(s, x[0], log2_e);
-        return s->ops->math(s, MATH_EXP2, &scaled);
+        return exp_of(s, x[0]);
     case OP_exp2:
-        return s->ops->math(s, MATH_EXP2, x);
+        return s->ops->math(s, MATH_EXP2_FLUSHED, x);
     case OP_log:
-        return times(s, s->ops->math(s, MATH_LOG2, x), ln_2);
+        return log_of(s, x[0], false);
     case OP_log2:
-        return s->ops->math(s, MATH_LOG2, x);
+        return log_of(s, x[0], true);
     default:
         return NULL;
     }

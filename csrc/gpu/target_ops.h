@@ -52,6 +52,7 @@ typedef enum MathFunction {
     MATH_SQRT,
     MATH_RSQRT,
     MATH_EXP2,
+    MATH_EXP2_FLUSHED, /* cheaper: results below the normal range become 0 */
     MATH_LOG2,
     MATH_FUNCTIONS,
 } MathFunction;
@@ -80,6 +81,7 @@ typedef struct TargetOps {
     bool (*has_atomic)(const Simt *s, AtomicKind kind, TypeKind type);
     LLVMValueRef (*atomic)(Simt *s, const Atomic *atomic); /* the old value; NULL when unused */
 
+    LLVMValueRef (*negate)(Simt *s, LLVMValueRef x); /* an integer */
     LLVMValueRef (*math)(Simt *s, MathFunction function, LLVMValueRef const *operands);
     /* A function of the mathematical library by its base name ("acosh"); the result is f32 or f64. */
     LLVMValueRef (*library)(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands,

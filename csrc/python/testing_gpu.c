@@ -2,7 +2,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "gpu/gpu.h"
+#include "gpu/passes.h"
 
 typedef struct GpuJob {
     Arena arena;
@@ -18,6 +18,11 @@ static void run_passes(GpuJob *job)
     Module *module = tt_parse_module(&job->arena, job->text, "text");
     tt_gpu_run_passes(module, job->last, &job->options);
     job->ir = tt_print_module(module, &job->arena, 0);
+}
+
+static void verify_layouts(GpuJob *job)
+{
+    job->ir = tt_verify_layouts(tt_parse_module(&job->arena, job->text, "text"), &job->arena);
 }
 
 static void compile(GpuJob *job)
@@ -89,6 +94,17 @@ static PyObject *py_run_gpu_passes(PyObject *module, PyObject *args, PyObject *k
     return result;
 }
 
+static PyObject *py_verify_layouts(PyObject *module, PyObject *args)
+{
+    (void)module;
+    GpuJob job = {0};
+    PyObject *result = NULL;
+    if (PyArg_ParseTuple(args, "s", &job.text) && run_job(&job, verify_layouts))
+        result = job.ir ? PyUnicode_FromString(job.ir) : Py_NewRef(Py_None);
+    tt_arena_release(&job.arena);
+    return result;
+}
+
 static PyObject *py_compile_gpu(PyObject *module, PyObject *args, PyObject *keywords)
 {
     (void)module;
@@ -107,6 +123,8 @@ PyMethodDef tt_testing_gpu_methods[] = {
     {"_run_gpu_passes", (PyCFunction)(void (*)(void))py_run_gpu_passes, METH_VARARGS | METH_KEYWORDS,
      "_run_gpu_passes(text, sm=80, num_warps=4, *, last=None) -> str\n--\n\n"
      "The IR after the GPU passes up to the one called `last`."},
+    {"_verify_layouts", py_verify_layouts, METH_VARARGS,
+     "_verify_layouts(text) -> str | None\n--\n\nThe IR with layouts that do not fit marked, or None."},
     {"_compile_gpu", (PyCFunction)(void (*)(void))py_compile_gpu, METH_VARARGS | METH_KEYWORDS,
      "_compile_gpu(text, sm=80, num_warps=4, ptx_version=0, enable_fp_fusion=True, pipeline=False, "
      "libdevice=None) -> "

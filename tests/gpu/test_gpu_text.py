@@ -1,0 +1,35 @@
+"""GPU passes on IR text, as in tests/ir: the header names the last pass to run, and how many warps there are.
+
+    // pass: barriers, 4 warps
+
+Of `verify` the IR is given with layouts, and its failures are expected. `pytest --update` writes what comes out.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from triton import _C
+
+HERE = Path(__file__).parent
+FILES = sorted(HERE.glob("*/*.tt"))
+EXPECTED = "// expected\n"
+
+
+@pytest.mark.parametrize("path", FILES, ids=[f"{f.parent.name}/{f.stem}" for f in FILES])
+def test_file(path, request):
+    given, _, expected = path.read_text().partition(EXPECTED)
+    header, body = re.match(r"((?://[^\n]*\n)*)(.*)", given, re.S).groups()
+    name, warps = re.search(r"// pass: (\w+)(?:, (\d+) warps?)?", header).groups()
+    if name == "verify":
+        result = _C._verify_layouts(body) or "fine\n"
+    else:
+        result = _C._run_gpu_passes(body, 80, int(warps or 4), last=name)
+        assert _C._parse_print(result) == result
+        assert _C._verify(result) is None
+        assert _C._verify_layouts(result) is None
+    if request.config.getoption("--update"):
+        path.write_text(f"{header}{body}{EXPECTED}{result}")
+        return
+    assert result == expected, f"before:\n{body}\nafter {name}:\n{result}"

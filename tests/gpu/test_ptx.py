@@ -1,0 +1,278 @@
+"""PTX of whole kernels: ptxas takes it, and it has the properties that make it fast. No GPU is needed."""
+
+import re
+
+import pytest
+from kernels import (
+    assemble,
+    cast,
+    column_sums,
+    compile_ir,
+    compile_kernel,
+    cumsum,
+    ir,
+    layer_norm,
+    matmul,
+    scatter_add,
+    softmax,
+    softmax_rows,
+    transpose,
+    vector_add,
+)
+
+SMS = [80, 90]
+WIDE_LOAD, WIDE_STORE = r"\bld\.global[\w.:]*\.v4\.b32", r"\bst\.global[\w.:]*\.v4\.b32"
+LOAD, STORE = r"\bld(\.volatile)?\.global", r"\bst(\.volatile)?\.global"
+BARRIER = r"\bbar\.sync\b"
+
+
+def pointer(dtype, aligned=16):
+    return (f"*{dtype}", aligned)
+
+
+def integer(divisibility=16):
+    return ("i32", divisibility)
+
+
+# name: kernel, arguments, constants, warps; 16-byte loads and stores, other ones, barriers, conversions of layouts
+F32, F16, I32 = pointer("fp32"), pointer("fp16"), pointer("i32")
+CASES = {
+    "vector add": (vector_add, [F32, F32, F32, integer()], {"BLOCK": 1024}, 4, (4, 2, 0, 0), 0, 0),
+    "vector add of any length": (vector_add, [F32, F32, F32, integer(1)], {"BLOCK": 1024}, 4, (4, 2, 16, 8), 0, 0),
+    "vector add of halves": (vector_add, [F16, F16, F16, integer()], {"BLOCK": 1024}, 4, (2, 1, 0, 0), 0, 0),
+    "softmax of 1024": (softmax, [F32, F32, integer(), integer()], {"BLOCK": 1024}, 4, (2, 2, 0, 0), 2, 0),
+    "softmax of 781": (softmax, [F32, F32, integer(1), integer(1)], {"BLOCK": 1024}, 4, (0, 0, 8, 8), 2, 0),
+    "softmax in a warp": (softmax, [F32, F32, integer(), integer()], {"BLOCK": 1024}, 1, (8, 8, 0, 0), 0, 0),
+    "softmax of 16384": (softmax, [F32, F32, integer(), integer()], {"BLOCK": 16384}, 16, (8, 8, 0, 0), 2, 0),
+    "softmax of rows": (
+        softmax_rows, [F32, F32, integer(), integer(1)], {"ROWS": 4, "COLS": 512}, 4, (4, 4, 0, 0), 0, 0
+    ),
+    "layer norm": (
+        layer_norm, [F16, F16, F16, F16, F32, F32, integer(), integer(), ("fp32", 1)], {"BLOCK": 1024}, 4,
+        (5, 1, 0, 2), 2, 0,
+    ),
+    "transposition": (transpose, [F32, F32, integer(), integer()], {"BM": 64, "BN": 64}, 4, (8, 8, 0, 0), 1, 1),
+    "transposition of halves": (
+        transpose, [F16, F16, integer(), integer()], {"BM": 64, "BN": 64}, 4, (4, 4, 0, 0), 1, 1
+    ),
+    "prefix sums": (cumsum, [F32, F32], {"BLOCK": 1024}, 4, (2, 2, 0, 0), 1, 0),
+    "column sums": (column_sums, [F32, F32, integer()], {"ROWS": 64, "COLS": 64}, 4, (8, 1, 0, 0), 1, 0),
+    "scattered additions": (scatter_add, [F32, I32, F32], {"BLOCK": 1024}, 4, (4, 0, 0, 0), 0, 0),
+    "matrix product": (
+        matmul, [F32, F32, F32, integer(), integer(), integer()], {"BM": 64, "BN": 64, "BK": 32}, 4, (8, 8, 0, 0), 2, 0
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sm", SMS)
+@pytest.mark.parametrize("name", CASES)
+def test_kernel(name, sm):
+    kernel, entries, constants, warps, accesses, barriers, conversions = CASES[name]
+    compiled = compile_kernel(kernel, *entries, sm=sm, num_warps=warps, **constants)
+    wide = compiled.count(WIDE_LOAD), compiled.count(WIDE_STORE)
+    others = compiled.count(LOAD) - wide[0], compiled.count(STORE) - wide[1]
+    assert (*wide, *others) == accesses
+    assert compiled.count(BARRIER) == barriers
+    assert compiled.ttgir.count("convert_layout") == conversions
+    used = assemble(compiled, sm)
+    assert (used.stack, used.spills) == (0, 0)
+
+
+def test_masked_accesses_are_predicated():
+    compiled = compile_kernel(vector_add, F32, F32, F32, integer(), BLOCK=1024)
+    assert compiled.count(r"@%p\d+ ld\.global\.v4\.b32") == 4
+    assert compiled.count(r"@%p\d+ st\.global\.v4\.b32") == 2
+    assert compiled.count(r"\bbra\b") == 0
+
+
+def test_offsets_are_immediates():
+    compiled = compile_kernel(vector_add, F32, F32, F32, integer(), BLOCK=4096)
+    assert compiled.count(r"\[%rd\d+\+14336\]") == 3
+    assert compiled.count(r"\badd\.s64\b") == 3  # one 64-bit addition for each array
+
+
+@pytest.mark.parametrize("sm", SMS)
+@pytest.mark.parametrize(
+    "source, target",
+    [
+        ("fp32", "fp8e4nv"), ("fp32", "fp8e5"), ("fp8e4nv", "fp16"), ("fp8e5", "fp32"), ("fp16", "fp8e4b15"),
+        ("fp32", "bf16"), ("bf16", "fp32"), ("fp32", "fp16"),
+    ],
+)  # fmt: skip
+def test_narrow_casts(source, target, sm):
+    compiled = compile_kernel(cast, pointer(source), pointer(target), sm=sm, BLOCK=1024)
+    used = assemble(compiled, sm)
+    assert (used.stack, used.spills) == (0, 0)
+    if sm == 90 and target in ("fp8e4nv", "fp8e5"):
+        kind = "e4m3" if target == "fp8e4nv" else "e5m2"
+        assert compiled.count(rf"cvt\.rn\.satfinite\.{kind}x2\.f32") == 4
+    if target == "bf16":
+        assert compiled.count(r"cvt\.rn\.bf16x2\.f32") == 4
+    if target == "fp16" and source == "fp32":
+        assert compiled.count(r"cvt\.rn\.f16x2\.f32") == 4
+
+
+@pytest.mark.parametrize("sm", SMS)
+def test_halves_are_added_in_pairs(sm):
+    compiled = compile_kernel(vector_add, F16, F16, F16, integer(), sm=sm, BLOCK=1024)
+    assert compiled.count(r"\badd(\.rn)?\.f16x2\b") == 4
+    assert compiled.count(r"\badd(\.rn)?\.f16\b") == 0
+
+
+def test_barriers_stay_convergent():
+    """Every call that synchronises or communicates has the attribute that keeps LLVM from moving it into a branch."""
+    compiled = compile_kernel(softmax, F32, F32, integer(), integer(), BLOCK=4096)
+    convergent = {number for number in re.findall(r"attributes #(\d+) = \{[^}]*convergent[^}]*\}", compiled.llir)}
+    calls = re.findall(r"(?:bar\.\w*\.?sync|shfl\.sync|redux\.sync)[^\n]*\) #(\d+)", compiled.llir)
+    declared = re.findall(r"declare[^\n]*@llvm\.nvvm\.(?:shfl|redux)[^\n]*\) #(\d+)", compiled.llir)
+    assert len(calls) >= 2 and declared
+    assert set(calls) | set(declared) <= convergent
+
+
+HINTS = """
+kernel @hints(%x: ptr<f32> {{divisibility = [16]}}, %y: ptr<f32> {{divisibility = [16]}}) {{
+  %range = range {{start = 0, end = 512}} : tile<512xi32>
+  %xs = splat %x : tile<512xptr<f32>>
+  %from = addptr %xs, %range : tile<512xptr<f32>>
+  %value = load %from {load} : tile<512xf32>
+  %ys = splat %y : tile<512xptr<f32>>
+  %to = addptr %ys, %range : tile<512xptr<f32>>
+  store %to, %value {store}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "load, store, loads, stores",
+    [
+        ('{cache = ".cg"}', '{cache = ".cs"}', "ld.global.cg.v4.b32", "st.global.cs.v4.b32"),
+        ('{cache = ".ca"}', '{cache = ".wb"}', "ld.global.ca.v4.b32", "st.global.wb.v4.b32"),
+        ('{cache = ".cv"}', '{cache = ".wt"}', "ld.global.cv.v4.b32", "st.global.wt.v4.b32"),
+        (
+            '{evict = "evict_first"}', '{evict = "evict_last"}', "ld.global.L1::evict_first.L2::cache_hint.v4.b32",
+            "st.global.L1::evict_last.L2::cache_hint.v4.b32",
+        ),
+        ('{evict = "evict_normal"}', "", "ld.global.v4.b32", "st.global.v4.b32"),
+        ("{volatile = 1}", "", "ld.volatile.global.v4.b32", "st.global.v4.b32"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("sm", SMS)
+def test_hints(load, store, loads, stores, sm):
+    compiled = compile_ir(HINTS.format(load=load, store=store), sm)
+    assert compiled.count(re.escape(loads)) == 1
+    assert compiled.count(re.escape(stores)) == 1
+    assemble(compiled, sm)
+
+
+ATOMIC = """
+kernel @atomic(%x: ptr<{type}>, %y: ptr<{type}>) {{
+  %range = range {{start = 0, end = 128}} : tile<128xi32>
+  %xs = splat %x : tile<128xptr<{type}>>
+  %from = addptr %xs, %range : tile<128xptr<{type}>>
+  %value = load %from : tile<128x{type}>
+  %ys = splat %y : tile<128xptr<{type}>>
+  %to = addptr %ys, %range : tile<128xptr<{type}>>
+  %old = atomic_rmw %to, %value {{kind = "{kind}", sem = "{sem}", scope = "{scope}"}} : tile<128x{type}>
+  {use}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "kind, dtype, sem, scope, used, sm, instruction",
+    [
+        ("add", "i32", "relaxed", "gpu", False, 80, "red.relaxed.gpu.global.add.u32"),
+        ("add", "i32", "acq_rel", "cta", True, 80, "atom.acq_rel.cta.global.add.u32"),
+        ("add", "i64", "acquire", "sys", False, 80, "atom.acquire.sys.global.add.u64"),
+        ("fadd", "f32", "release", "gpu", False, 80, "red.release.gpu.global.add.f32"),
+        ("fadd", "f16", "relaxed", "gpu", False, 80, "red.relaxed.gpu.global.add.noftz.f16"),
+        ("fadd", "bf16", "relaxed", "gpu", False, 90, "red.relaxed.gpu.global.add.noftz.bf16"),
+        ("fadd", "bf16", "relaxed", "gpu", False, 80, "atom.relaxed.gpu.global.cas.b16"),
+        ("fmax", "f32", "relaxed", "gpu", True, 80, "atom.relaxed.gpu.global.max.s32"),
+        ("max_u", "i64", "relaxed", "gpu", True, 80, "atom.relaxed.gpu.global.max.u64"),
+        ("xchg", "f64", "acq_rel", "gpu", True, 80, "atom.acq_rel.gpu.global.exch.b64"),
+        ("add", "i8", "relaxed", "gpu", True, 80, "atom.relaxed.gpu.global.cas.b32"),
+    ],
+)
+def test_atomics(kind, dtype, sem, scope, used, sm, instruction):
+    text = ATOMIC.format(kind=kind, type=dtype, sem=sem, scope=scope, use="store %from, %old" if used else "")
+    compiled = compile_ir(text, sm)
+    assert compiled.count(re.escape(instruction)) >= 1
+    assemble(compiled, sm)
+
+
+def test_lines_of_the_program():
+    compiled = compile_ir(ir(vector_add, F32, F32, F32, integer(), locations=True, BLOCK=1024), 90)
+    lines = {int(line) for line in re.findall(r"\.loc\s+\d+ (\d+) ", compiled.ptx)}
+    first = vector_add.first_line
+    assert lines & set(range(first, first + 6))
+    assert re.search(r'\.file\s+\d+ ".*kernels\.py"', compiled.ptx)
+    assert ", debug" not in compiled.ptx  # or ptxas would not optimise
+    assemble(compiled, 90)
+
+
+@pytest.mark.parametrize("sm", [75, 80, 86, 89, 90, 100, 120])
+def test_every_architecture(sm):
+    for kernel, entries, constants, warps, *_ in (CASES["softmax of 1024"], CASES["prefix sums"]):
+        compiled = compile_kernel(kernel, *entries, sm=sm, num_warps=warps, **constants)
+        assert f".target sm_{sm}" in compiled.ptx
+        assemble(compiled, sm)
+
+
+def test_the_version_of_ptx():
+    text = ir(vector_add, F32, F32, F32, integer(), BLOCK=1024)
+    assert ".version 8.3" in compile_ir(text, 90, ptx_version=83).ptx
+
+
+@pytest.mark.parametrize("warps", [1, 2, 4, 8, 16, 32])
+def test_every_number_of_warps(warps):
+    for kernel, entries, constants, *_ in (CASES["softmax of rows"], CASES["transposition"], CASES["prefix sums"]):
+        compiled = compile_kernel(kernel, *entries, num_warps=warps, **constants)
+        assert f".reqntid {32 * warps}" in compiled.ptx
+        assert (compiled.count(BARRIER) == 0) == (warps == 1 or kernel is softmax_rows and warps <= 4)
+        assemble(compiled, 90)
+
+
+def test_too_old_a_gpu():
+    with pytest.raises(RuntimeError, match="7.0: 7.5 is the oldest"):
+        compile_ir(ir(vector_add, F32, F32, F32, integer(), BLOCK=64), 70)
+
+
+def test_a_wrong_number_of_warps():
+    with pytest.raises(ValueError, match="num_warps is 3"):
+        compile_ir(ir(vector_add, F32, F32, F32, integer(), BLOCK=64), 80, 3)
+
+
+def test_out_of_shared_memory():
+    text = ir(transpose, F32, F32, integer(), integer(), BM=256, BN=256)
+    with pytest.raises(
+        ValueError, match=r"needs 262144 bytes, and sm_80 has 166912(.|\n)*smaller tiles(.|\n)*'convert"
+    ):
+        compile_ir(text, 80, 8)
+
+
+LIBRARY = """
+kernel @library(%x: ptr<f32>, %y: ptr<f32>) {
+  %value = load %x : f32
+  %result = extern_call %value {symbol = "acosh"} : f32
+  store %y, %result
+  return
+}
+"""
+
+
+def test_libdevice_that_is_not_there(monkeypatch):
+    with pytest.raises(ValueError, match="cannot read libdevice from /nowhere(.|\n)*TRITON_LIBDEVICE_PATH"):
+        compile_ir(LIBRARY, 80, libdevice="/nowhere")
+
+
+def test_libdevice_is_inlined():
+    try:
+        compiled = compile_ir(LIBRARY, 80)
+    except ValueError as error:
+        assert "libdevice, which is not found" in str(error)
+        pytest.skip("no libdevice on this machine")
+    assert "__nv_acosh" not in compiled.ptx and compiled.count(r"\bcall\b") == 0
+    assemble(compiled, 80)
