@@ -175,10 +175,9 @@ static LLVMValueRef place(Simt *s, const Access *access, SimAccess kind)
 /* Memory of the thread's own, of this many 64-bit words. */
 static LLVMValueRef scratch(Simt *s, int words)
 {
-    LLVMBasicBlockRef block = LLVMGetInsertBlock(s->b);
-    LLVMPositionBuilderBefore(s->b, s->entry_end);
+    Place place = simt_go_to_entry(s);
     LLVMValueRef memory = LLVMBuildAlloca(s->b, LLVMArrayType2(s->i64, (uint64_t)words), "");
-    LLVMPositionBuilderAtEnd(s->b, block);
+    simt_come_back(s, place);
     return memory;
 }
 
