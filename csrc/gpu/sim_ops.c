@@ -156,11 +156,20 @@ static LLVMValueRef size_of(Simt *s, const Access *access)
     return simt_i32(s, access->word_bits / 8 * access->words);
 }
 
+/* The machine knows the arrays among the arguments. A pointer that was itself loaded may lead anywhere. */
+static int checked(Simt *s, const Access *access, SimAccess kind)
+{
+    bool loaded = access->space == GLOBAL_MEMORY && s->op && s->op->operand_count &&
+                  tt_pointer_param(s->pointers, tt_operand(s->op, 0)) < 0;
+    return loaded ? kind | SIM_ANYWHERE : kind;
+}
+
 /* Host memory to carry the access out on, as the machine gives it. */
 static LLVMValueRef place(Simt *s, const Access *access, SimAccess kind)
 {
     return MACHINE(s, tt_sim_access, host_ptr(s), self(s), simt_i32(s, access->space), address_of(s, access),
-                   size_of(s, access), simt_i32(s, kind), predicate_of(s, access), site(s));
+                   size_of(s, access), simt_i32(s, checked(s, access, kind)), predicate_of(s, access),
+                   site(s));
 }
 
 /* Memory of the thread's own, of this many 64-bit words. */
@@ -195,7 +204,8 @@ static void store(Simt *s, const Access *access, LLVMValueRef const *words)
     for (int i = 0; i < access->words; i++)
         LLVMBuildStore(s->b, words[i], word_at(s, data, access, i));
     MACHINE(s, tt_sim_store, s->none, self(s), simt_i32(s, access->space), address_of(s, access),
-            size_of(s, access), data, predicate_of(s, access), site(s));
+            size_of(s, access), simt_i32(s, checked(s, access, SIM_WRITE)), data, predicate_of(s, access),
+            site(s));
 }
 
 static bool has_atomic(const Simt *s, AtomicKind kind, TypeKind type)
@@ -203,7 +213,7 @@ static bool has_atomic(const Simt *s, AtomicKind kind, TypeKind type)
     (void)s;
     if (kind == ATOMIC_FADD)
         return type == TT_F32 || type == TT_F64;
-    return kind == ATOMIC_XCHG || (type >= TT_I16 && type <= TT_I64);
+    return kind == ATOMIC_XCHG || kind == ATOMIC_CAS || (type >= TT_I16 && type <= TT_I64);
 }
 
 static LLVMValueRef atomic(Simt *s, const Atomic *atomic)
@@ -218,9 +228,9 @@ static LLVMValueRef atomic(Simt *s, const Atomic *atomic)
     LLVMValueRef base = place(s, &atomic->access, SIM_ATOMIC);
     LLVMAtomicOrdering order = LLVMAtomicOrderingSequentiallyConsistent;
     if (atomic->kind == ATOMIC_CAS) {
-        LLVMValueRef both =
-            LLVMBuildAtomicCmpXchg(s->b, base, atomic->compare, atomic->value, order, order, 0);
-        return LLVMBuildExtractValue(s->b, both, 0, "");
+        LLVMValueRef compare = simt_to_bits(s, atomic->compare), value = simt_to_bits(s, atomic->value);
+        LLVMValueRef both = LLVMBuildAtomicCmpXchg(s->b, base, compare, value, order, order, 0);
+        return simt_from_bits(s, LLVMBuildExtractValue(s->b, both, 0, ""), LLVMTypeOf(atomic->value));
     }
     return LLVMBuildAtomicRMW(s->b, operations[atomic->kind], base, atomic->value, order, 0);
 }

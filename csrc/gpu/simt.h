@@ -15,6 +15,7 @@ struct Simt {
     const GpuOptions *options;
     const TargetOps *ops;
     AxisInfos *axis_infos;
+    ParamPointers *pointers;
     struct DebugInfo *debug_info;
     struct Codegen *codegen;
     LLVMContextRef context;

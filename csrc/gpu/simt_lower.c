@@ -58,6 +58,7 @@ void tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options
                 .sums = {.arena = arena},
                 .symbols = {.arena = arena}};
     s->axis_infos = tt_analyze_axis_info(function, arena);
+    s->pointers = tt_analyze_param_pointers(function, arena);
     s->b = LLVMCreateBuilderInContext(s->context);
     tt_arena_on_release(arena, dispose_builder, s->b);
     set_types(s);

@@ -210,12 +210,13 @@ void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t by
         access_shared(self, (uint32_t)address, bytes, access != SIM_READ, access == SIM_ATOMIC, NULL, site);
         return self->shared + (uint32_t)address;
     }
-    access_global(self, address, bytes, access != SIM_READ, site);
+    if (!(access & SIM_ANYWHERE))
+        access_global(self, address, bytes, access != SIM_READ, site);
     return (void *)(uintptr_t)address;
 }
 
-void tt_sim_store(SimThread *self, int32_t space, uint64_t address, int32_t bytes, const void *data,
-                  int32_t predicate, const SimSite *site)
+void tt_sim_store(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access,
+                  const void *data, int32_t predicate, const SimSite *site)
 {
     if (!predicate)
         return;
@@ -223,7 +224,7 @@ void tt_sim_store(SimThread *self, int32_t space, uint64_t address, int32_t byte
     if (space == SIM_SHARED) {
         access_shared(self, (uint32_t)address, bytes, true, false, data, site);
         place = self->shared + (uint32_t)address;
-    } else {
+    } else if (!(access & SIM_ANYWHERE)) {
         access_global(self, address, bytes, true, site);
     }
     memcpy(place, data, (size_t)bytes);

@@ -92,15 +92,20 @@ typedef enum SimCollective {
 uint64_t tt_sim_shuffle(SimThread *self, int32_t mode, uint64_t value, int32_t argument, const SimSite *site);
 uint32_t tt_sim_ballot(SimThread *self, int32_t predicate, const SimSite *site);
 typedef enum SimSpace { SIM_GLOBAL = 1, SIM_SHARED = 3 } SimSpace;
-typedef enum SimAccess { SIM_READ, SIM_WRITE, SIM_ATOMIC } SimAccess;
+typedef enum SimAccess {
+    SIM_READ,
+    SIM_WRITE,
+    SIM_ATOMIC,
+    SIM_ANYWHERE = 4, /* flag: bounds are not known */
+} SimAccess;
 /* Checks an access of `bytes` at an address of global memory or an offset in shared memory, and gives the place in host
  * memory to carry it out on: for a false predicate a dummy of 64 bytes. Atomics order themselves among each other. */
 void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access,
                     int32_t predicate, const SimSite *site);
 /* Carries out a store of `data`. Threads may write the same value to one byte of shared memory without order: copies of
  * a tile's element do. */
-void tt_sim_store(SimThread *self, int32_t space, uint64_t address, int32_t bytes, const void *data,
-                  int32_t predicate, const SimSite *site);
+void tt_sim_store(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access,
+                  const void *data, int32_t predicate, const SimSite *site);
 /* What LLVM calls where the host has no instruction: rounding to nearest even, the result in the low 16 bits. */
 float tt_sim_float_to_bf16(float value);
 float tt_sim_double_to_bf16(double value);
