@@ -9,6 +9,7 @@
 typedef struct Liveness {
     Arena *scratch;
     TT_VECTOR(Value *) work;
+    bool waits; /* a loop is kept because of what it reads */
 } Liveness;
 
 static void need_value(Liveness *l, Value *value)
@@ -82,7 +83,9 @@ static void find_roots(Liveness *l, Region *region)
 {
     TT_FOR_OPS(op, region)
     {
-        bool effect = tt_has(op, WRITES | HAS_EFFECT) || tt_int_attr(op, ATTR_volatile, 0) || tt_may_wait(op);
+        bool waits = tt_may_wait(op);
+        bool effect = waits || tt_has(op, WRITES | HAS_EFFECT) || tt_int_attr(op, ATTR_volatile, 0);
+        l->waits |= waits;
         if (effect || (tt_has(op, TERMINATOR) && !region->op))
             need_op(l, op);
         for (int i = 0; i < op->region_count; i++)
@@ -175,7 +178,8 @@ static void sweep_results(Region *region)
     }
 }
 
-bool tt_opt_dce(Function *function, Arena *scratch)
+/* One run; `again` says that another may find more: a loop that only waited for loads which have gone now. */
+static bool eliminate(Function *function, Arena *scratch, bool *again)
 {
     Liveness liveness = {.scratch = scratch};
     tt_take_marks(function);
@@ -185,5 +189,14 @@ bool tt_opt_dce(Function *function, Arena *scratch)
     changed |= sweep_ops(function->body);
     sweep_results(function->body);
     tt_return_marks(function);
+    *again = changed && liveness.waits;
+    return changed;
+}
+
+bool tt_opt_dce(Function *function, Arena *scratch)
+{
+    bool again = true, changed = false;
+    while (again)
+        changed |= eliminate(function, scratch, &again);
     return changed;
 }
