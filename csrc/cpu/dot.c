@@ -78,12 +78,10 @@ void plan_dot(Lower *l, Op *op, int now)
         plan->b = plan->packed_b = packing_buffer(l, b->type, plan->element, now);
 }
 
-/* Rows 2p and 2p + 1 of b, interleaved. */
+/* Rows 2p and 2p + 1 of b, interleaved: the nest goes over rows by twos. */
 static void pack_pairs(Lower *l, const DotPlan *plan, Value *b)
 {
-    int64_t shape[3] = {plan->batches, plan->k / 2, plan->n};
-    int rank = b->type->rank;
-    Group group = {.space = tile_of(l->arena, plan->element, shape + 3 - rank, rank), .axis = -1};
+    Group group = {.space = b->type, .axis = -1};
     Sink sink = {.kind = SINK_PAIRS, .value = b, .to = plan->packed_b};
     tt_push(l->arena, group.sinks, sink);
     emit_nest(l, &group);
@@ -93,34 +91,32 @@ void run_pairs(Nest *n, const Sink *sink)
 {
     Emit *e = n->e;
     const Type *type = sink->value->type, *element = sink->to->type->element;
-    int row = type->rank - 2;
-    Coord coords[TT_MAX_RANK], place[TT_MAX_RANK];
+    int row = type->rank - 2, align = tt_byte_width(element);
+    if ((n->coords[row].offset - n->block_row) % 2) /* done with the row before */
+        return;
+    Coord coords[TT_MAX_RANK];
     LLVMValueRef rows[2];
     memcpy(coords, n->coords, sizeof coords);
     for (int i = 0; i < 2; i++) {
-        coords[row] = scale_coord(n, n->coords[row], 2, i);
+        coords[row].offset = n->coords[row].offset + i;
+        n->coords[row].offset += i; /* where blocks are found */
         LLVMValueRef value = eval_lanes(n, sink->value, coords);
+        n->coords[row].offset -= i;
         at_level(n, n->level);
         rows[i] = emit_element_cast(e, value, type, element);
     }
-    /* The buffer's rows p of n pairs are rows 2p and 2p + 1 of n elements: pair j is at twice j. */
-    memcpy(place, n->coords, sizeof place);
-    place[row] = scale_coord(n, n->coords[row], 2, 0);
-    place[row + 1] = scale_coord(n, n->coords[row + 1], 2, 0);
+    /* The pair of column j is at row * n + 2 j. */
+    coords[row] = n->coords[row];
+    coords[row + 1] = scale_coord(n, n->coords[row + 1], 2, 0);
     int64_t stride;
-    Vec address = buffer_address(n, sink->to, 0, place, &stride);
+    Vec address = buffer_address(n, sink->to, 0, coords, &stride);
     at_level(n, n->level);
-    int width = n->width ? n->width : 1, indices[128], align = tt_byte_width(element);
-    if (!n->width) {
-        emit_store(e, rows[0], address.v, align);
-        emit_store(e, rows[1], emit_offset(e, address.v, align), align);
-        return;
-    }
+    int width = n->width, indices[128];
+    TT_ASSERT(stride == 2);
     for (int i = 0; i < width; i++) {
         indices[2 * i] = i;
         indices[2 * i + 1] = width + i;
     }
-    TT_ASSERT(stride == 2);
     LLVMValueRef pairs = emit_shuffle(e, rows[0], rows[1], indices, 2 * width);
     LLVMValueRef mask = n->active < width ? const_mask(e, 2 * width, 2 * n->active) : NULL;
     emit_masked_store(e, pairs, address.v, mask, align);

@@ -81,6 +81,11 @@ static Vec remember(Nest *n, const void *subject, const Coord *coords, int rank,
     return vec;
 }
 
+void remember_vec(Nest *n, const Value *value, const Coord *coords, Vec vec)
+{
+    remember(n, value, coords, value->type->rank, vec);
+}
+
 LLVMValueRef splat(Nest *n, Vec vec)
 {
     if (!vec.uniform || !n->width)
@@ -399,7 +404,7 @@ Vec eval(Nest *n, Value *value, const Coord *coords)
     if (tt_is_ptr(value->type) && !is_splat(value) && simplify(n, value, coords, simple, terms))
         return remember(n, value, coords, rank, add_terms(n, eval(n, value, simple), terms, value->type));
     if (info_of(value)->stored)
-        return remember(n, value, coords, rank, read_buffer(n, info_of(value)->buffer, coords));
+        return remember(n, value, coords, rank, read_value(n, value, coords));
     if (!op || !is_virtual_op(op))
         tt_bug("cpu: a tile is used before it is stored");
     return remember(n, value, coords, rank, eval_op(n, value, coords));

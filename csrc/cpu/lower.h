@@ -218,12 +218,19 @@ typedef struct Nest {
     const Group *group;
     int rank;
     const int64_t *shape;
-    int lane_dim;                             /* -1: none, all scalar */
-    int width;                                /* lanes; 0: scalars */
-    int axis;                                 /* of reductions and scans, or -1 */
-    int effort;                               /* operations in the body, about */
-    int order[TT_MAX_RANK], depth;            /* dimensions from the outermost loop to the innermost */
-    int level;                                /* innermost open loop */
+    int lane_dim;                  /* -1: none, all scalar */
+    int width;                     /* lanes; 0: scalars */
+    int axis;                      /* of reductions and scans, or -1 */
+    int effort;                    /* operations in the body, about */
+    int block_dim;                 /* whose rows are done several at a time, or -1 */
+    bool transposes;               /* `width` rows at a time, so that loads along them can be transposed */
+    bool by_pairs;                 /* two rows at a time, at least */
+    int rows;                      /* in the current block, which its copies are; 0: outside of blocks */
+    bool square;                   /* as many as a vector has lanes */
+    bool only_tails;               /* what is behind the last whole vector of a row, not what is before */
+    int64_t block_row;             /* offset of the block's first row */
+    int order[TT_MAX_RANK], depth; /* dimensions from the outermost loop to the innermost */
+    int level;                     /* innermost open loop */
     int instance[TT_MAX_RANK + 3], instances; /* a loop's number: memos of a closed loop do not hold */
     Coord coords[TT_MAX_RANK];
     int copies;              /* vectors side by side in the current body */
@@ -240,6 +247,11 @@ typedef struct Nest {
     Memo *memos[MEMO_SLOTS];
 } Nest;
 
+enum { MOST_COPIES = 4 };
+
+/* dims.c */
+void choose_dims(Nest *n);
+
 /* nest.c */
 void emit_nest(Lower *l, const Group *group);
 void at_level(Nest *n, int level);       /* code goes to this loop level */
@@ -249,6 +261,7 @@ LLVMValueRef active_mask(const Nest *n); /* NULL: all lanes */
 Vec eval(Nest *n, Value *value, const Coord *coords);
 LLVMValueRef eval_lanes(Nest *n, Value *value, const Coord *coords); /* as a vector of the nest's width */
 LLVMValueRef splat(Nest *n, Vec vec);
+void remember_vec(Nest *n, const Value *value, const Coord *coords, Vec vec); /* for eval to find */
 Coord zero_coord(void);
 Coord const_coord(int64_t at);
 bool is_uniform(const Coord *coords, int rank);
@@ -263,6 +276,7 @@ Vec eval_load(Nest *n, Op *op, const Coord *coords);
 /* Evaluates what the store needs; sink_store then finds it in the memos. */
 void eval_store(Nest *n, Op *op);
 void sink_store(Nest *n, Op *op);
+Vec read_value(Nest *n, const Value *value, const Coord *coords); /* that is stored */
 Vec read_buffer(Nest *n, const Buffer *buffer, const Coord *coords);
 /* Element number `origin` of the buffer is where the coordinates are 0. */
 void write_buffer(Nest *n, const Buffer *buffer, int64_t origin, const Coord *coords, Vec value);

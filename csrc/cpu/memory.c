@@ -97,6 +97,110 @@ static Access classify(Nest *n, const Value *pointer, const Coord *coords, Coord
     return access;
 }
 
+/* ---- blocks: loads along the rows, transposed ------------------------------------------------------------------------------- */
+
+/* The dimensions of a value that run along the nest's rows and lanes in a block; false where it is not in one. */
+static bool find_block(const Nest *n, int rank, const Coord *coords, int *rows, int *lanes)
+{
+    *rows = *lanes = -1;
+    for (int i = 0; i < rank && n->square; i++) {
+        const Coord *row = &n->coords[n->block_dim];
+        if (coords[i].stride == 1 && *lanes < 0)
+            *lanes = i;
+        else if (coords[i].stride)
+            return false;
+        else if (coords[i].base == row->base && coords[i].offset == row->offset && *rows < 0)
+            *rows = i;
+    }
+    return *rows >= 0 && *lanes >= 0 && n->active == n->width;
+}
+
+/* Lane j of vector i becomes lane i of vector j: in each step the halves of pairs of vectors change places. */
+static void transpose(Emit *e, LLVMValueRef *vectors, int width)
+{
+    int low[64], high[64];
+    for (int distance = 1; distance < width; distance *= 2) {
+        for (int lane = 0; lane < width; lane++) {
+            bool upper = lane & distance;
+            low[lane] = upper ? width + lane - distance : lane;
+            high[lane] = upper ? width + lane : lane + distance;
+        }
+        for (int i = 0; i < width; i++) {
+            if (i & distance)
+                continue;
+            LLVMValueRef a = vectors[i], b = vectors[i + distance];
+            vectors[i] = emit_shuffle(e, a, b, low, width);
+            vectors[i + distance] = emit_shuffle(e, a, b, high, width);
+        }
+    }
+}
+
+/* Where vector `lane` of the block begins: along the rows, at one place of the lanes. */
+static void block_coords(const Nest *n, const Coord *coords, int rank, int rows, int lanes, int lane,
+                         Coord *at)
+{
+    memcpy(at, coords, sizeof(Coord) * (size_t)rank);
+    at[rows].offset = n->block_row;
+    at[rows].stride = 1;
+    at[lanes].stride = 0;
+    at[lanes].offset += lane;
+}
+
+/* Keeps the rows of the transposed block where eval finds them; gives the current one. */
+static Vec keep_rows(Nest *n, const Value *value, const Coord *coords, int rows, LLVMValueRef *vectors)
+{
+    Coord row[TT_MAX_RANK];
+    int current = (int)(coords[rows].offset - n->block_row);
+    memcpy(row, coords, sizeof(Coord) * (size_t)value->type->rank);
+    for (int i = 0; i < n->width; i++) {
+        row[rows].offset = n->block_row + i;
+        if (i != current)
+            remember_vec(n, value, row, (Vec){vectors[i], n->level, false});
+    }
+    return (Vec){vectors[current], n->level, false};
+}
+
+static bool load_block(Nest *n, Op *op, const Coord *coords, Vec *result)
+{
+    Value *pointer = tt_operand(op, 0);
+    int rank = pointer->type->rank, rows, lanes;
+    Coord at[TT_MAX_RANK], start[TT_MAX_RANK];
+    LLVMValueRef vectors[64];
+    if (!find_block(n, rank, coords, &rows, &lanes))
+        return false;
+    block_coords(n, coords, rank, rows, lanes, 0, at);
+    if (classify(n, pointer, at, start) != CONSECUTIVE)
+        return false;
+    for (int i = 0; i < n->width; i++) {
+        block_coords(n, coords, rank, rows, lanes, i, at);
+        Vec vector = eval_load(n, op, at);
+        vectors[i] = splat(n, vector);
+    }
+    at_level(n, n->level);
+    transpose(n->e, vectors, n->width);
+    *result = keep_rows(n, op->results[0], coords, rows, vectors);
+    return true;
+}
+
+Vec read_value(Nest *n, const Value *value, const Coord *coords)
+{
+    const Buffer *buffer = info_of(value)->buffer;
+    int rank = value->type->rank, rows, lanes;
+    LLVMValueRef vectors[64];
+    Coord at[TT_MAX_RANK];
+    if (!find_block(n, rank, coords, &rows, &lanes) || rows != rank - 1)
+        return read_buffer(n, buffer, coords);
+    for (int i = 0; i < n->width; i++) {
+        block_coords(n, coords, rank, rows, lanes, i, at);
+        vectors[i] = splat(n, read_buffer(n, buffer, at));
+    }
+    at_level(n, n->level);
+    transpose(n->e, vectors, n->width);
+    return keep_rows(n, value, coords, rows, vectors);
+}
+
+/* ---- loads and stores --------------------------------------------------------------------------------------------------------- */
+
 Vec eval_load(Nest *n, Op *op, const Coord *coords)
 {
     Lower *l = n->l;
@@ -105,6 +209,9 @@ Vec eval_load(Nest *n, Op *op, const Coord *coords)
     const Type *type = op->results[0]->type;
     Coord at[TT_MAX_RANK];
     Access access = classify(n, pointer, coords, at);
+    Vec transposed;
+    if (access == SCATTERED && load_block(n, op, coords, &transposed))
+        return transposed;
     if (access == SCATTERED)
         memcpy(at, coords, sizeof(Coord) * (size_t)type->rank);
     Vec address = eval(n, pointer, at), mask = eval_mask(n, op, 1, coords);

@@ -3,7 +3,7 @@
  * depends on decides at which level it is computed, so invariants are hoisted as they are made. */
 #include "cpu/lower.h"
 
-enum { MOST_COPIES = 4, SMALL_BODY = 24 };
+enum { SMALL_BODY = 24 };
 
 void at_level(Nest *n, int level) { n->e->b = n->l->builders[level]; }
 
@@ -57,16 +57,26 @@ static void close_branch(Nest *n, LLVMBasicBlockRef after)
 
 static LLVMValueRef *slots_of(Nest *n, int copy) { return n->accumulators + copy * n->slots; }
 
+/* The coordinates of a copy: the next vector, or in a block the next row. */
+static void enter_copy(Nest *n, int64_t row, int64_t vector, int copy)
+{
+    if (n->rows)
+        n->coords[n->block_dim].offset = row + copy;
+    else if (n->lane_dim >= 0)
+        n->coords[n->lane_dim].offset = vector + (int64_t)copy * n->width;
+}
+
 /* Loads of a group come before its stores in the program, and a sink may write where another one still reads; so where
  * there are several, everything is evaluated (and kept by the memos) before anything is stored. */
 static void emit_body(Nest *n)
 {
-    int64_t offset = n->lane_dim >= 0 ? n->coords[n->lane_dim].offset : 0;
+    int64_t row = n->rows ? n->coords[n->block_dim].offset : 0;
+    int64_t vector = n->lane_dim >= 0 ? n->coords[n->lane_dim].offset : 0;
     bool in_order = n->group->sinks.count > 1;
+    n->block_row = row;
     for (int pass = in_order ? 0 : 1; pass < 2; pass++)
         for (int copy = 0; copy < n->copies; copy++) {
-            if (n->lane_dim >= 0)
-                n->coords[n->lane_dim].offset = offset + (int64_t)copy * n->width;
+            enter_copy(n, row, vector, copy);
             LLVMValueRef *slots = slots_of(n, copy);
             for (int i = 0; i < n->group->sinks.count; i++) {
                 const Sink *sink = &n->group->sinks.data[i];
@@ -77,8 +87,7 @@ static void emit_body(Nest *n)
                 slots += sink_slots(sink);
             }
         }
-    if (n->lane_dim >= 0)
-        n->coords[n->lane_dim].offset = offset;
+    enter_copy(n, row, vector, 0);
 }
 
 static void emit_dims(Nest *n, int k);
@@ -164,21 +173,42 @@ static void emit_streaming(Nest *n, int k, int64_t end, int64_t step)
 static void emit_lane_dim(Nest *n, int k)
 {
     int64_t extent = n->shape[n->lane_dim], vectors = extent / n->width, full = vectors * n->width;
-    int copies = vectors ? choose_copies(n, vectors) : 1;
+    int copies = n->rows ? n->rows : vectors ? choose_copies(n, vectors) : 1;
+    int64_t step = n->rows ? n->width : (int64_t)copies * n->width;
     n->coords[n->lane_dim].stride = 1;
     for (int part = 0; part < 2; part++) {
         bool tail = part == (n->reverse && n->axis == n->lane_dim ? 0 : 1);
-        n->copies = tail ? 1 : copies;
+        if (tail ? n->square : n->only_tails)
+            continue;
+        n->copies = n->rows ? n->rows : tail ? 1 : copies;
         n->active = tail ? (int)(extent - full) : n->width;
         if (tail)
             emit_range(n, k, full, extent, n->width);
-        else if (k == n->depth - 1 && can_stream(n))
-            emit_streaming(n, k, full, (int64_t)copies * n->width);
+        else if (k == n->depth - 1 && !n->rows && can_stream(n))
+            emit_streaming(n, k, full, step);
         else
-            emit_range(n, k, 0, full, (int64_t)copies * n->width);
+            emit_range(n, k, 0, full, step);
     }
     n->copies = vectors ? copies : 1;
     n->active = vectors ? n->width : (int)(extent - full);
+}
+
+/* Rows by the square block, as many as a vector has lanes, so that lanes and rows can change places; then what is behind
+ * the last whole vector of these rows, and the rows behind the last block: one by one, or by pairs. */
+static void emit_block_dim(Nest *n, int k)
+{
+    int64_t extent = n->shape[n->block_dim], blocks = n->transposes ? extent / n->width * n->width : 0;
+    n->square = true;
+    n->rows = n->width;
+    emit_range(n, k, 0, blocks, n->width);
+    n->square = false;
+    n->rows = n->by_pairs ? 2 : 0;
+    n->only_tails = true;
+    if (n->shape[n->lane_dim] % n->width)
+        emit_range(n, k, 0, blocks, TT_MAX(n->rows, 1));
+    n->only_tails = false;
+    emit_range(n, k, blocks, extent, TT_MAX(n->rows, 1));
+    n->rows = 0;
 }
 
 static void emit_axis(Nest *n, int k)
@@ -214,88 +244,14 @@ static void emit_dims(Nest *n, int k)
         emit_axis(n, k);
     } else if (n->order[k] == n->lane_dim) {
         emit_lane_dim(n, k);
+    } else if (n->order[k] == n->block_dim) {
+        emit_block_dim(n, k);
     } else {
         emit_range(n, k, 0, n->shape[n->order[k]], 1);
     }
 }
 
-/* ---- shape of the nest ---------------------------------------------------------------------------------------------------- */
-
-/* Bytes of the widest element that is computed with, and how much is computed. */
-typedef struct Effort {
-    Nest *n;
-    int bytes, ops;
-} Effort;
-
-static void count_value(Effort *effort, const Value *value, bool as_data)
-{
-    Lower *l = effort->n->l;
-    if (!tt_is_tile(value->type))
-        return;
-    ValueInfo *info = info_of(value);
-    int bytes = tt_byte_width(value->type);
-    if (tt_is_float(value->type) && value->op && tt_has(value->op, ON_FLOATS))
-        bytes = TT_MAX(bytes, 4);
-    if (tt_is_float(value->type) || as_data)
-        effort->bytes = TT_MAX(effort->bytes, tt_is_bool(value->type) ? 1 : bytes);
-    if (info->seen_any == l->stamp)
-        return;
-    info->seen_any = l->stamp;
-    const Op *op = value->op;
-    if (!op || !is_virtual_op(op) || info->stored)
-        return;
-    effort->ops += op->opcode == OP_load ? 2 : tt_has(op, COSTLY) ? 16 : tt_has(op, ELEMENTWISE) ? 1 : 0;
-    for (int i = 0; i < op->operand_count; i++)
-        count_value(effort, tt_operand(op, i), false);
-}
-
-static Effort measure(Nest *n)
-{
-    Effort effort = {n, 1, 0};
-    n->l->stamp++;
-    for (int i = 0; i < n->group->sinks.count; i++) {
-        const Sink *sink = &n->group->sinks.data[i];
-        effort.ops++;
-        if (sink->value)
-            count_value(&effort, sink->value, true);
-        for (int j = 0; sink->op && j < sink->op->operand_count; j++) {
-            const Value *operand = tt_operand(sink->op, j);
-            bool pointer = tt_is_ptr(operand->type) && tt_has(sink->op, READS | WRITES);
-            count_value(&effort, operand, !pointer && !tt_is_bool(operand->type));
-        }
-    }
-    return effort;
-}
-
-/* The dimension that vectors run along, and their width. */
-static void choose_lanes(Nest *n)
-{
-    Effort effort = measure(n);
-    n->effort = effort.ops;
-    n->lane_dim = -1;
-    SinkKind kind = n->group->sinks.count ? n->group->sinks.data[0].kind : SINK_NONE;
-    if (kind == SINK_ATOMIC || kind == SINK_HISTOGRAM)
-        return; /* one element after the other */
-    for (int i = 0; i < n->rank; i++)
-        if (n->shape[i] > 1)
-            n->lane_dim = i;
-    if (n->lane_dim < 0)
-        return;
-    n->width = TT_MIN(n->e->widest / effort.bytes, 64);
-    n->width = (int)TT_MIN(n->width, tt_next_pow2(n->shape[n->lane_dim]));
-}
-
-/* Lanes innermost, except that an accumulated axis is inside of them. */
-static void choose_order(Nest *n)
-{
-    for (int pass = 0; pass < 3; pass++)
-        for (int i = 0; i < n->rank; i++) {
-            int place = i == n->axis ? 2 : i == n->lane_dim ? 1 : 0;
-            bool loops = n->shape[i] > 1 || i == n->axis;
-            if (loops && place == pass)
-                n->order[n->depth++] = i;
-        }
-}
+/* ---- all of it ---------------------------------------------------------------------------------------------------------- */
 
 static void prepare_accumulators(Nest *n)
 {
@@ -316,8 +272,7 @@ void emit_nest(Lower *l, const Group *group)
     n->shape = group->space->shape;
     n->axis = group->axis;
     n->instance[0] = 1;
-    choose_lanes(n);
-    choose_order(n);
+    choose_dims(n);
     prepare_accumulators(n);
     for (int i = 0; i < group->sinks.count; i++)
         prepare_sink(n, &group->sinks.data[i]);
