@@ -29,6 +29,8 @@ def use_threads(count):
         os.environ[name] = str(count)
     os.environ.setdefault("OMP_PROC_BIND", "true")
     os.environ.setdefault("OMP_PLACES", "cores")
+    # NumPy's threads would spin for a tenth of a second after a call, on the cores that the next contender needs.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")  # 2^20 cycles
 
 
 def tutorial(name):
