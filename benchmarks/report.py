@@ -127,6 +127,8 @@ class Report:
             {
                 "benchmark": self.title,
                 "date": datetime.date.today().isoformat(),
+                "threads": int(os.environ["OMP_NUM_THREADS"]) if "OMP_NUM_THREADS" in os.environ else None,
+                "real_time": os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR),
                 "machine": machine(),
                 "versions": versions(),
                 "rows": self.rows,
