@@ -150,13 +150,15 @@ static bool load(Compiled *compiled)
     Arena arena = {0};
     Trap trap;
     LoadedFacts facts = {0};
+    PyThreadState *released = PyEval_SaveThread();
     bool done = tt_try(&trap, &arena);
     if (done) {
         facts = tt_code_load(compiled->code, compiled->device, &arena);
         tt_end_try(&trap);
-    } else {
-        tt_set_error(&trap.diag, NULL);
     }
+    PyEval_RestoreThread(released);
+    if (!done)
+        tt_set_error(&trap.diag, NULL);
     tt_arena_release(&arena);
     PyObject *values = done ? Py_BuildValue("{si si si}", "n_regs", facts.registers, "n_spills", facts.spills,
                                             "n_max_threads", facts.max_threads)

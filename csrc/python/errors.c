@@ -71,9 +71,14 @@ static void set_internal(const Diagnostic *diag, const Module *module)
     tt_arena_release(&arena);
 }
 
+static void set_compilation(const char *kind, const Diagnostic *diag)
+{
+    set_from("compilation_error", Py_BuildValue("(sNNNN)", kind, text(diag->message), location(diag->loc),
+                                                text(diag->remedy), notes(diag)));
+}
+
 void tt_set_error(const Diagnostic *diag, const Module *module)
 {
-    const char *kind = diag->kind == TT_UNSUPPORTED ? "unsupported" : "error";
     switch (diag->kind) {
     case TT_PYTHON_ERROR:
         if (!PyErr_Occurred())
@@ -85,10 +90,30 @@ void tt_set_error(const Diagnostic *diag, const Module *module)
     case TT_BUG:
         set_internal(diag, module);
         return;
-    default:
-        set_from("compilation_error", Py_BuildValue("(sNNNN)", kind, text(diag->message), location(diag->loc),
-                                                    text(diag->remedy), notes(diag)));
+    case TT_OUT_OF_RESOURCES:
+        set_from("out_of_resources",
+                 Py_BuildValue("(LLNNNNN)", (long long)diag->needed, (long long)diag->available,
+                               text(diag->resource), text(diag->message), location(diag->loc),
+                               text(diag->remedy), notes(diag)));
+        return;
+    case TT_DEVICE_ERROR:
+        set_from("cuda_error", Py_BuildValue("(NN)", text(diag->message), text(diag->remedy)));
+        return;
+    case TT_UNSUPPORTED:
+        set_compilation("unsupported", diag);
+        return;
+    case TT_USER_ERROR:
+        set_compilation("error", diag);
     }
+}
+
+void tt_set_launch_diagnostic(const Compiled *compiled, const int32_t grid[3], const Diagnostic *diag)
+{
+    if (diag->kind == TT_DEVICE_ERROR)
+        set_from("cuda_error", Py_BuildValue("(NNO(iii))", text(diag->message), text(diag->remedy),
+                                             compiled->info, grid[0], grid[1], grid[2]));
+    else
+        tt_set_error(diag, NULL);
 }
 
 void tt_set_launch_error(const Compiled *compiled, const char *failure)

@@ -58,7 +58,8 @@ typedef enum ArgumentKind {
     ARG_TUPLE,
     ARG_CONSTEXPR, /* tl.constexpr around a value */
     ARG_CONSTANT,  /* a string, a type of the language, a function: a compile-time value by nature */
-    ARG_MOCK,      /* torch.dtype, numpy.dtype: stands for an array of it in a warmup, else a constant */
+    ARG_DTYPE,     /* torch.dtype, numpy.dtype: stands for an array of it in a warmup, else a constant */
+    ARG_MOCK,      /* triton.MockTensor: stands for an array of its dtype in a warmup, and is nothing else */
     ARG_NDARRAY,
     ARG_EXCHANGE,  /* DLPack's C exchange API: torch and others */
     ARG_DATA_PTR,  /* has data_ptr() and dtype */
@@ -71,6 +72,7 @@ typedef enum ArgumentKind {
 typedef struct TypeEntry {
     PyTypeObject *type; /* strong, so that no other type can come to lie at its address */
     ArgumentKind kind;
+    bool is_cupy;
     const void *exchange; /* ARG_EXCHANGE: the table of functions */
 } TypeEntry;
 
@@ -116,6 +118,7 @@ extern const OptionKind tt_option_kinds[TT_OPTION_COUNT];
     NAME(data_ptr)                                                                                           \
     NAME(device)                                                                                             \
     NAME(dtype)                                                                                              \
+    NAME(id)                                                                                                 \
     NAME(name)                                                                                               \
     NAME(value)
 enum { TYPE_CACHE_SIZE = 128 };
@@ -148,6 +151,8 @@ typedef struct Tensor {
     ScalarKind element;
     int device_type, device_id;
     bool read_only;
+    bool has_stream; /* what is enqueued on `stream` must come first */
+    void *stream;
 } Tensor;
 
 /* Where an argument stands: a parameter, or an element of a tuple. */
@@ -188,7 +193,7 @@ typedef struct Key {
     uint64_t hash;
 } Key;
 
-enum { INLINE_WORDS = 64, INLINE_OBJECTS = 16, INLINE_SLOTS = 32 };
+enum { INLINE_WORDS = 64, INLINE_OBJECTS = 16, INLINE_SLOTS = 32, AWAITED_STREAMS = 8 };
 typedef struct Specialization {
     State *state;
     PyObject *function; /* its name */
@@ -204,10 +209,12 @@ typedef struct Specialization {
     PyObject *owned; /* list of what `key.objects` borrows from nobody else, or NULL */
     PyObject *
         array_argument; /* name of the first argument that is an array, or NULL; the others lie where it lies */
-    bool on_cuda;       /* it lies on a CUDA device */
-    Target target;      /* once finished */
+    PyTypeObject *array_type; /* its type, borrowed */
+    bool on_cuda;             /* it lies on a CUDA device */
+    Target target;            /* once finished */
     Place place;
-    bool has_stream; /* `place.stream` is the arrays' library's current one */
+    bool has_stream;                /* `place.stream` is the arrays' library's current one */
+    void *awaited[AWAITED_STREAMS]; /* streams of other arrays, for `place` */
     uint64_t inline_words[INLINE_WORDS], inline_slots[INLINE_SLOTS];
     PyObject *inline_objects[INLINE_OBJECTS];
     uint8_t inline_read_only[INLINE_SLOTS];
@@ -281,9 +288,9 @@ bool tt_choose_target(Specialization *s);
 /* The current stream of the library whose arrays are passed, if nothing better is known: torch, else CuPy, else the
  * device's default one. False with an error set. */
 bool tt_find_stream(Specialization *s);
+bool tt_read_stream(PyObject *asked, void **stream); /* of the option `stream`; false with an error set */
 /* Fills in the capability of the machine's own device where `name` does not say it. False with an error set. */
 bool tt_read_target(const char *name, Target *target);
-extern PyMethodDef tt_target_methods[];
 
 /* launch.c: launches, or with `grid` NULL takes the grid from the keywords. Returns the Compiled that ran. */
 PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ssize_t count,
@@ -320,3 +327,5 @@ extern PyType_Spec tt_compiled_spec;
 void tt_set_error(const Diagnostic *diag, const Module *module);
 /* Sets the exception for a launch that failed with a message of the target. */
 void tt_set_launch_error(const Compiled *compiled, const char *failure);
+/* tt_set_error for what came up in a launch: an error of the device is told with the kernel, the grid and the options. */
+void tt_set_launch_diagnostic(const Compiled *compiled, const int32_t grid[3], const Diagnostic *diag);

@@ -115,7 +115,7 @@ static bool run_programs(Compiled *compiled, const Specialization *s, const int3
     PyEval_RestoreThread(released);
     bool done = launched && (!result.printed || write_output(result.printed));
     if (!launched)
-        tt_set_error(&trap.diag, NULL);
+        tt_set_launch_diagnostic(compiled, extents, &trap.diag);
     else if (result.failure)
         tt_set_launch_error(compiled, result.failure);
     tt_arena_release(&arena);
@@ -174,13 +174,19 @@ static bool choose_stream(Launch *launch)
     PyObject *asked = launch->call.options[OPTION_stream];
     if (s->target.kind != TARGET_CUDA)
         return true;
-    if (!asked || asked == Py_None)
-        return s->has_stream || tt_find_stream(s);
-    PyObject *number = PyNumber_Index(asked);
-    if (number)
-        s->place.stream = PyLong_AsVoidPtr(number);
-    Py_XDECREF(number);
-    return !PyErr_Occurred();
+    if (asked && asked != Py_None) {
+        s->place.awaited_count = 0; /* who names the stream takes care of the order */
+        return tt_read_stream(asked, &s->place.stream);
+    }
+    if (!s->has_stream && !tt_find_stream(s))
+        return false;
+    int count = 0;
+    for (int i = 0; i < s->place.awaited_count; i++)
+        if (s->awaited[i] != s->place.stream)
+            s->awaited[count++] = s->awaited[i];
+    s->place.awaited = s->awaited;
+    s->place.awaited_count = count;
+    return true;
 }
 
 /* Whatever may raise comes before the hooks, and they come before the programs: a launch happens as a whole or not. */

@@ -65,13 +65,13 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-extern PyMethodDef tt_layout_methods[], tt_testing_methods[], tt_testing_frontend_methods[],
-    tt_testing_cpu_methods[], tt_testing_gpu_methods[];
+extern PyMethodDef tt_cuda_methods[], tt_layout_methods[], tt_testing_methods[],
+    tt_testing_frontend_methods[], tt_testing_cpu_methods[], tt_testing_gpu_methods[];
 
 static int add_tables(PyObject *module)
 {
     tt_codegen_init();
-    PyMethodDef *const tables[] = {tt_target_methods,      tt_layout_methods,
+    PyMethodDef *const tables[] = {tt_cuda_methods,        tt_layout_methods,
                                    tt_testing_methods,     tt_testing_frontend_methods,
                                    tt_testing_cpu_methods, tt_testing_gpu_methods};
     for (size_t i = 0; i < TT_COUNT(tables); i++)

@@ -416,6 +416,25 @@ static bool add_pointer(Specialization *s, const Param *param, const Tensor *ten
            add_slot(s, tensor->address, tensor->read_only) && add_range(s, tensor);
 }
 
+/* Another array's stream, which has to come first unless it turns out to be the launch's. */
+static bool add_awaited(Specialization *s, void *stream, const ArgumentPath *path)
+{
+    int count = s->place.awaited_count;
+    if (s->has_stream && s->place.stream == stream)
+        return true;
+    for (int i = 0; i < count; i++)
+        if (s->awaited[i] == stream)
+            return true;
+    if (count == AWAITED_STREAMS)
+        return tt_argument_error(
+            path, PyExc_ValueError,
+            "the arrays of this launch come from more than %d streams; synchronize them, and "
+            "pass the one to launch on as stream=",
+            AWAITED_STREAMS);
+    s->awaited[s->place.awaited_count++] = stream;
+    return true;
+}
+
 static bool add_array(Specialization *s, const Param *param, const TypeEntry *entry, PyObject *value,
                       const ArgumentPath *path)
 {
@@ -429,15 +448,19 @@ static bool add_array(Specialization *s, const Param *param, const TypeEntry *en
     if (!s->array_argument) {
         s->array_argument = param->name;
         s->on_cuda = on_cuda;
+        s->array_type = entry->type;
         s->place.device = device;
-        s->has_stream = on_cuda && tt_exchange_stream(entry, device, &s->place.stream);
+        s->has_stream = tensor.has_stream || (on_cuda && tt_exchange_stream(entry, device, &tensor.stream));
+        s->place.stream = tensor.stream;
     } else if (on_cuda != s->on_cuda || device != s->place.device) {
         return device_error(s, on_cuda ? DEVICE_CUDA : DEVICE_CPU, device, path);
+    } else if (tensor.has_stream && !add_awaited(s, tensor.stream, path)) {
+        return false;
     }
     return add_pointer(s, param, &tensor, path);
 }
 
-static bool add_mock(Specialization *s, const Param *param, PyObject *dtype, const ArgumentPath *path)
+static bool add_array_of(Specialization *s, const Param *param, PyObject *dtype, const ArgumentPath *path)
 {
     Tensor tensor = {.element = tt_scalar_of_dtype(dtype)};
     if (tensor.element == SCALAR_KINDS)
@@ -445,6 +468,18 @@ static bool add_mock(Specialization *s, const Param *param, PyObject *dtype, con
                                  "arrays of dtype %S are not supported; convert it to %s", dtype,
                                  tt_supported_dtypes);
     return add_pointer(s, param, &tensor, path);
+}
+
+static bool add_mock(Specialization *s, const Param *param, PyObject *value, const ArgumentPath *path)
+{
+    if (!s->warmup)
+        return tt_argument_error(
+            path, PyExc_TypeError,
+            "a MockTensor has no memory; pass it to %U.warmup(), and an array to a launch", s->function);
+    PyObject *dtype = PyObject_GetAttr(value, s->state->names.dtype);
+    bool done = dtype && add_array_of(s, param, dtype, path);
+    Py_XDECREF(dtype);
+    return done;
 }
 
 /* ---- any argument ---- */
@@ -493,8 +528,10 @@ static bool add_argument(Specialization *s, const Param *param, PyObject *value,
         return add_index(s, param, value, path);
     case ARG_TUPLE:
         return add_tuple(s, param, value, path);
+    case ARG_DTYPE:
+        return s->warmup ? add_array_of(s, param, value, path) : add_constant(s, value, path);
     case ARG_MOCK:
-        return s->warmup ? add_mock(s, param, value, path) : add_constant(s, value, path);
+        return add_mock(s, param, value, path);
     case ARG_NONE:
     case ARG_CONSTEXPR:
     case ARG_CONSTANT:

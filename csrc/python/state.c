@@ -106,7 +106,7 @@ static ArgumentKind classify_numpy(PyTypeObject *type)
         ArgumentKind kind;
     } rows[] = {
         {"ndarray", ARG_NDARRAY},  {"integer", ARG_INDEX}, {"floating", ARG_NUMPY_FLOAT},
-        {"bool_", ARG_NUMPY_BOOL}, {"dtype", ARG_MOCK},
+        {"bool_", ARG_NUMPY_BOOL}, {"dtype", ARG_DTYPE},
     };
     PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
     PyObject *numpy = PyDict_GetItemString(modules, "numpy");
@@ -128,9 +128,13 @@ static ArgumentKind classify_marked(State *state, PyTypeObject *type)
     PyErr_Clear();
     if (!mark)
         return ARG_UNKNOWN;
-    bool wraps = PyUnicode_Check(mark) && !PyUnicode_CompareWithASCIIString(mark, "constexpr");
+    ArgumentKind kind = ARG_CONSTANT;
+    if (PyUnicode_Check(mark) && !PyUnicode_CompareWithASCIIString(mark, "constexpr"))
+        kind = ARG_CONSTEXPR;
+    else if (PyUnicode_Check(mark) && !PyUnicode_CompareWithASCIIString(mark, "mock"))
+        kind = ARG_MOCK;
     Py_DECREF(mark);
-    return wraps ? ARG_CONSTEXPR : ARG_CONSTANT;
+    return kind;
 }
 
 static bool is_torch_dtype(State *state, PyTypeObject *type)
@@ -149,7 +153,7 @@ static bool is_torch_dtype(State *state, PyTypeObject *type)
 static ArgumentKind classify_protocol(State *state, PyTypeObject *type)
 {
     if (is_torch_dtype(state, type))
-        return ARG_MOCK;
+        return ARG_DTYPE;
     if (has(type, state->names.data_ptr))
         return ARG_DATA_PTR;
     if (has(type, state->names.__array_interface__))
@@ -174,6 +178,20 @@ static ArgumentKind classify_builtin(PyTypeObject *type)
     if (type == Py_TYPE(Py_None))
         return ARG_NONE;
     return PyType_IsSubtype(type, &PyUnicode_Type) ? ARG_CONSTANT : ARG_UNKNOWN;
+}
+
+/* Whether a package made the type. */
+static bool is_from(State *state, PyTypeObject *type, const char *package)
+{
+    PyObject *module = PyObject_GetAttr((PyObject *)type, state->names.__module__);
+    PyObject *bytes = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8String(module) : NULL;
+    const char *name = bytes ? PyBytes_AsString(bytes) : "";
+    size_t length = strlen(package);
+    bool result = !strncmp(name, package, length) && (!name[length] || name[length] == '.');
+    PyErr_Clear();
+    Py_XDECREF(module);
+    Py_XDECREF(bytes);
+    return result;
 }
 
 /* The start of DLPack's table of C functions; version 1 is the one known here. */
@@ -207,6 +225,7 @@ static TypeEntry classify_type(State *state, PyTypeObject *type, PyObject *objec
         entry.kind = classify_protocol(state, type);
     if (entry.kind == ARG_UNKNOWN && PyCallable_Check(object))
         entry.kind = ARG_CONSTANT;
+    entry.is_cupy = entry.kind == ARG_CUDA_INTERFACE && is_from(state, type, "cupy");
     return entry;
 }
 

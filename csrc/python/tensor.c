@@ -1,6 +1,7 @@
 /* Reading arrays of other libraries: data pointer, element type, device, whether they may be written. The libraries are
  * never imported here, and no reference to an array outlives the call. */
 #include "python/extension.h"
+#include "runtime/cuda.h"
 
 #include <numpy/ndarraytypes.h>
 
@@ -317,16 +318,56 @@ static ScalarKind typestr_scalar(const char *text)
     return SCALAR_KINDS;
 }
 
-static bool read_interface(PyObject *object, PyObject *attribute, const ArgumentPath *path, Tensor *tensor)
+enum { MAX_RANK = 64 };
+
+/* The numbers of a tuple; -1 if it is none or too long, or holds something else. */
+static int read_numbers(PyObject *tuple, int64_t numbers[MAX_RANK])
 {
-    PyObject *interface = PyObject_GetAttr(object, attribute);
-    if (!interface)
-        return false;
-    *tensor = (Tensor){.element = SCALAR_KINDS, .end = INT64_MAX};
+    if (!tuple || !PyTuple_Check(tuple) || PyTuple_Size(tuple) > MAX_RANK)
+        return -1;
+    int count = (int)PyTuple_Size(tuple);
+    for (int i = 0; i < count; i++)
+        numbers[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
+    if (!PyErr_Occurred())
+        return count;
+    PyErr_Clear();
+    return -1;
+}
+
+static void set_interface_range(PyObject *interface, Tensor *tensor)
+{
+    int64_t shape[MAX_RANK], strides[MAX_RANK];
+    int rank = read_numbers(PyDict_GetItemString(interface, "shape"), shape);
+    bool strided = read_numbers(PyDict_GetItemString(interface, "strides"), strides) == rank;
+    if (rank >= 0)
+        set_range(tensor, rank, shape, strided ? strides : NULL, 1);
+}
+
+/* CUDA Array Interface, version 3: the stream to wait for, or to work on. 1 is the default one, whose handle is NULL. */
+static bool read_interface_stream(PyObject *interface, Tensor *tensor)
+{
+    PyObject *stream = PyDict_GetItemString(interface, "stream");
+    if (!stream || stream == Py_None)
+        return true;
+    tensor->has_stream = true;
+    tensor->stream = PyLong_AsVoidPtr(stream);
+    if (tensor->stream == (void *)1)
+        tensor->stream = NULL;
+    return !PyErr_Occurred();
+}
+
+/* Of an __array_interface__ or a __cuda_array_interface__, which differ in `stream`. */
+static bool from_interface(PyObject *interface, PyObject *attribute, const ArgumentPath *path, Tensor *tensor)
+{
     unsigned long long address = 0;
     int read_only = 0;
-    PyObject *typestr = PyDict_Check(interface) ? PyDict_GetItemString(interface, "typestr") : NULL;
-    PyObject *data = PyDict_Check(interface) ? PyDict_GetItemString(interface, "data") : NULL;
+    bool is_dict = PyDict_Check(interface);
+    PyObject *typestr = is_dict ? PyDict_GetItemString(interface, "typestr") : NULL;
+    PyObject *data = is_dict ? PyDict_GetItemString(interface, "data") : NULL;
+    PyObject *mask = is_dict ? PyDict_GetItemString(interface, "mask") : NULL;
+    if (mask && mask != Py_None)
+        return tt_argument_error(path, PyExc_TypeError,
+                                 "it has a mask, and a kernel takes arrays without one");
     PyObject *bytes = typestr && PyUnicode_Check(typestr) ? PyUnicode_AsUTF8String(typestr) : NULL;
     bool done = bytes && data && PyTuple_Check(data) && PyArg_ParseTuple(data, "Kp", &address, &read_only);
     if (done) {
@@ -335,12 +376,49 @@ static bool read_interface(PyObject *object, PyObject *attribute, const Argument
         tensor->element = typestr_scalar(PyBytes_AsString(bytes));
         if (tensor->element == SCALAR_KINDS)
             done = dtype_error(path, Py_NewRef(typestr));
+        else if (path->with_range)
+            set_interface_range(interface, tensor);
     } else if (!PyErr_Occurred()) {
         tt_argument_error(path, PyExc_TypeError, "its %U has no typestr and data pointer", attribute);
     }
     Py_XDECREF(bytes);
-    Py_DECREF(interface);
+    return done && read_interface_stream(interface, tensor);
+}
+
+static bool read_interface(PyObject *object, PyObject *attribute, const ArgumentPath *path, Tensor *tensor)
+{
+    *tensor = (Tensor){.element = SCALAR_KINDS, .end = INT64_MAX, .device_type = DEVICE_CPU};
+    PyObject *interface = PyObject_GetAttr(object, attribute);
+    bool done = interface && from_interface(interface, attribute, path, tensor);
+    Py_XDECREF(interface);
     return done;
+}
+
+/* What `object.device.id` says; the first device if it says nothing. */
+static int device_attribute(State *state, PyObject *object)
+{
+    PyObject *device = PyObject_GetAttr(object, state->names.device);
+    PyObject *id = device ? PyObject_GetAttr(device, state->names.id) : NULL;
+    long number = id && PyLong_Check(id) ? PyLong_AsLong(id) : 0;
+    PyErr_Clear();
+    Py_XDECREF(device);
+    Py_XDECREF(id);
+    return number >= 0 && number < TT_MAX_CUDA_DEVICES ? (int)number : 0;
+}
+
+static bool read_cuda_interface(State *state, const TypeEntry *entry, PyObject *object,
+                                const ArgumentPath *path, Tensor *tensor)
+{
+    if (!read_interface(object, state->names.__cuda_array_interface__, path, tensor))
+        return false;
+    tensor->device_type = DEVICE_CUDA;
+    tensor->device_id = tt_cuda_device_of(tensor->address);
+    if (tensor->device_id < 0) /* an empty array has no address */
+        tensor->device_id = device_attribute(state, object);
+    /* CuPy names the current stream of the current device, wherever the array lies. */
+    if (entry->is_cupy && tensor->device_id != tt_cuda_current_device())
+        tensor->has_stream = false;
+    return true;
 }
 
 bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
@@ -359,11 +437,9 @@ bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, cons
     case ARG_DATA_PTR:
         return read_attributes(state, object, path, tensor);
     case ARG_INTERFACE:
-        return read_interface(object, state->names.__array_interface__, path, tensor) &&
-               (tensor->device_type = DEVICE_CPU);
+        return read_interface(object, state->names.__array_interface__, path, tensor);
     case ARG_CUDA_INTERFACE:
-        return read_interface(object, state->names.__cuda_array_interface__, path, tensor) &&
-               (tensor->device_type = DEVICE_CUDA);
+        return read_cuda_interface(state, entry, object, path, tensor);
     default:
         return read_dlpack(state, object, path, tensor);
     }

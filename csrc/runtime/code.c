@@ -239,7 +239,14 @@ static const char *launch_cuda(const Code *code, Place place, const uint64_t *ar
                                Arena *arena)
 {
     FailureRecord record;
-    if (tt_cuda_launch(code->cuda, place.device, place.stream, args, grid, arena, (int32_t *)&record))
+    CudaLaunch launch = {.device = place.device,
+                         .stream = place.stream,
+                         .awaited = place.awaited,
+                         .awaited_count = place.awaited_count,
+                         .args = args,
+                         .grid = {grid[0], grid[1], grid[2]},
+                         .failure = (int32_t *)&record};
+    if (tt_cuda_launch(code->cuda, &launch, arena))
         return NULL;
     const int32_t *program = record.program;
     return tt_arena_format(arena, "%s, in program (%d, %d, %d)", code->failures[record.message - 1],

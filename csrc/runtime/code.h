@@ -47,7 +47,9 @@ const char *tt_code_stage(Code *code, const char *stage, int device, Arena *aren
 
 typedef struct Place {
     int device;
-    void *stream; /* CUDA */
+    void *stream;         /* CUDA */
+    void *const *awaited; /* CUDA: streams whose work so far comes first */
+    int awaited_count;
     const uint64_t
         *ranges; /* simulator: begin and end of the memory behind each pointer, in the order of arguments */
     int range_count;

@@ -1,175 +1,10 @@
-/* The CUDA driver behind cuda.h: opened once, primary contexts retained once a device (they are torch's and CuPy's
- * too), kernels linked from PTX with the driver's linker so that a failure shows its log. */
-#include "runtime/cuda.h"
+/* Kernels on the GPU: PTX linked with the driver's linker, so that a failure shows its log, loaded once a device, and
+ * launched. */
+#include "runtime/cuda_driver.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-
-/* Process state, filled once by pthread_once; the compiler proper has none. */
-static CudaApi api;
-static char missing[256];
-static pthread_once_t opened = PTHREAD_ONCE_INIT;
-static int device_count;
-static CUcontext contexts[TT_MAX_CUDA_DEVICES];
-static CudaDevice devices[TT_MAX_CUDA_DEVICES];
-
-static const char *error_text(CUresult error)
-{
-    const char *text = NULL;
-    if (api.cuGetErrorString)
-        api.cuGetErrorString(error, &text);
-    return text ? text : "unknown error";
-}
-
-static const char *error_name(CUresult error)
-{
-    const char *name = NULL;
-    if (api.cuGetErrorName)
-        api.cuGetErrorName(error, &name);
-    return name ? name : "CUDA_ERROR";
-}
-
-static void say_missing(const char *what, const char *detail)
-{
-    size_t length = TT_MIN(strlen(what), sizeof missing - 1);
-    memcpy(missing, what, length);
-    size_t more = TT_MIN(strlen(detail), sizeof missing - 1 - length);
-    memcpy(missing + length, detail, more);
-    missing[length + more] = 0;
-}
-
-/* PTX ISA versions by driver: the release notes table of the PTX ISA manual. */
-static int newest_ptx(int driver)
-{
-    static const struct {
-        int driver, ptx;
-    } table[] = {
-        {13000, 90}, {12090, 88}, {12080, 87}, {12070, 86}, {12060, 85}, {12050, 85}, {12040, 84},
-        {12030, 83}, {12020, 82}, {12010, 81}, {12000, 80}, {11080, 78}, {11070, 77}, {11060, 76},
-        {11050, 75}, {11040, 74}, {11030, 73}, {11020, 72}, {11010, 71}, {11000, 70},
-    };
-    for (size_t i = 0; i < TT_COUNT(table); i++)
-        if (driver >= table[i].driver)
-            return table[i].ptx;
-    return 64;
-}
-
-static void read_device(int ordinal, int driver)
-{
-    CudaDevice *device = &devices[ordinal];
-    CUdevice handle;
-    if (api.cuDeviceGet(&handle, ordinal))
-        return;
-    api.cuDeviceGetName(device->name, sizeof device->name, handle);
-    api.cuDeviceTotalMem_v2(&device->memory_bytes, handle);
-    int major = 0, minor = 0;
-    const struct {
-        int attribute, *value;
-    } wanted[] = {
-        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
-        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
-        {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &device->multiprocessors},
-        {CU_DEVICE_ATTRIBUTE_WARP_SIZE, &device->warp_size},
-        {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &device->max_threads},
-        {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &device->max_threads_per_multiprocessor},
-        {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, &device->max_registers},
-        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &device->max_shared},
-        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, &device->shared_per_multiprocessor},
-        {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, &device->clock_khz},
-        {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, &device->memory_clock_khz},
-        {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, &device->memory_bus_bits},
-        {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &device->l2_bytes},
-    };
-    for (size_t i = 0; i < TT_COUNT(wanted); i++)
-        api.cuDeviceGetAttribute(wanted[i].value, wanted[i].attribute, handle);
-    device->capability = major * 10 + minor;
-    device->ptx_version = newest_ptx(driver);
-}
-
-static void open_driver(void)
-{
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        say_missing("no NVIDIA driver: ", "libcuda.so.1 was not found");
-        return;
-    }
-#define CUDA(symbol, arguments)                                                                              \
-    *(void **)&api.symbol = dlsym(library, #symbol);                                                         \
-    if (!api.symbol) {                                                                                       \
-        say_missing("the NVIDIA driver is too old: it has no ", #symbol);                                    \
-        return;                                                                                              \
-    }
-    TT_CUDA_FUNCTIONS
-#undef CUDA
-    int count = 0, driver = 0;
-    CUresult error = api.cuInit(0);
-    if (!error)
-        error = api.cuDeviceGetCount(&count);
-    if (error) {
-        say_missing("the NVIDIA driver does not start: ", error_text(error));
-        return;
-    }
-    if (!count) {
-        say_missing("no NVIDIA GPU is visible", "");
-        return;
-    }
-    api.cuDriverGetVersion(&driver);
-    device_count = TT_MIN(count, TT_MAX_CUDA_DEVICES);
-    for (int i = 0; i < device_count; i++)
-        read_device(i, driver);
-}
-
-const char *tt_cuda_unavailable(void)
-{
-    pthread_once(&opened, open_driver);
-    return missing[0] ? missing : NULL;
-}
-
-int tt_cuda_device_count(void)
-{
-    pthread_once(&opened, open_driver);
-    return device_count;
-}
-
-const CudaDevice *tt_cuda_device(int ordinal)
-{
-    if (tt_cuda_unavailable())
-        tt_unsupported(NULL, "%s", missing);
-    if (ordinal < 0 || ordinal >= device_count)
-        tt_error(NULL, "there is no CUDA device %d: this machine has %d", ordinal, device_count);
-    return &devices[ordinal];
-}
-
-int tt_cuda_current_device(void)
-{
-    CUdevice device = 0;
-    CUcontext context = NULL;
-    if (!tt_cuda_unavailable() && !api.cuCtxGetCurrent(&context) && context)
-        api.cuCtxGetDevice(&device);
-    return device;
-}
-
-/* Makes the device's primary context current; a thread that has it already pays one driver call. */
-static CUresult enter(int device)
-{
-    if (!contexts[device]) {
-        CUdevice handle;
-        CUcontext context;
-        CUresult error = api.cuDeviceGet(&handle, device);
-        if (!error)
-            error = api.cuDevicePrimaryCtxRetain(&context, handle);
-        if (error)
-            return error;
-        __atomic_store_n(&contexts[device], context, __ATOMIC_RELEASE);
-    }
-    CUcontext current = NULL;
-    api.cuCtxGetCurrent(&current);
-    return current == contexts[device] ? CUDA_SUCCESS : api.cuCtxSetCurrent(contexts[device]);
-}
-
-/* ---- kernels ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct Loaded {
     CUmodule module;
@@ -206,14 +41,26 @@ CudaKernel *tt_cuda_new_kernel(const CudaImage *image)
     return kernel;
 }
 
+/* Also while some stream is captured: Python decides when a kernel goes. */
+static void unload(int device, CUmodule module)
+{
+    CudaScope scope;
+    if (tt_cuda_enter(device, &scope))
+        return; /* the driver is gone, and the module with it */
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    tt_cuda_exchange_capture_mode(&mode);
+    tt_cuda_api.cuModuleUnload(module);
+    tt_cuda_exchange_capture_mode(&mode);
+    tt_cuda_leave(&scope);
+}
+
 void tt_cuda_release_kernel(CudaKernel *kernel)
 {
     for (int i = 0; i < TT_MAX_CUDA_DEVICES; i++) {
         Loaded *loaded = kernel->loaded[i];
         if (!loaded)
             continue;
-        if (!enter(i))
-            api.cuModuleUnload(loaded->module);
+        unload(i, loaded->module);
         free((void *)loaded->info.cubin);
         free(loaded);
     }
@@ -230,18 +77,18 @@ static CUresult link_ptx(const CudaImage *image, void **cubin, size_t *size, cha
     int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_GENERATE_LINE_INFO,
                      CU_JIT_MAX_REGISTERS};
     void *values[] = {log, (void *)log_size, (void *)1, (void *)(intptr_t)image->max_registers};
-    CUresult error = api.cuLinkCreate_v2(image->max_registers ? 4 : 3, options, values, &state);
+    CUresult error = tt_cuda_api.cuLinkCreate_v2(image->max_registers ? 4 : 3, options, values, &state);
     if (error)
         return error;
     void *linked = NULL;
-    error = api.cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, (void *)image->ptx, strlen(image->ptx) + 1,
-                                 image->name, 0, NULL, NULL);
+    error = tt_cuda_api.cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, (void *)image->ptx, strlen(image->ptx) + 1,
+                                         image->name, 0, NULL, NULL);
     if (!error)
-        error = api.cuLinkComplete(state, &linked, size);
+        error = tt_cuda_api.cuLinkComplete(state, &linked, size);
     *cubin = !error ? malloc(*size) : NULL;
     if (*cubin)
         memcpy(*cubin, linked, *size);
-    api.cuLinkDestroy(state);
+    tt_cuda_api.cuLinkDestroy(state);
     return error;
 }
 
@@ -252,142 +99,248 @@ static CUresult load_on_device(const CudaImage *image, Loaded *loaded, char *log
     if (error)
         return error;
     loaded->info.cubin = cubin;
-    error = api.cuModuleLoadData(&loaded->module, cubin);
+    error = tt_cuda_api.cuModuleLoadData(&loaded->module, cubin);
     if (!error)
-        error = api.cuModuleGetFunction(&loaded->function, loaded->module, image->name);
+        error = tt_cuda_api.cuModuleGetFunction(&loaded->function, loaded->module, image->name);
     if (!error && image->shared_bytes > 48 * 1024)
-        error = api.cuFuncSetAttribute(loaded->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                       image->shared_bytes);
+        error = tt_cuda_api.cuFuncSetAttribute(
+            loaded->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, image->shared_bytes);
     if (error)
         return error;
     CudaKernelInfo *info = &loaded->info;
     int static_shared = 0;
-    api.cuFuncGetAttribute(&info->registers, CU_FUNC_ATTRIBUTE_NUM_REGS, loaded->function);
-    api.cuFuncGetAttribute(&info->spilled_bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, loaded->function);
-    api.cuFuncGetAttribute(&info->max_threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, loaded->function);
-    api.cuFuncGetAttribute(&static_shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, loaded->function);
+    tt_cuda_api.cuFuncGetAttribute(&info->registers, CU_FUNC_ATTRIBUTE_NUM_REGS, loaded->function);
+    tt_cuda_api.cuFuncGetAttribute(&info->spilled_bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+                                   loaded->function);
+    tt_cuda_api.cuFuncGetAttribute(&info->max_threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                                   loaded->function);
+    tt_cuda_api.cuFuncGetAttribute(&static_shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, loaded->function);
     info->shared_bytes = static_shared + image->shared_bytes;
     return CUDA_SUCCESS;
 }
 
-static const Loaded *ensure_loaded(CudaKernel *kernel, int device, Arena *arena)
+static Diagnostic out_of(const char *resource, int64_t needed, int64_t available, const char *message,
+                         const char *remedy)
 {
+    return (Diagnostic){.kind = TT_OUT_OF_RESOURCES,
+                        .message = message,
+                        .remedy = remedy,
+                        .resource = resource,
+                        .needed = needed,
+                        .available = available};
+}
+
+static Diagnostic out_of_registers(const CudaKernel *kernel, const Loaded *loaded, int device, Arena *arena)
+{
+    const CudaImage *image = &kernel->image;
+    const CudaDevice *properties = tt_cuda_device(device);
+    int64_t needed = (int64_t)loaded->info.registers * image->threads;
+    const char *message = tt_arena_format(
+        arena, "%d threads (num_warps=%d) of %d registers each need %lld, and %s has %d for a program",
+        image->threads, image->threads / 32, loaded->info.registers, (long long)needed, properties->name,
+        properties->max_registers);
+    return out_of("registers", needed, properties->max_registers, message,
+                  "use a smaller num_warps or maxnreg, or smaller tiles");
+}
+
+/* What can be said before the driver is asked; false if the kernel does not fit on the device. */
+static bool fits(const CudaImage *image, const CudaDevice *device, Arena *arena, Diagnostic *diag)
+{
+    if (image->shared_bytes > device->max_shared) {
+        const char *message = tt_arena_format(arena, "a program needs %d bytes, and %s has %d for each",
+                                              image->shared_bytes, device->name, device->max_shared);
+        *diag = out_of("shared memory", image->shared_bytes, device->max_shared, message,
+                       "use smaller tiles, or a smaller num_stages");
+    } else if (image->threads > device->max_threads) {
+        const char *message =
+            tt_arena_format(arena, "num_warps=%d makes %d threads, and %s allows %d in a program",
+                            image->threads / 32, image->threads, device->name, device->max_threads);
+        *diag = out_of("threads", image->threads, device->max_threads, message, "use a smaller num_warps");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+/* The driver's refusal of a kernel: of its code, which is the compiler's fault, or because of its own state. */
+static Diagnostic refusal(const CudaImage *image, const CudaDevice *device, CUresult error, const char *log,
+                          Arena *arena)
+{
+    const char *what = tt_arena_format(arena, "loading kernel %s on %s", image->name, device->name);
+    Diagnostic diag = tt_cuda_diagnostic(arena, error, what);
+    if (error == CUDA_ERROR_INVALID_PTX || error == CUDA_ERROR_UNSUPPORTED_PTX_VERSION || log[0]) {
+        diag.kind = TT_BUG;
+        diag.message = tt_arena_format(arena, "%s\n%s", diag.message, log);
+    }
+    return diag;
+}
+
+/* Loading is no stream operation: it is allowed in a capture once the thread's mode says so. */
+static Loaded *load_in_any_mode(const CudaImage *image, char *log, size_t log_size, CUresult *error)
+{
+    Loaded *loaded = calloc(1, sizeof *loaded);
+    if (!loaded)
+        return NULL;
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    tt_cuda_exchange_capture_mode(&mode);
+    *error = load_on_device(image, loaded, log, log_size);
+    tt_cuda_exchange_capture_mode(&mode);
+    if (!*error)
+        return loaded;
+    free((void *)loaded->info.cubin);
+    free(loaded);
+    return NULL;
+}
+
+/* In the device's context. NULL with *diag set when it does not load. */
+static const Loaded *ensure_loaded(CudaKernel *kernel, int device, Arena *arena, Diagnostic *diag)
+{
+    enum { LOG_SIZE = 8192 };
     Loaded *loaded = atomic_load_explicit(&kernel->loaded[device], memory_order_acquire);
     if (loaded)
         return loaded;
+    const CudaImage *image = &kernel->image;
     const CudaDevice *properties = tt_cuda_device(device);
-    if (kernel->image.shared_bytes > properties->max_shared)
-        tt_unsupported(NULL, "kernel %s needs %d bytes of shared memory and %s allows %d a block",
-                       kernel->image.name, kernel->image.shared_bytes, properties->name,
-                       properties->max_shared);
-    char *log = tt_arena_alloc(arena, 8192);
-    pthread_mutex_lock(&kernel->lock);
+    if (!fits(image, properties, arena, diag))
+        return NULL;
+    char *log = tt_arena_alloc(arena, LOG_SIZE);
     CUresult error = CUDA_SUCCESS;
+    pthread_mutex_lock(&kernel->lock);
     loaded = kernel->loaded[device];
-    if (!loaded && (loaded = calloc(1, sizeof *loaded))) {
-        /* Loading is no stream operation: allowed in a capture once the thread's mode says so. */
-        int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-        api.cuThreadExchangeStreamCaptureMode(&mode);
-        error = load_on_device(&kernel->image, loaded, log, 8192);
-        api.cuThreadExchangeStreamCaptureMode(&mode);
-        if (error) {
-            free((void *)loaded->info.cubin);
-            free(loaded);
-            loaded = NULL;
-        } else {
-            atomic_store_explicit(&kernel->loaded[device], loaded, memory_order_release);
-        }
-    }
+    if (!loaded && (loaded = load_in_any_mode(image, log, LOG_SIZE, &error)))
+        atomic_store_explicit(&kernel->loaded[device], loaded, memory_order_release);
     pthread_mutex_unlock(&kernel->lock);
     if (error)
-        tt_bug("the CUDA driver refuses the PTX of kernel %s on %s: %s (%s)\n%s", kernel->image.name,
-               properties->name, error_text(error), error_name(error), log);
-    if (!loaded)
-        tt_raise(&(Diagnostic){.kind = TT_OUT_OF_MEMORY, .message = "out of memory while loading a kernel"});
-    return loaded;
-}
-
-static void enter_or_raise(int device)
-{
-    const CudaDevice *properties = tt_cuda_device(device);
-    CUresult error = enter(device);
-    if (error)
-        tt_error(NULL, "CUDA device %d (%s) cannot be used: %s (%s)", device, properties->name,
-                 error_text(error), error_name(error));
+        *diag = refusal(image, properties, error, log, arena);
+    else if (!loaded)
+        *diag = (Diagnostic){.kind = TT_OUT_OF_MEMORY, .message = "out of memory while loading a kernel"};
+    else if (loaded->info.max_threads < image->threads)
+        *diag = out_of_registers(kernel, loaded, device, arena);
+    else
+        return loaded;
+    return NULL;
 }
 
 const CudaKernelInfo *tt_cuda_load(CudaKernel *kernel, int device, Arena *arena)
 {
-    enter_or_raise(device);
-    return &ensure_loaded(kernel, device, arena)->info;
+    CudaScope scope;
+    Diagnostic diag;
+    tt_cuda_enter_or_raise(device, &scope, arena);
+    const Loaded *loaded = ensure_loaded(kernel, device, arena, &diag);
+    tt_cuda_leave(&scope);
+    if (!loaded)
+        tt_raise(&diag);
+    return &loaded->info;
 }
 
-static _Noreturn void launch_failed(const CudaKernel *kernel, const Loaded *loaded, int device,
-                                    const int32_t grid[3], CUresult error)
-{
-    const CudaImage *image = &kernel->image;
-    if (error == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
-        tt_unsupported(
-            NULL,
-            "kernel %s needs %d registers a thread for %d threads, more than %s has: lower num_warps or "
-            "the block sizes",
-            image->name, loaded->info.registers, image->threads, devices[device].name);
-    tt_error(NULL,
-             "kernel %s, grid (%d, %d, %d), %d threads, %d bytes of shared memory on device %d: %s (%s)",
-             image->name, grid[0], grid[1], grid[2], image->threads, image->shared_bytes, device,
-             error_text(error), error_name(error));
-}
+/* ---- launching ---- */
 
-static CUresult enqueue(const CudaKernel *kernel, const Loaded *loaded, CUstream stream, void **parameters,
-                        const int32_t grid[3])
+static CUresult enqueue(const CudaKernel *kernel, const Loaded *loaded, const CudaLaunch *launch,
+                        void **parameters)
 {
-    const CudaImage *image = &kernel->image;
-    return api.cuLaunchKernel(loaded->function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
-                              (unsigned)image->threads, 1, 1, (unsigned)image->shared_bytes, stream,
-                              parameters, NULL);
+    const int32_t *grid = launch->grid;
+    return tt_cuda_api.cuLaunchKernel(loaded->function, (unsigned)grid[0], (unsigned)grid[1],
+                                      (unsigned)grid[2], (unsigned)kernel->image.threads, 1, 1,
+                                      (unsigned)kernel->image.shared_bytes, launch->stream, parameters, NULL);
 }
 
 /* A launch that is waited for, and what it left in its failure words. */
-static CUresult run_checked(const CudaKernel *kernel, const Loaded *loaded, CUstream stream,
-                            void **parameters, const int32_t grid[3], int32_t *failure)
+static CUresult run_checked(const CudaKernel *kernel, const Loaded *loaded, const CudaLaunch *launch,
+                            void **parameters)
 {
     size_t words = (size_t)kernel->image.failure_words;
     uint64_t record = 0;
-    CUresult error = api.cuMemAlloc_v2(&record, words * sizeof(int32_t));
+    CUresult error = tt_cuda_api.cuMemAlloc_v2(&record, words * sizeof(int32_t));
     if (error)
         return error;
     parameters[kernel->image.parameter_count] = &record;
-    error = api.cuMemsetD32Async(record, 0, words, stream);
+    error = tt_cuda_api.cuMemsetD32Async(record, 0, words, launch->stream);
     if (!error)
-        error = enqueue(kernel, loaded, stream, parameters, grid);
+        error = enqueue(kernel, loaded, launch, parameters);
     if (!error)
-        error = api.cuStreamSynchronize(stream);
+        error = tt_cuda_api.cuStreamSynchronize(launch->stream);
     if (!error)
-        error = api.cuMemcpyDtoH_v2(failure, record, words * sizeof(int32_t));
-    api.cuMemFree_v2(record);
+        error = tt_cuda_api.cuMemcpyDtoH_v2(launch->failure, record, words * sizeof(int32_t));
+    tt_cuda_api.cuMemFree_v2(record);
     return error;
 }
 
-bool tt_cuda_launch(CudaKernel *kernel, int device, void *stream, const uint64_t *args, const int32_t grid[3],
-                    Arena *arena, int32_t *failure)
+static bool is_captured(CUstream stream)
 {
-    enter_or_raise(device);
-    const Loaded *loaded = ensure_loaded(kernel, device, arena);
-    void *parameters[kernel->image.parameter_count + 1];
-    for (int i = 0; i < kernel->image.parameter_count; i++)
-        parameters[i] = (void *)&args[i];
-    bool checked = kernel->image.failure_words > 0;
-    CUresult error = checked ? run_checked(kernel, loaded, stream, parameters, grid, failure)
-                             : enqueue(kernel, loaded, stream, parameters, grid);
-    if (error)
-        launch_failed(kernel, loaded, device, grid, error);
-    return !checked || !failure[0];
+    int status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult error = tt_cuda_api.cuStreamIsCapturing(stream, &status);
+    return error == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || (!error && status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-void tt_cuda_synchronize(int device)
+/* The stream waits for what is enqueued on another one now. */
+static CUresult wait_for(CUstream stream, CUstream other)
 {
-    enter_or_raise(device);
-    CUresult error = api.cuCtxSynchronize();
+    CUevent event;
+    CUresult error = tt_cuda_api.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
     if (error)
-        tt_error(NULL, "CUDA device %d: %s (%s)", device, error_text(error), error_name(error));
+        return error;
+    error = tt_cuda_api.cuEventRecord(event, other);
+    if (!error)
+        error = tt_cuda_api.cuStreamWaitEvent(stream, event, 0);
+    tt_cuda_api.cuEventDestroy_v2(event); /* takes effect once nothing waits for it any more */
+    return error;
+}
+
+static Diagnostic launch_failed(const CudaKernel *kernel, const Loaded *loaded, const CudaLaunch *launch,
+                                CUresult error, Arena *arena)
+{
+    enum { GRID_YZ_LIMIT = 65535 };
+    if (error == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
+        return out_of_registers(kernel, loaded, launch->device, arena);
+    Diagnostic diag = tt_cuda_diagnostic(arena, error, NULL);
+    if (launch->grid[1] > GRID_YZ_LIMIT || launch->grid[2] > GRID_YZ_LIMIT)
+        diag.remedy =
+            "a grid has at most 65535 programs along its second and third axis: put the largest extent first";
+    return diag;
+}
+
+/* In the device's context. False with *diag set when something is refused. */
+static bool launch_loaded(const CudaKernel *kernel, const Loaded *loaded, const CudaLaunch *launch,
+                          Arena *arena, Diagnostic *diag)
+{
+    bool checked = kernel->image.failure_words > 0;
+    void *parameters[kernel->image.parameter_count + 1];
+    for (int i = 0; i < kernel->image.parameter_count; i++)
+        parameters[i] = (void *)&launch->args[i];
+    if (checked && is_captured(launch->stream)) {
+        *diag =
+            (Diagnostic){.kind = TT_DEVICE_ERROR,
+                         .message = "a kernel that checks assertions and bounds is waited for, and cannot be "
+                                    "launched while a CUDA graph is captured",
+                         .remedy = "capture it without debug=True and TRITON_DEBUG"};
+        return false;
+    }
+    CUresult error = CUDA_SUCCESS;
+    for (int i = 0; i < launch->awaited_count && !error; i++)
+        error = wait_for(launch->stream, launch->awaited[i]);
+    int mode =
+        CU_STREAM_CAPTURE_MODE_RELAXED; /* memory is allocated, maybe while another stream is captured */
+    if (!error && checked) {
+        tt_cuda_exchange_capture_mode(&mode);
+        error = run_checked(kernel, loaded, launch, parameters);
+        tt_cuda_exchange_capture_mode(&mode);
+    } else if (!error) {
+        error = enqueue(kernel, loaded, launch, parameters);
+    }
+    if (error)
+        *diag = launch_failed(kernel, loaded, launch, error, arena);
+    return !error;
+}
+
+bool tt_cuda_launch(CudaKernel *kernel, const CudaLaunch *launch, Arena *arena)
+{
+    CudaScope scope;
+    Diagnostic diag;
+    tt_cuda_enter_or_raise(launch->device, &scope, arena);
+    const Loaded *loaded = ensure_loaded(kernel, launch->device, arena, &diag);
+    bool done = loaded && launch_loaded(kernel, loaded, launch, arena, &diag);
+    tt_cuda_leave(&scope);
+    if (!done)
+        tt_raise(&diag);
+    return !kernel->image.failure_words || !launch->failure[0];
 }

@@ -6,6 +6,8 @@
 
 enum { TT_MAX_CUDA_DEVICES = 64 };
 
+/* ---- cuda_driver.c: the driver, devices, contexts ---- */
+
 /* NULL when there is a driver and a device, else one sentence that says what is missing. */
 const char *tt_cuda_unavailable(void);
 int tt_cuda_device_count(void); /* 0 without a driver */
@@ -22,7 +24,14 @@ typedef struct CudaDevice {
 } CudaDevice;
 /* Properties of a device; read once a process. */
 const CudaDevice *tt_cuda_device(int ordinal);
-int tt_cuda_current_device(void); /* of the current context, 0 when there is none */
+int tt_cuda_current_device(void);        /* of the current context, 0 when there is none */
+int tt_cuda_device_of(uint64_t address); /* ordinal of the device whose memory that is; -1 if it is none's */
+/* Makes the primary context of a device the thread's current one. Like all that takes one, messages go to `arena`. */
+void tt_cuda_set_current_device(int device, Arena *arena);
+/* Waits for all work of the device's primary context. */
+void tt_cuda_synchronize(int device, Arena *arena);
+
+/* ---- cuda.c: kernels ---- */
 
 /* What the compiler made. Strings are copied. */
 typedef struct CudaImage {
@@ -46,13 +55,34 @@ typedef struct CudaKernelInfo {
     const void *cubin; /* owned by the kernel */
     size_t cubin_size;
 } CudaKernelInfo;
-/* Loads the kernel on the device if it is not there yet. `arena` holds messages of a failure. */
+/* Loads the kernel on the device if it is not there yet. */
 const CudaKernelInfo *tt_cuda_load(CudaKernel *kernel, int device, Arena *arena);
 
-/* Enqueues grid[0] x grid[1] x grid[2] blocks on the stream and returns at once. Inside a stream capture too, a first
- * load included. Raises when the driver refuses; an error of an earlier kernel may surface here, as CUDA has it. With
- * failure words waits for the end, and is false with the words in `failure` when an assertion failed. */
-bool tt_cuda_launch(CudaKernel *kernel, int device, void *stream, const uint64_t *args, const int32_t grid[3],
-                    Arena *arena, int32_t *failure);
-/* Waits for all work of the device's primary context. */
-void tt_cuda_synchronize(int device);
+typedef struct CudaLaunch {
+    int device;
+    void *stream;
+    void *const *awaited; /* streams whose work so far has to be done before the kernel starts */
+    int awaited_count;
+    const uint64_t *args;
+    int32_t grid[3];
+    int32_t *failure; /* for the failure words, if the kernel has any */
+} CudaLaunch;
+/* Enqueues grid[0] x grid[1] x grid[2] blocks on the stream and returns at once; the thread's current context is what
+ * it was. Inside a stream capture too, a first load included. Raises when the driver refuses; an error of an earlier
+ * kernel may surface here, as CUDA has it. With failure words waits for the end, and is false when an assertion
+ * failed. */
+bool tt_cuda_launch(CudaKernel *kernel, const CudaLaunch *launch, Arena *arena);
+
+/* ---- cuda_timing.c: events, and memory to clear between measurements ---- */
+
+typedef struct CudaEvent CudaEvent;
+CudaEvent *tt_cuda_new_event(int device, Arena *arena);
+void tt_cuda_release_event(CudaEvent *event);
+void tt_cuda_record(CudaEvent *event, void *stream, Arena *arena);
+/* Between two recorded events; waits for the second one. */
+double tt_cuda_milliseconds(CudaEvent *start, CudaEvent *end, Arena *arena);
+
+typedef struct CudaMemory CudaMemory;
+CudaMemory *tt_cuda_allocate(int device, size_t bytes, Arena *arena);
+void tt_cuda_release_memory(CudaMemory *memory);
+void tt_cuda_clear(CudaMemory *memory, void *stream, Arena *arena);

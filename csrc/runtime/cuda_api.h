@@ -10,11 +10,17 @@ typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
 typedef struct CUlinkState_st *CUlinkState;
 
 enum {
     CUDA_SUCCESS = 0,
+    CUDA_ERROR_NOT_INITIALIZED = 3,
+    CUDA_ERROR_INVALID_PTX = 218,
+    CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
+    CUDA_ERROR_ILLEGAL_ADDRESS = 700,
     CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
+    CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
 
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK = 8,
@@ -45,7 +51,11 @@ enum {
     CU_JIT_GENERATE_LINE_INFO = 13,
     CU_JIT_INPUT_PTX = 1,
 
+    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+    CU_EVENT_DEFAULT = 0,
+    CU_EVENT_DISABLE_TIMING = 2,
     CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+    CU_STREAM_CAPTURE_STATUS_NONE = 0,
 };
 
 /* One row a function: CUDA(symbol, arguments). */
@@ -64,7 +74,15 @@ enum {
     CUDA(cuCtxGetDevice, (CUdevice * device))                                                                \
     CUDA(cuCtxSetCurrent, (CUcontext context))                                                               \
     CUDA(cuCtxSynchronize, (void))                                                                           \
+    CUDA(cuPointerGetAttribute, (void *value, int attribute, uint64_t address))                              \
     CUDA(cuStreamSynchronize, (CUstream stream))                                                             \
+    CUDA(cuStreamIsCapturing, (CUstream stream, int *status))                                                \
+    CUDA(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))                                \
+    CUDA(cuEventCreate, (CUevent * event, unsigned flags))                                                   \
+    CUDA(cuEventDestroy_v2, (CUevent event))                                                                 \
+    CUDA(cuEventRecord, (CUevent event, CUstream stream))                                                    \
+    CUDA(cuEventSynchronize, (CUevent event))                                                                \
+    CUDA(cuEventElapsedTime, (float *milliseconds, CUevent start, CUevent end))                              \
     CUDA(cuThreadExchangeStreamCaptureMode, (int *mode))                                                     \
     CUDA(cuMemAlloc_v2, (uint64_t *address, size_t bytes))                                                   \
     CUDA(cuMemFree_v2, (uint64_t address))                                                                   \

@@ -152,7 +152,9 @@ typedef enum DiagKind {
     TT_UNSUPPORTED, /* the program may be right, this compiler or target cannot: names feature and target */
     TT_BUG,         /* the compiler is wrong: names op and pass, IR dumped beside it */
     TT_OUT_OF_MEMORY,
-    TT_PYTHON_ERROR, /* a Python exception is set and should propagate as it is */
+    TT_OUT_OF_RESOURCES, /* the kernel needs more of `resource` than the device has for a program */
+    TT_DEVICE_ERROR,     /* the device's driver refuses, or reports that a kernel failed */
+    TT_PYTHON_ERROR,     /* a Python exception is set and should propagate as it is */
 } DiagKind;
 
 typedef struct DiagNote {
@@ -167,6 +169,8 @@ typedef struct Diagnostic {
     const char *remedy; /* one sentence that says what to do, or NULL */
     DiagNote notes[4];
     int note_count;
+    const char *resource; /* of TT_OUT_OF_RESOURCES */
+    int64_t needed, available;
 } Diagnostic;
 
 /* A protected region. Use:

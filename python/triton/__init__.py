@@ -4,6 +4,7 @@ from . import runtime
 from .errors import (
     AutotunerError,
     CompilationError,
+    CUDAError,
     DeviceAssertionError,
     InternalError,
     KernelError,
@@ -33,6 +34,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Autotuner",
     "AutotunerError",
+    "CUDAError",
     "CompilationError",
     "Config",
     "DeviceAssertionError",

@@ -58,22 +58,58 @@ class TargetError(TritonError):
     """The target that was asked for is not there."""
 
 
-class OutOfResources(TritonError):
-    """A kernel needs more of something than the device has."""
+class OutOfResources(CompilationError):
+    """A kernel needs more of something than the device has for a program.
 
-    def __init__(self, required, limit, name):
+    ``name`` says of what ("shared memory", "registers", "threads"), ``required`` how much is needed, and ``limit`` how
+    much there is.
+    """
+
+    def __init__(self, required, limit, name, *, message=None, location=None, remedy=None, notes=()):
         self.required, self.limit, self.name = required, limit, name
+        self._detail = message
+        detail = message or f"required: {required}, hardware limit: {limit}"
         super().__init__(
-            f"out of resource: {name}, required: {required}, hardware limit: {limit}; "
-            "smaller block sizes or a smaller num_stages need less"
+            f"out of resource: {name}: {detail}",
+            location=location,
+            remedy=remedy or "smaller block sizes or a smaller num_stages need less",
+            notes=notes,
         )
 
     def __reduce__(self):
-        return type(self), (self.required, self.limit, self.name)
+        return out_of_resources, (
+            self.required,
+            self.limit,
+            self.name,
+            self._detail,
+            self._location,
+            self.remedy,
+            self._note_locations,
+        )
 
 
 class KernelError(TritonError):
     """A kernel that failed while it ran."""
+
+
+class CUDAError(KernelError):
+    """The CUDA driver refused something, or reports that a kernel failed.
+
+    ``kernel``, ``grid`` and ``options`` say what was launched; they are None when it was no launch. CUDA may report the
+    failure of one kernel when the next is launched.
+    """
+
+    def __init__(self, message, remedy=None, kernel=None, grid=None, options=None):
+        self.message, self.remedy = message, remedy
+        self.kernel, self.grid, self.options = kernel, grid, options
+        text = message
+        if kernel is not None:
+            given = ", ".join(f"{name}={value!r}" for name, value in options.items())
+            text = f"kernel {kernel!r}, grid {grid}, {given}: {message}"
+        super().__init__(f"{text}\nhelp: {remedy}" if remedy else text)
+
+    def __reduce__(self):
+        return type(self), (self.message, self.remedy, self.kernel, self.grid, self.options)
 
 
 class DeviceAssertionError(KernelError):
@@ -97,6 +133,19 @@ def compilation_error(kind, message, location, remedy, notes):
     if kind == "unsupported":
         return UnsupportedError(message, location=location, remedy=remedy, notes=notes, kind=kind)
     return CompilationError(message, location=location, remedy=remedy, notes=notes)
+
+
+def out_of_resources(required, limit, name, message, location, remedy, notes):
+    """The exception for a kernel that does not fit on a device."""
+    return OutOfResources(required, limit, name, message=message, location=location, remedy=remedy, notes=notes)
+
+
+def cuda_error(message, remedy, info=None, grid=None):
+    """The exception for an error of the CUDA driver, in a launch of the compiled kernel that `info` describes."""
+    if info is None:
+        return CUDAError(message, remedy)
+    options = {name: info[name] for name in ("num_warps", "num_stages")} | info["options"]
+    return CUDAError(message, remedy, info["name"], grid, options)
 
 
 def internal_error(message, code):

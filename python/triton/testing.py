@@ -3,6 +3,7 @@
 import os
 import statistics
 import time
+from contextlib import nullcontext
 
 _MODES = {"mean": statistics.fmean, "median": statistics.median, "min": min, "max": max, "all": list}
 
@@ -26,19 +27,56 @@ def _summarize(times, quantiles, return_mode):
 def do_bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean"):
     """Milliseconds that a call of `fn` takes.
 
+    On a GPU it is the time between two events on the current stream, and the second-level cache is overwritten before
+    each call; on the CPU the time that passes during the call.
+
     :param warmup: milliseconds to call it before anything is measured.
     :param rep: milliseconds to measure for, each call by itself.
     :param grad_to_none: tensors whose gradient is dropped before each call, so that none accumulates.
     :param quantiles: fractions; the result is the list of these quantiles (one number if there is one).
     :param return_mode: without quantiles: "mean", "min", "max", "median", or "all" for the list of all times.
     """
-    if return_mode not in _MODES:
-        raise ValueError(f"return_mode={return_mode!r} is none of {', '.join(_MODES)}")
+    return benchmarker(_backend())(fn, warmup, rep, grad_to_none, quantiles, return_mode)
+
+
+def do_bench_cudagraph(fn, rep=20, grad_to_none=None, quantiles=None, return_mode="mean"):
+    """Milliseconds that `fn` takes in a CUDA graph of many calls, so that launches cost next to nothing.
+
+    Caches stay warm. It is `do_bench` on targets that have no graphs.
+
+    :param rep: milliseconds that a replay of the graph is to take.
+    """
+    return benchmarker(_backend(), graph=True)(fn, rep, rep, grad_to_none, quantiles, return_mode)
+
+
+def _backend():
+    from .runtime import driver
+
+    return driver.active.get_current_target().backend
+
+
+def benchmarker(backend, graph=False):
+    """The function with the parameters of `do_bench` that times on a backend ("cpu", "cuda")."""
+    measure = _times_on_host if backend != "cuda" else _times_in_graph if graph else _times_on_cuda
+
+    def bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean"):
+        if return_mode not in _MODES:
+            raise ValueError(f"return_mode={return_mode!r} is none of {', '.join(_MODES)}")
+
+        def prepare():
+            for tensor in grad_to_none or ():
+                tensor.grad = None
+
+        return _summarize(measure(fn, prepare, warmup, rep), quantiles, return_mode)
+
+    return bench
+
+
+def _times_on_host(fn, prepare, warmup, rep):
     clock = time.perf_counter
 
     def call():
-        for tensor in grad_to_none or ():
-            tensor.grad = None
+        prepare()
         start = clock()
         fn()
         return (clock() - start) * 1e3
@@ -47,13 +85,78 @@ def do_bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_m
     estimate = max(statistics.median([call() for _ in range(5)]), 1e-6)
     for _ in range(max(1, int(warmup / estimate))):
         call()
-    times = [call() for _ in range(max(1, int(rep / estimate)))]
-    return _summarize(times, quantiles, return_mode)
+    return [call() for _ in range(max(1, int(rep / estimate)))]
 
 
-def do_bench_cudagraph(fn, rep=20, grad_to_none=None, quantiles=None, return_mode="mean"):
-    """`do_bench`; a target without graphs has nothing to replay."""
-    return do_bench(fn, warmup=rep, rep=rep, grad_to_none=grad_to_none, quantiles=quantiles, return_mode=return_mode)
+class _Stopwatch:
+    """The milliseconds between two points of the current stream."""
+
+    def __init__(self, interface):
+        self.start, self.end = (interface.Event(enable_timing=True) for _ in range(2))
+
+    def __enter__(self):
+        self.start.record()
+
+    def __exit__(self, *error):
+        self.end.record()
+
+    def milliseconds(self):
+        return self.start.elapsed_time(self.end)
+
+
+def _time_of(interface, work):
+    """Milliseconds that work takes which is waited for."""
+    interface.synchronize()
+    watch = _Stopwatch(interface)
+    with watch:
+        work()
+    interface.synchronize()
+    return max(watch.milliseconds(), 1e-6)
+
+
+def _times_on_cuda(fn, prepare, warmup, rep):
+    from .runtime import driver
+
+    device = driver.active
+    interface, cache = device.get_device_interface(), device.get_empty_cache_for_benchmark()
+
+    def call(watch=None):
+        prepare()
+        device.clear_cache(cache)
+        with watch or nullcontext():
+            fn()
+
+    def calls(count):
+        for _ in range(count):
+            call()
+
+    prepare()
+    fn()  # compiles
+    estimate = _time_of(interface, lambda: calls(5)) / 5
+    calls(max(1, int(warmup / estimate)))
+    watches = [_Stopwatch(interface) for _ in range(max(1, int(rep / estimate)))]
+    for watch in watches:
+        call(watch)
+    interface.synchronize()
+    return [watch.milliseconds() for watch in watches]
+
+
+def _times_in_graph(fn, prepare, warmup, rep):
+    from .runtime import driver
+    from .runtime.cuda import capture, side_stream
+
+    interface, replays = driver.active.get_device_interface(), 10
+
+    def calls(count):
+        for _ in range(count):
+            prepare()
+            fn()
+
+    with side_stream():
+        calls(1)  # compiles
+        count = max(1, int(rep / (_time_of(interface, lambda: calls(5)) / 5)))
+        replay = capture(lambda: calls(count))
+        return [_time_of(interface, replay) / count for _ in range(replays)]
 
 
 def assert_close(x, y, atol=None, rtol=None, err_msg=""):

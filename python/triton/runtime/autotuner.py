@@ -3,8 +3,9 @@
 import os
 import time
 from contextlib import suppress
+from functools import partial
 
-from ..errors import AutotunerError, CompilationError, OutOfResources
+from ..errors import AutotunerError, CompilationError
 from .jit import JITFunction
 
 
@@ -137,6 +138,7 @@ class Autotuner(_Launchable):
         post_hook=None,
         warmup=None,
         rep=None,
+        use_cuda_graph=False,
         do_bench=None,
     ):
         super().__init__(fn)
@@ -151,7 +153,7 @@ class Autotuner(_Launchable):
         self.reset_to_zero = list(reset_to_zero or ())
         self.restore_value = list(restore_value or ())
         self.pre_hook, self.post_hook = pre_hook, post_hook
-        self.num_warmups, self.num_reps = warmup, rep
+        self.num_warmups, self.num_reps, self.use_cuda_graph = warmup, rep, use_cuda_graph
         prune = prune_configs_by or {}
         unknown = set(prune) - {"perf_model", "top_k", "early_config_prune"}
         if unknown:
@@ -218,9 +220,9 @@ class Autotuner(_Launchable):
         if len(configs) == 1:
             return configs[0]
         start = time.perf_counter()
-        self._compile_all(configs, args, kwargs)
-        failures = []
-        timings = {config: self._bench(config, args, kwargs, failures) for config in configs}
+        backend, failures = self._compile_all(configs, args, kwargs), []
+        bench = self._do_bench or self._bench_on(backend)
+        timings = {config: self._bench(bench, config, args, kwargs, failures) for config in configs}
         self.bench_time = time.perf_counter() - start
         self.configs_timings = timings
         best = min(timings, key=timings.get)
@@ -240,21 +242,32 @@ class Autotuner(_Launchable):
         return best
 
     def _compile_all(self, configs, args, kwargs):
-        """Compile on all cores, for the compiler does not hold the interpreter; what fails, fails again in _bench."""
+        """Compile on all cores, for the compiler does not hold the interpreter; what fails, fails again in _bench.
+
+        Returns the backend that the kernels are for, "cpu" if none of them compiles.
+        """
         from concurrent.futures import ThreadPoolExecutor
 
         def compile_one(config):
-            with suppress(CompilationError, OutOfResources):
-                self.fn.warmup(*args, **kwargs, **self._checked(config, kwargs))
+            with suppress(CompilationError):
+                compiled = self.fn.warmup(*args, **kwargs, **self._checked(config, kwargs))
+                compiled._init_handles()
+                return compiled.info["target"].split(":")[0]
 
         workers = min(len(configs), os.cpu_count() or 1)
         with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(compile_one, configs))
+            backends = list(pool.map(compile_one, configs))
+        return next(filter(None, backends), "cpu")
 
-    def _bench(self, config, args, kwargs, failures):
+    def _bench_on(self, backend):
+        from ..testing import benchmarker
+
+        limits = {"warmup": self.num_warmups, "rep": self.num_reps}
+        limits = {name: value for name, value in limits.items() if value is not None}
+        return partial(benchmarker(backend, self.use_cuda_graph), **limits)
+
+    def _bench(self, bench, config, args, kwargs, failures):
         """Milliseconds of a launch with `config`; infinity, and a failure noted, if it cannot run."""
-        from ..testing import do_bench
-
         keywords = self._checked(config, kwargs)
         named = {**self._named(args, kwargs), **keywords}
         saved = {name: _copy(named[name]) for name in self.restore_value}
@@ -270,13 +283,10 @@ class Autotuner(_Launchable):
                 raise
             self._after(named, None)
 
-        bench = self._do_bench or do_bench
-        limits = {"warmup": self.num_warmups, "rep": self.num_reps}
-        limits = {} if self._do_bench else {name: value for name, value in limits.items() if value is not None}
         try:
-            result = bench(launch, quantiles=(0.5, 0.2, 0.8), **limits)
+            result = bench(launch, quantiles=(0.5, 0.2, 0.8))
             return result[0] if isinstance(result, (list, tuple)) else result
-        except (CompilationError, OutOfResources) as error:
+        except CompilationError as error:
             failures.append(error)
             return float("inf")
         finally:
@@ -361,7 +371,7 @@ def autotune(
     :param post_hook: ``post_hook(arguments, exception=...)`` after it.
     :param warmup: milliseconds of warm-up for each configuration.
     :param rep: milliseconds of measurement.
-    :param use_cuda_graph: accepted; nothing on this target needs it.
+    :param use_cuda_graph: time with `triton.testing.do_bench_cudagraph`, where the target has graphs.
     :param do_bench: ``do_bench(launch, quantiles=...)`` to time with, instead of `triton.testing.do_bench`.
     :param cache_results: accepted; results are kept as long as the process runs.
     """
@@ -378,6 +388,7 @@ def autotune(
             post_hook=post_hook,
             warmup=warmup,
             rep=rep,
+            use_cuda_graph=use_cuda_graph,
             do_bench=do_bench,
         )
 

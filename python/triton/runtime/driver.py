@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import cache
 
 from .. import _C
 from .target import GPUTarget, asked_target
@@ -135,84 +136,40 @@ def _cache_bytes(level, otherwise):
     return otherwise
 
 
-class CUDADriver:
-    """NVIDIA GPUs, through the CUDA driver; torch and CuPy share its contexts."""
-
-    def __init__(self):
-        self.utils = CUDAUtils()
-
-    @staticmethod
-    def is_active():
-        return _C.cuda_unavailable() is None
-
-    def get_current_target(self):
-        properties = _C.cuda_device(self.get_current_device())
-        return GPUTarget("cuda", properties["capability"], properties["warpSize"])
-
-    def get_active_torch_device(self):
-        import torch
-
-        return torch.device("cuda", self.get_current_device())
-
-    def get_current_device(self):
-        if "torch" in sys.modules:
-            import torch
-
-            return torch.cuda.current_device()
-        return _C.cuda_current_device()
-
-    def set_current_device(self, device):
-        import torch
-
-        torch.cuda.set_device(device)
-
-    def get_current_stream(self, device=None):
-        return current_stream(self.get_current_device() if device is None else device)
-
-    def get_device_capability(self, device=None):
-        capability = _C.cuda_device(self.get_current_device() if device is None else device)["capability"]
-        return divmod(capability, 10)
-
-    def get_device_interface(self):
-        import torch
-
-        return torch.cuda
-
-    def get_benchmarker(self):
-        from ..testing import do_bench
-
-        return do_bench
-
-    def get_empty_cache_for_benchmark(self):
-        """An array larger than the second-level cache, to be overwritten between measurements."""
-        import torch
-
-        size = max(256 << 20, 2 * _C.cuda_device(self.get_current_device())["l2_cache_size"])
-        return torch.empty(size // 4, dtype=torch.int32, device="cuda")
-
-    def clear_cache(self, cache):
-        cache.zero_()
+# ---- streams and devices of the libraries that kernels get arrays from
 
 
-class CUDAUtils:
-    """What host code asks of a device to decide how many programs to start."""
+def torch_on_cuda():
+    """The module `torch` if the program uses it and it can use a GPU, else None."""
+    torch = sys.modules.get("torch")
+    return torch if hasattr(torch, "cuda") and _can_use_cuda(torch) else None
 
-    def get_device_properties(self, device=0):
-        return _C.cuda_device(device)
+
+@cache
+def _can_use_cuda(torch):
+    return torch.cuda.is_available()
 
 
-def current_stream(device):
-    """Handle of the stream that torch, else CuPy, works on now on a CUDA device; 0, the default one, without them."""
-    if "torch" in sys.modules:
-        import torch
+def current_stream(device, array_type=None):
+    """Handle of the stream on which a library works on a CUDA device now.
 
-        if torch.cuda.is_available():
-            return torch.cuda.current_stream(device).cuda_stream
-    if "cupy" in sys.modules:
-        import cupy
+    It is CuPy's for arrays of CuPy, else torch's, else CuPy's; 0, the default one, in a program with neither.
+    """
+    cupy, torch = sys.modules.get("cupy"), torch_on_cuda()
+    is_cupy = array_type is not None and array_type.__module__.split(".")[0] == "cupy"
+    if torch is not None and not is_cupy:
+        return torch.cuda.current_stream(device).cuda_stream
+    return cupy.cuda.get_current_stream(device).ptr if cupy is not None else 0
 
-        return cupy.cuda.get_current_stream().ptr
-    return 0
+
+def stream_handle(stream):
+    """Handle of what a launch got as ``stream=``: of torch, of CuPy, or of any that has the CUDA stream protocol."""
+    if hasattr(stream, "__cuda_stream__"):
+        return stream.__cuda_stream__()[1]
+    for handle in (getattr(stream, "cuda_stream", None), getattr(stream, "ptr", None), stream):
+        if hasattr(handle, "__index__"):
+            return handle.__index__()
+    raise TypeError(f"stream={stream!r}: it must be a stream of torch or CuPy, or the handle of one as an integer")
 
 
 class Driver:
@@ -221,22 +178,33 @@ class Driver:
 
     def __init__(self):
         self._active = None
+        self._asked = None
 
     @property
     def active(self):
-        if self._active is None:
-            asked = asked_target()
-            on_cuda = asked.startswith("cuda") if asked else _C.cuda_unavailable() is None
-            self._active = CUDADriver() if on_cuda else CPUDriver()
+        asked = asked_target()
+        if self._active is None or (self._asked is not _SET and self._asked != asked):
+            self._active, self._asked = _make_driver(asked), asked
         return self._active
 
     default = active
 
     def set_active(self, driver):
-        self._active = driver
+        self._active, self._asked = driver, _SET
 
     def reset_active(self):
         self._active = None
+
+
+_SET = object()  # what was asked for when the program itself set the driver
+
+
+def _make_driver(asked):
+    if not (asked.startswith("cuda") if asked else _C.cuda_unavailable() is None):
+        return CPUDriver()
+    from .cuda import CUDADriver  # a program on the CPU has no need of it
+
+    return CUDADriver()
 
 
 driver = Driver()

@@ -8,11 +8,15 @@ class TensorWrapper:
         self.base, self.dtype = base, dtype
         self.shape = base.shape
         self.device = getattr(base, "device", "cpu")
+        if hasattr(base, "__cuda_array_interface__") and not hasattr(base, "data_ptr"):  # torch has its own devices
+            self.device = f"cuda:{getattr(self.device, 'id', 0)}"
 
     def data_ptr(self):
         if hasattr(self.base, "data_ptr"):
             return self.base.data_ptr()
-        address, read_only = self.base.__array_interface__["data"]
+        interfaces = "__array_interface__", "__cuda_array_interface__"
+        interface = next(getattr(self.base, name) for name in interfaces if hasattr(self.base, name))
+        address, read_only = interface["data"]
         if read_only:
             raise ValueError("a read-only array cannot be reinterpreted")
         return address
@@ -29,13 +33,15 @@ def reinterpret(tensor, dtype):
     if isinstance(tensor, TensorWrapper):
         base = tensor.base
         return base if dtype == base.dtype else TensorWrapper(base, dtype)
-    if hasattr(tensor, "data_ptr") or hasattr(tensor, "__array_interface__"):
+    if any(hasattr(tensor, name) for name in ("data_ptr", "__array_interface__", "__cuda_array_interface__")):
         return TensorWrapper(tensor, dtype)
     raise TypeError(f"cannot reinterpret a {type(tensor).__name__}")
 
 
 class MockTensor:
     """Stands for an array of a dtype in ``kernel.warmup(...)``; its address counts as aligned."""
+
+    __triton_kind__ = "mock"
 
     def __init__(self, dtype, shape=None):
         self.dtype = dtype

@@ -1,0 +1,457 @@
+"""Run by test_fake_cuda.py with a CUDA driver that has two devices, keeps a log, and runs nothing."""
+
+import ctypes
+import gc
+import os
+import pickle
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+import triton
+import triton.language as tl
+from triton import _C
+from triton.runtime import driver
+from triton.testing import do_bench
+
+cuda = ctypes.CDLL("libcuda.so.1")
+cuda.fake_log.restype = ctypes.c_char_p
+cuda.fake_context.restype = ctypes.c_void_p
+cuda.fake_begin_capture.argtypes = ctypes.c_size_t, ctypes.c_int
+GLOBAL, THREAD_LOCAL, RELAXED = range(3)
+NOT_INITIALIZED, INVALID_PTX, ILLEGAL_ADDRESS, OUT_OF_RESOURCES = 3, 218, 700, 701
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    monkeypatch.delenv("TRITON_TARGET")
+    gc.collect()
+    cuda.fake_reset()
+    cuda.cuCtxSetCurrent(None)
+    yield
+    cuda.cuCtxSetCurrent(None)
+
+
+class Array:
+    """What CuPy's arrays show of themselves."""
+
+    __cuda_array_interface__ = None  # is looked for in the type
+
+    def __init__(self, device=0, number=0, **more):
+        self.device, self.shape, self.dtype = SimpleNamespace(id=device), (1024,), "float32"
+        data = 5 << 44 | device << 40 | number << 20, False
+        self.__cuda_array_interface__ = {"shape": (1024,), "typestr": "<f4", "data": data, "version": 3, **more}
+
+
+def new_kernel():
+    @triton.jit
+    def scale(x, y, n, BLOCK: tl.constexpr):
+        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(y + offsets, tl.load(x + offsets, mask=offsets < n) * 2, mask=offsets < n)
+
+    return scale
+
+
+def launch(kernel, x=None, y=None, grid=(8,), **options):
+    return kernel[grid](x or Array(), y or Array(number=1), 1000, BLOCK=128, **options)
+
+
+def log():
+    return cuda.fake_log().decode().splitlines()
+
+
+def current():
+    context = ctypes.c_void_p()
+    cuda.cuCtxGetCurrent(ctypes.byref(context))
+    return context.value
+
+
+def test_the_device_is_that_of_the_arrays():
+    kernel = new_kernel()
+    compiled = launch(kernel, Array(1), Array(1, 1))
+    assert compiled.info["target"] == "cuda:90"
+    assert log() == ["link scale", "load on 1", "launch (8, 1, 1) of 128 on 1, stream 0"]
+    launch(kernel)
+    assert log()[3:] == ["link scale", "load on 0", "launch (8, 1, 1) of 128 on 0, stream 0"]
+    launch(kernel, grid=(2, 3, 4))
+    assert log()[6:] == ["launch (2, 3, 4) of 128 on 0, stream 0"]
+
+
+@pytest.mark.parametrize("before", [None, 0, 1])
+def test_the_current_context_is_kept(before):
+    context = cuda.fake_context(before) if before is not None else None
+    cuda.cuCtxSetCurrent(ctypes.c_void_p(context))
+    kernel = new_kernel()
+    for device in (1, 0):
+        launch(kernel, Array(device), Array(device, 1))
+        assert current() == context
+    cuda.fake_set_launch_error(ILLEGAL_ADDRESS)
+    with pytest.raises(triton.CUDAError):
+        launch(kernel, Array(1), Array(1, 1))
+    assert current() == context
+    cuda.fake_set_link_error(INVALID_PTX)
+    with pytest.raises(triton.InternalError):
+        launch(new_kernel(), Array(1), Array(1, 1))
+    assert current() == context
+
+
+def test_without_arrays_the_current_device_is_taken(monkeypatch):
+    @triton.jit
+    def nothing(n):
+        pass
+
+    driver.active.set_current_device(1)
+    assert driver.active.get_current_device() == 1
+    nothing[(1,)](3)
+    monkeypatch.setenv("TRITON_TARGET", "cuda")
+    nothing[(1,)](3)
+    assert [line for line in log() if "launch" in line] == ["launch (1, 1, 1) of 128 on 1, stream 0"] * 2
+
+
+def test_mixed_devices():
+    with pytest.raises(ValueError) as error:
+        launch(new_kernel(), Array(0), Array(1))
+    text = "scale() argument 'y': it is on cuda:1, but argument 'x' is on cuda:0; all arrays of a launch must be on"
+    assert str(error.value).startswith(text)
+
+
+def test_a_device_that_is_not_there():
+    class Elsewhere:
+        dtype, device = "float32", "cuda:7"
+
+        def data_ptr(self):
+            return 1 << 20
+
+    with pytest.raises(ValueError, match="argument 'x': it is on cuda:7, and this machine has 2 CUDA devices"):
+        launch(new_kernel(), Elsewhere(), Elsewhere())
+    with pytest.raises(ValueError, match="there is no CUDA device 2: this machine has 2"):
+        driver.active.utils.get_device_properties(2)
+
+
+# ---- streams
+
+
+class Stream:
+    def __init__(self, handle):
+        self.handle = handle
+
+    def __cuda_stream__(self):
+        return 0, self.handle
+
+
+class OldStream:
+    def __init__(self, handle):
+        self.cuda_stream = handle
+
+
+@pytest.mark.parametrize("stream", [0x1008, Stream(0x1008), OldStream(0x1008)])
+def test_the_stream_that_a_launch_names(stream):
+    launch(new_kernel(), Array(stream=0x1020), Array(stream=0x1030), stream=stream)
+    assert log()[-1] == "launch (8, 1, 1) of 128 on 0, stream 0x1008"
+    assert not any("wait" in line for line in log())
+
+
+def test_no_stream():
+    with pytest.raises(TypeError, match="stream='fast': it must be a stream of torch or CuPy, or the handle"):
+        launch(new_kernel(), stream="fast")
+
+
+def test_streams_of_arrays():
+    kernel = new_kernel()
+    launch(kernel, Array(stream=0x1020), Array(stream=0x1020))
+    assert log()[-1] == "launch (8, 1, 1) of 128 on 0, stream 0x1020"
+    launch(kernel, Array(stream=1), Array(stream=None))
+    assert log()[-1] == "launch (8, 1, 1) of 128 on 0, stream 0"
+    assert not any("wait" in line for line in log())
+    cuda.fake_reset()
+    launch(kernel, Array(stream=0x1020), Array(stream=0x1030))
+    assert log() == ["record on 0x1030", "0x1020 waits", "launch (8, 1, 1) of 128 on 0, stream 0x1020"]
+    cuda.fake_reset()
+    launch(kernel, Array(), Array(stream=0x1030))  # this program has neither torch nor CuPy
+    assert log() == ["record on 0x1030", "0 waits", "launch (8, 1, 1) of 128 on 0, stream 0"]
+
+
+class CupyArray(Array):
+    pass
+
+
+CupyArray.__module__ = "cupy._core.core"
+
+
+def test_the_stream_of_cupy_arrays(monkeypatch):
+    """CuPy's interface names the stream of the current device; for arrays elsewhere CuPy is asked."""
+    streams = SimpleNamespace(get_current_stream=lambda device: SimpleNamespace(ptr=0x2040 if device else 0x1040))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=streams))
+    kernel = new_kernel()
+    launch(kernel, CupyArray(0, stream=0x1020), CupyArray(0, 1, stream=0x1020))
+    assert log()[-1] == "launch (8, 1, 1) of 128 on 0, stream 0x1020"
+    launch(kernel, CupyArray(1, stream=0x1020), CupyArray(1, 1, stream=0x1020))
+    assert log()[-1] == "launch (8, 1, 1) of 128 on 1, stream 0x2040"
+    launch(kernel, CupyArray(0), CupyArray(0, 1))
+    assert log()[-1] == "launch (8, 1, 1) of 128 on 0, stream 0x1040"
+
+
+def test_masked_arrays():
+    with pytest.raises(TypeError, match="argument 'y': it has a mask"):
+        launch(new_kernel(), Array(), Array(mask=Array()))
+
+
+# ---- graphs
+
+
+@pytest.mark.parametrize("mode", [GLOBAL, THREAD_LOCAL])
+def test_the_first_launch_may_be_captured(mode):
+    kernel = new_kernel()
+    cuda.fake_begin_capture(0x1008, mode)
+    launch(kernel, stream=0x1008)
+    launch(kernel, stream=0x1008)
+    assert cuda.fake_end_capture()
+    assert [line.split()[0] for line in log()] == ["link", "load", "launch", "launch"]
+
+
+def test_kernels_may_go_while_a_stream_is_captured():
+    kernel = new_kernel()
+    launch(kernel)
+    cuda.fake_begin_capture(0x1008, GLOBAL)
+    del kernel
+    gc.collect()
+    assert log()[-1] == "unload from 0"
+    assert cuda.fake_end_capture()
+
+
+def test_debug_launches_are_not_captured():
+    kernel = new_kernel()
+    launch(kernel, debug=True)
+    assert any("synchronize stream" in line for line in log())
+    cuda.fake_begin_capture(0x1008, GLOBAL)
+    with pytest.raises(triton.CUDAError, match="cannot be launched while a CUDA graph is captured") as error:
+        launch(kernel, debug=True, stream=0x1008)
+    assert "help: capture it without debug=True and TRITON_DEBUG" in str(error.value)
+    with pytest.raises(triton.CUDAError, match="cannot be launched while a CUDA graph is captured"):
+        launch(kernel, debug=True)
+    assert cuda.fake_end_capture()
+    cuda.fake_begin_capture(0x1008, GLOBAL)
+    launch(kernel, debug=True, stream=0x1010)  # another stream's capture is no obstacle
+    assert cuda.fake_end_capture()
+
+
+def test_a_failed_assertion_is_told_and_the_next_launch_works():
+    @triton.jit
+    def asserts(x, n):
+        tl.device_assert(n > 3, "n is small")
+        tl.store(x, n)
+
+    cuda.fake_set_failed_parameter(4)  # after x, n, and where x begins and ends
+    with pytest.raises(triton.DeviceAssertionError, match=r"in program \(4, 5, 6\)"):
+        asserts[(1,)](Array(), 7, debug=True)
+    cuda.fake_reset()
+    asserts[(1,)](Array(), 7, debug=True)
+
+
+# ---- errors and resources
+
+
+def test_an_error_of_the_driver_names_the_launch():
+    kernel = new_kernel()
+    cuda.fake_set_launch_error(ILLEGAL_ADDRESS)
+    with pytest.raises(triton.CUDAError) as error:
+        launch(kernel, grid=(8, 2), num_warps=8, maxnreg=64)
+    text = "kernel 'scale', grid (8, 2, 1), num_warps=8, num_stages=3, maxnreg=64: an illegal memory access was"
+    assert str(error.value).startswith(text)
+    assert "help: this kernel or an earlier one touched memory" in str(error.value)
+    assert (error.value.kernel, error.value.grid) == ("scale", (8, 2, 1))
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+    assert isinstance(error.value, triton.KernelError)
+
+
+def test_grids_that_are_too_large():
+    with pytest.raises(triton.CUDAError, match="at most 65535 programs along its second and third axis"):
+        launch(new_kernel(), grid=(1, 65536))
+
+
+def test_code_that_the_driver_refuses():
+    cuda.fake_set_link_error(INVALID_PTX)
+    with pytest.raises(triton.InternalError, match="loading kernel scale on Fake GPU: .*\n?ptxas says why"):
+        launch(new_kernel())
+
+
+def test_too_many_registers():
+    kernel = new_kernel()
+    cuda.fake_set_kernel(200, 512)
+    with pytest.raises(triton.OutOfResources) as error:
+        launch(kernel, num_warps=32)
+    assert (error.value.name, error.value.required, error.value.limit) == ("registers", 204800, 65536)
+    assert str(error.value) == (
+        "error: out of resource: registers: 1024 threads (num_warps=32) of 200 registers each need 204800, and Fake "
+        "GPU has 65536 for a program\nhelp: use a smaller num_warps or maxnreg, or smaller tiles"
+    )
+    cuda.fake_reset()
+    kernel = new_kernel()
+    cuda.fake_set_launch_error(OUT_OF_RESOURCES)
+    with pytest.raises(triton.OutOfResources, match="registers"):
+        launch(kernel)
+
+
+@triton.jit
+def turn(x, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    rows, columns = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
+    tile = tl.load(x + rows * COLUMNS + columns)
+    tl.store(x + columns.trans() * ROWS + rows.trans(), tile.trans())
+
+
+def test_too_much_shared_memory():
+    with pytest.raises(triton.OutOfResources) as error:
+        turn[(1,)](Array(), ROWS=512, COLUMNS=512, num_warps=32)
+    assert error.value.name == "shared memory"
+    assert error.value.required > error.value.limit == 227 << 10
+    assert "turn" in error.value.call_chain or error.value.line
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+
+
+def test_the_autotuner_leaves_out_what_does_not_fit():
+    configs = [triton.Config({"ROWS": size, "COLUMNS": size}, num_warps=32) for size in (512, 64)]
+    tuner = triton.autotune(configs, key=[])(turn)
+    tuner[(1,)](Array())
+    assert tuner.best_config is configs[1]
+    times = tuner.configs_timings
+    assert times[configs[0]] == float("inf") and times[configs[1]] == pytest.approx(1)
+    tuner = triton.autotune([configs[0], triton.Config({"ROWS": 512, "COLUMNS": 1024}, num_warps=32)], key=[])(turn)
+    with pytest.raises(
+        triton.AutotunerError, match="(?s)none of the 2 configurations .* out of resource: shared memory"
+    ):
+        tuner[(1,)](Array())
+
+
+# ---- timing, properties
+
+
+def test_do_bench_times_the_kernel_alone():
+    kernel = new_kernel()
+    launch(kernel)
+    cuda.fake_reset()
+    assert do_bench(lambda: launch(kernel), warmup=5, rep=20) == pytest.approx(1)
+    clears = [line for line in log() if "clear" in line]
+    assert len(clears) >= 10 and clears[0] == f"clear {64 << 20} words on 0"
+    assert do_bench(lambda: launch(kernel), warmup=5, rep=20, quantiles=[0.1, 0.9]) == pytest.approx([1, 1])
+    with pytest.raises(ValueError, match="return_mode='fast' is none of"):
+        do_bench(lambda: None, return_mode="fast")
+
+
+def test_the_target_chooses_what_is_timed(monkeypatch):
+    monkeypatch.setenv("TRITON_TARGET", "cpu")
+    assert driver.active.get_current_target().backend == "cpu"
+    do_bench(lambda: None, warmup=1, rep=1)
+    assert not log()
+    monkeypatch.setenv("TRITON_TARGET", "cuda:90")
+    assert driver.active.get_current_target() == ("cuda", 90, 32)
+    mine = object()
+    driver.set_active(mine)
+    monkeypatch.setenv("TRITON_TARGET", "cpu")
+    assert driver.active is mine
+    driver.reset_active()
+    assert driver.active.get_current_target().backend == "cpu"
+
+
+def test_device_interface():
+    interface = driver.active.get_device_interface()
+    assert (interface.device_count(), interface.is_available(), interface.current_device()) == (2, True, 0)
+    interface.set_device(1)
+    assert interface.current_device() == driver.active.get_current_device() == 1
+    start, end = interface.Event(enable_timing=True), interface.Event(enable_timing=True)
+    start.record()
+    launch(new_kernel(), Array(1), Array(1, 1))
+    end.record(Stream(0x2008))
+    end.synchronize()
+    assert start.elapsed_time(end) == 1
+    interface.synchronize()
+    interface.synchronize(0)
+    with pytest.raises(ValueError, match="there is no CUDA device 5"):
+        interface.synchronize(5)
+    with pytest.raises(triton.CUDAError, match="recording an event"):
+        end.record(0x1008)  # a stream of the other device
+
+
+def test_device_properties():
+    properties = driver.active.utils.get_device_properties(1)
+    expected = {"max_shared_mem": 232448, "max_num_regs": 65536, "multiprocessor_count": 132, "warpSize": 32}
+    assert properties.items() >= expected.items()
+    assert {"sm_clock_rate", "mem_clock_rate", "mem_bus_width", "name", "total_memory"} <= properties.keys()
+    assert driver.active.get_device_capability(1) == (9, 0)
+
+
+def test_capsules_are_not_mixed_up():
+    event, memory = _C.cuda_new_event(0), _C.cuda_allocate(0, 1 << 20)
+    for bad in (memory, 3, None):
+        with pytest.raises(ValueError):
+            _C.cuda_record(bad, 0)
+        with pytest.raises(ValueError):
+            _C.cuda_milliseconds(event, bad)
+    with pytest.raises(ValueError):
+        _C.cuda_clear(event, 0)
+    with pytest.raises(ValueError, match="cannot be negative"):
+        _C.cuda_allocate(0, -1)
+
+
+# ---- compiled kernels, wrappers, threads
+
+
+def test_warmup_loads_nothing():
+    kernel = new_kernel()
+    arrays = triton.MockTensor(tl.float32), triton.MockTensor(tl.float32)
+    compiled = kernel.warmup(*arrays, 1000, BLOCK=128, grid=(1,))
+    assert not log()
+    with pytest.raises(TypeError, match=r"argument 'x': a MockTensor has no memory; pass it to scale.warmup\(\)"):
+        kernel[(1,)](*arrays, 1000, BLOCK=128)
+    assert ".version" in compiled.asm["ptx"] and compiled.metadata.shared == 0
+    assert compiled.n_regs == 32 and compiled.n_spills == 3
+    assert compiled.asm["cubin"].startswith(compiled.asm["ptx"].encode())
+    assert log() == ["link scale", "load on 0"]
+
+
+def test_debug_launches_know_where_arrays_end():
+    x = Array(shape=(16, 8), strides=(64, -4))
+    for parameter, offset in ((3, -28), (4, 15 * 64 + 4), (6, 4096)):  # behind x, y and n: begin, end, begin, end
+        cuda.fake_set_watched_parameter(parameter)
+        launch(new_kernel(), x, Array(), debug=True)
+        assert f"parameter {parameter} is {(5 << 44) + offset:#x}" in log()
+
+
+def test_reinterpreted_arrays():
+    wrapped = triton.reinterpret(Array(1), tl.int32)
+    launch(new_kernel(), wrapped, triton.reinterpret(Array(1, 1), tl.int32))
+    assert log()[-1] == "launch (8, 1, 1) of 128 on 1, stream 0"
+
+
+def test_threads_launch_at_once():
+    kernel, failures = new_kernel(), []
+
+    def work(device):
+        try:
+            for _ in range(50):
+                launch(kernel, Array(device), Array(device, 1))
+            assert current() is None
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number % 2,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_a_forked_process_is_told_what_is_wrong():
+    kernel = new_kernel()
+    launch(kernel)
+    child = os.fork()
+    if not child:
+        cuda.fake_set_launch_error(NOT_INITIALIZED)
+        try:
+            launch(kernel)
+        except triton.CUDAError as error:
+            os._exit(7 if "forked" in error.remedy and "spawn" in error.remedy else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -1,0 +1,337 @@
+/* A CUDA driver without a GPU, for tests of what is called when: it keeps a log, knows contexts, captures and streams,
+ * refuses what the real one refuses, and runs no kernel. A launch takes one millisecond of its clock. The first functions
+ * are for the tests. Built as libcuda.so.1. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Context {
+    int device;
+} Context;
+typedef struct Module {
+    int device;
+    char *image;
+} Module;
+typedef struct Event {
+    int device;
+    double time;
+} Event;
+
+enum { DEVICES = 2, GLOBAL = 0, THREAD_LOCAL = 1, RELAXED = 2 };
+enum {
+    INVALID_VALUE = 1,
+    INVALID_CONTEXT = 201,
+    INVALID_HANDLE = 400,
+    CAPTURE_UNSUPPORTED = 900,
+    CAPTURE_IMPLICIT = 906
+};
+
+static Context contexts[DEVICES] = {{0}, {1}};
+static _Thread_local Context *current;
+static _Thread_local int thread_mode = GLOBAL;
+static uintptr_t captured;
+static int capture_mode, capture_broken;
+static int launch_error, link_error, registers = 32, max_threads = 1024, failed_parameter = -1,
+                                     watched_parameter = -1;
+static double milliseconds;
+static char text[1 << 16];
+
+/* ---- for tests ---- */
+
+const char *fake_log(void) { return text; }
+Context *fake_context(int device) { return &contexts[device]; }
+void fake_set_launch_error(int error) { launch_error = error; }
+void fake_set_link_error(int error) { link_error = error; }
+void fake_set_kernel(int new_registers, int new_max_threads)
+{
+    registers = new_registers;
+    max_threads = new_max_threads;
+}
+/* The next launches report a failed assertion in the record that this parameter points to; none if negative. */
+void fake_set_failed_parameter(int number) { failed_parameter = number; }
+
+/* The value of this parameter is logged. */
+void fake_set_watched_parameter(int number) { watched_parameter = number; }
+
+void fake_reset(void)
+{
+    watched_parameter = -1;
+    launch_error = link_error = captured = capture_broken = 0;
+    registers = 32;
+    max_threads = 1024;
+    failed_parameter = -1;
+    text[0] = 0;
+}
+
+void fake_begin_capture(uintptr_t stream, int mode)
+{
+    captured = stream;
+    capture_mode = mode;
+    capture_broken = 0;
+}
+
+/* Whether the capture is valid. */
+int fake_end_capture(void)
+{
+    captured = 0;
+    return !capture_broken;
+}
+
+static void note(const char *format, ...)
+{
+    size_t length = strlen(text);
+    __builtin_va_list args;
+    __builtin_va_start(args, format);
+    vsnprintf(text + length, sizeof text - length, format, args);
+    __builtin_va_end(args);
+}
+
+/* Calls that are not allowed while a stream is captured, unless the thread says that it means them. */
+static int unsafe(void)
+{
+    if (!captured || capture_mode == RELAXED || thread_mode == RELAXED)
+        return 0;
+    capture_broken = 1;
+    return CAPTURE_UNSUPPORTED;
+}
+
+/* Streams 0 to 2 are any device's; others have the device in their handle: 0x1000 and 0x2000. */
+static int check_stream(uintptr_t stream)
+{
+    if (!current)
+        return INVALID_CONTEXT;
+    return stream > 2 && (int)(stream >> 12) - 1 != current->device ? INVALID_HANDLE : 0;
+}
+
+/* ---- the driver ---- */
+
+int cuInit(unsigned flags) { return flags != 0; }
+int cuDriverGetVersion(int *version) { return *version = 12080, 0; }
+
+int cuGetErrorName(int error, const char **name)
+{
+    static _Thread_local char buffer[32];
+    snprintf(buffer, sizeof buffer, "CUDA_ERROR_%d", error);
+    *name = buffer;
+    return 0;
+}
+
+int cuGetErrorString(int error, const char **string)
+{
+    *string = error == 700 ? "an illegal memory access was encountered" : "some error";
+    return 0;
+}
+
+int cuDeviceGetCount(int *count) { return *count = DEVICES, 0; }
+int cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0; }
+int cuDeviceGetName(char *name, int length, int device)
+{
+    (void)device;
+    snprintf(name, (size_t)length, "Fake GPU");
+    return 0;
+}
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { return *bytes = (size_t)device + 80, 0; }
+
+int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    static const int values[][2] = {{1, 1024},    {10, 32},    {16, 132},    {39, 2048},   {75, 9},
+                                    {81, 233472}, {82, 65536}, {97, 232448}, {38, 1 << 20}};
+    *value = device;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        if (values[i][0] == attribute)
+            *value = values[i][1];
+    if (attribute == 76)
+        *value = 0;
+    return 0;
+}
+
+int cuDevicePrimaryCtxRetain(Context **context, int device) { return *context = &contexts[device], 0; }
+int cuCtxGetCurrent(Context **context) { return *context = current, 0; }
+int cuCtxGetDevice(int *device) { return current ? (*device = current->device, 0) : INVALID_CONTEXT; }
+int cuCtxSetCurrent(Context *context) { return current = context, 0; }
+int cuCtxSynchronize(void)
+{
+    note("synchronize\n");
+    return current ? unsafe() : INVALID_CONTEXT;
+}
+
+/* Device memory of the tests lies at 0x5_00_0000000000, the device in the digits between. */
+int cuPointerGetAttribute(void *value, int attribute, uint64_t address)
+{
+    if (attribute != 9 || address >> 44 != 5)
+        return INVALID_VALUE;
+    *(int *)value = (int)(address >> 40 & 15);
+    return 0;
+}
+
+int cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    int before = thread_mode;
+    thread_mode = *mode;
+    *mode = before;
+    return 0;
+}
+
+int cuStreamIsCapturing(uintptr_t stream, int *status)
+{
+    *status = captured && stream == captured;
+    return captured && !stream ? CAPTURE_IMPLICIT : 0;
+}
+
+int cuStreamSynchronize(uintptr_t stream)
+{
+    note("synchronize stream %#lx\n", stream);
+    if (captured && stream == captured) {
+        capture_broken = 1;
+        return CAPTURE_UNSUPPORTED;
+    }
+    return unsafe();
+}
+
+int cuEventCreate(Event **event, unsigned flags)
+{
+    (void)flags;
+    if (!current)
+        return INVALID_CONTEXT;
+    *event = calloc(1, sizeof **event);
+    (*event)->device = current->device;
+    return 0;
+}
+
+int cuEventDestroy_v2(Event *event) { return free(event), 0; }
+
+int cuEventRecord(Event *event, uintptr_t stream)
+{
+    if (current && event->device != current->device)
+        return INVALID_HANDLE;
+    event->time = milliseconds;
+    note("record on %#lx\n", stream);
+    return check_stream(stream);
+}
+
+int cuStreamWaitEvent(uintptr_t stream, Event *event, unsigned flags)
+{
+    (void)event, (void)flags;
+    note("%#lx waits\n", stream);
+    return check_stream(stream);
+}
+
+int cuEventSynchronize(Event *event) { return (void)event, unsafe(); }
+
+int cuEventElapsedTime(float *elapsed, Event *start, Event *end)
+{
+    *elapsed = (float)(end->time - start->time);
+    return 0;
+}
+
+int cuMemAlloc_v2(uint64_t *address, size_t bytes)
+{
+    note("allocate %zu\n", bytes);
+    *address = (uint64_t)(uintptr_t)calloc(1, 64);
+    return current ? unsafe() : INVALID_CONTEXT;
+}
+
+int cuMemFree_v2(uint64_t address) { return free((void *)(uintptr_t)address), unsafe(); }
+
+int cuMemsetD32Async(uint64_t address, unsigned value, size_t count, uintptr_t stream)
+{
+    (void)address, (void)value;
+    milliseconds += 0.25;
+    note("clear %zu words on %#lx\n", count, stream);
+    return check_stream(stream);
+}
+
+int cuMemcpyDtoH_v2(void *host, uint64_t address, size_t bytes)
+{
+    memcpy(host, (void *)(uintptr_t)address, bytes);
+    return unsafe();
+}
+
+int cuLinkCreate_v2(unsigned count, int *options, void **values, char ***state)
+{
+    *state = calloc(2, sizeof **state);
+    for (unsigned i = 0; i < count; i++)
+        if (options[i] == 5)
+            (*state)[1] = values[i]; /* where the log goes */
+    return 0;
+}
+
+int cuLinkAddData_v2(char **state, int type, void *data, size_t size, const char *name, unsigned count,
+                     int *options, void **values)
+{
+    (void)count, (void)options, (void)values;
+    note("link %s\n", name);
+    if (link_error)
+        strcpy(state[1], "ptxas says why");
+    state[0] = memcpy(malloc(size), data, size);
+    return type == 1 ? link_error : INVALID_VALUE;
+}
+
+int cuLinkComplete(char **state, void **cubin, size_t *size)
+{
+    *cubin = state[0];
+    *size = strlen(state[0]) + 1;
+    return 0;
+}
+
+int cuLinkDestroy(char **state) { return free(state[0]), free(state), 0; }
+
+int cuModuleLoadData(Module **module, const void *image)
+{
+    if (!current)
+        return INVALID_CONTEXT;
+    *module = malloc(sizeof **module);
+    **module = (Module){current->device, strdup(image)};
+    note("load on %d\n", current->device);
+    return unsafe();
+}
+
+int cuModuleUnload(Module *module)
+{
+    int error = !current || current->device != module->device ? INVALID_CONTEXT : unsafe();
+    note("unload from %d\n", module->device);
+    free(module->image);
+    free(module);
+    return error;
+}
+
+int cuModuleGetFunction(Module **function, Module *module, const char *name)
+{
+    *function = module;
+    return strstr(module->image, name) ? 0 : 500;
+}
+
+int cuFuncGetAttribute(int *value, int attribute, Module *function)
+{
+    (void)function;
+    *value = attribute == 0 ? max_threads : attribute == 4 ? registers : attribute == 3 ? 12 : 0;
+    return 0;
+}
+
+int cuFuncSetAttribute(Module *function, int attribute, int value)
+{
+    (void)function;
+    note("attribute %d is %d\n", attribute, value);
+    return 0;
+}
+
+int cuLaunchKernel(Module *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
+                   unsigned threads_z, unsigned shared, uintptr_t stream, void **parameters, void **extra)
+{
+    (void)extra;
+    if (!current || current->device != function->device)
+        return INVALID_CONTEXT;
+    note("launch (%u, %u, %u) of %u on %d, stream %#lx\n", x, y, z, threads * threads_y * threads_z,
+         function->device, stream);
+    milliseconds += 1;
+    if (y > 65535 || z > 65535 || shared > 232448)
+        return INVALID_VALUE;
+    if (watched_parameter >= 0)
+        note("parameter %d is %#lx\n", watched_parameter, *(uint64_t *)parameters[watched_parameter]);
+    if (failed_parameter >= 0) {
+        int *record = *(int **)parameters[failed_parameter];
+        memcpy(record, (int[]){1, 4, 5, 6}, 4 * sizeof(int));
+    }
+    return launch_error ? launch_error : check_stream(stream);
+}
