@@ -29,6 +29,8 @@ def use_threads(count):
         os.environ[name] = str(count)
     os.environ.setdefault("OMP_PROC_BIND", "true")
     os.environ.setdefault("OMP_PLACES", "cores")
+    # NumPy's threads would spin for a tenth of a second after a call, on the cores that the next contender needs.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")  # 2^20 cycles
 
 
 def tutorial(name):
@@ -40,11 +42,11 @@ def tutorial(name):
         sys.path.pop(0)
 
 
-def measure(contenders, rounds=15, sample=0.01):
+def measure(contenders, rounds=15, sample=0.02):
     """Median seconds a call of each of {name: function}, taken in turns, so that all meet the same machine.
 
-    A sample is as many calls as take about `sample` seconds. Before it, a pause lets the other contenders'
-    threads stop spinning, and one call that does not count warms caches and threads.
+    A sample is as many calls as take about `sample` seconds. A pause before it lets the other contenders' threads
+    stop spinning, and half as many calls that do not count warm caches and threads.
     """
     calls = {}
     for name, function in contenders.items():
@@ -56,7 +58,8 @@ def measure(contenders, rounds=15, sample=0.01):
     for _ in range(rounds):
         for name, function in contenders.items():
             time.sleep(0.005)
-            function()
+            for _ in range(calls[name] // 2 + 1):
+                function()
             start = time.perf_counter()
             for _ in range(calls[name]):
                 function()
@@ -124,6 +127,8 @@ class Report:
             {
                 "benchmark": self.title,
                 "date": datetime.date.today().isoformat(),
+                "threads": int(os.environ["OMP_NUM_THREADS"]) if "OMP_NUM_THREADS" in os.environ else None,
+                "real_time": os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR),
                 "machine": machine(),
                 "versions": versions(),
                 "rows": self.rows,

@@ -28,6 +28,7 @@ def execute(program):
     arguments = [Buffer(source.array).argument for source in program.inputs]
     try:
         kernel, outputs = define(source)["kernel"], [buffers[i].argument for i in program.outputs]
+        outputs += [Buffer(np.zeros(program.grid * n, DTYPES[d].numpy)).argument for d, n in program.scratch().values()]
         kernel[(program.grid,)](*arguments, *outputs, enable_fp_fusion=False)
         for i in program.outputs:
             actual = buffers[i].host().values
