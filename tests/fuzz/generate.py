@@ -125,6 +125,7 @@ def apart(x, n):
 class Program:
     seed: int
     grid: int = 1
+    launched: int = 1  # programs; those behind the grid do nothing, but a large launch is compiled and run differently
     inputs: list = field(default_factory=list)
     steps: list = field(default_factory=list)
     outputs: list = field(default_factory=list)  # indices of values: inputs first, then one a step
@@ -143,6 +144,8 @@ class Program:
     def source(self, results):
         """The kernel. `results` are the References of the outputs."""
         lines = ["pid = tl.program_id(0)"]
+        if self.launched > self.grid:
+            lines += [f"if pid >= {self.grid}:", "    return"]
         for i, source in enumerate(self.inputs):
             lines.append(f"x{i} = " + load(f"x{i}_ptr", source))
         for index, step in enumerate(self.steps, len(self.inputs)):
@@ -181,7 +184,8 @@ class Generator:
 
     def __init__(self, seed):
         self.random = np.random.default_rng(seed)
-        self.program = Program(seed, grid=self.integer(1, 4))
+        grid = self.integer(1, 4)
+        self.program = Program(seed, grid=grid, launched=1 << 18 if self.chance(0.25) else grid)
         self.values = []  # References of the first program
 
     def integer(self, low, high):

@@ -29,7 +29,7 @@ def execute(program):
     try:
         kernel, outputs = define(source)["kernel"], [buffers[i].argument for i in program.outputs]
         outputs += [Buffer(np.zeros(program.grid * n, DTYPES[d].numpy)).argument for d, n in program.scratch().values()]
-        kernel[(program.grid,)](*arguments, *outputs, enable_fp_fusion=False)
+        kernel[(program.launched,)](*arguments, *outputs, enable_fp_fusion=False)
         for i in program.outputs:
             actual = buffers[i].host().values
             for pid, reference in enumerate(expected[i]):
