@@ -214,7 +214,6 @@ void tt_cuda_release_kernel(CudaKernel *kernel)
             continue;
         if (!enter(i))
             api.cuModuleUnload(loaded->module);
-        free((void *)loaded->info.cubin);
         free(loaded);
     }
     pthread_mutex_destroy(&kernel->lock);
@@ -223,14 +222,14 @@ void tt_cuda_release_kernel(CudaKernel *kernel)
     free(kernel);
 }
 
-/* PTX to machine code; *cubin is the caller's to free. On failure the linker's log is in `log`. */
-static CUresult link_ptx(const CudaImage *image, void **cubin, size_t *size, char *log, size_t log_size)
+/* PTX to machine code that can be looked at; *cubin is the caller's to free. Kernels are not loaded from it: the driver's
+ * linker compiles as if for relocatable code, with a quarter more registers than cuModuleLoadDataEx takes. */
+static CUresult link_ptx(const CudaImage *image, void **cubin, size_t *size)
 {
     CUlinkState state;
-    int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_GENERATE_LINE_INFO,
-                     CU_JIT_MAX_REGISTERS};
-    void *values[] = {log, (void *)log_size, (void *)1, (void *)(intptr_t)image->max_registers};
-    CUresult error = api.cuLinkCreate_v2(image->max_registers ? 4 : 3, options, values, &state);
+    int options[] = {CU_JIT_MAX_REGISTERS};
+    void *values[] = {(void *)(intptr_t)image->max_registers};
+    CUresult error = api.cuLinkCreate_v2(image->max_registers ? 1 : 0, options, values, &state);
     if (error)
         return error;
     void *linked = NULL;
@@ -247,12 +246,10 @@ static CUresult link_ptx(const CudaImage *image, void **cubin, size_t *size, cha
 
 static CUresult load_on_device(const CudaImage *image, Loaded *loaded, char *log, size_t log_size)
 {
-    void *cubin;
-    CUresult error = link_ptx(image, &cubin, &loaded->info.cubin_size, log, log_size);
-    if (error)
-        return error;
-    loaded->info.cubin = cubin;
-    error = api.cuModuleLoadData(&loaded->module, cubin);
+    int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_MAX_REGISTERS};
+    void *values[] = {log, (void *)log_size, (void *)(intptr_t)image->max_registers};
+    unsigned count = image->max_registers ? 3 : 2;
+    CUresult error = api.cuModuleLoadDataEx(&loaded->module, image->ptx, count, options, values);
     if (!error)
         error = api.cuModuleGetFunction(&loaded->function, loaded->module, image->name);
     if (!error && image->shared_bytes > 48 * 1024)
@@ -291,7 +288,6 @@ static const Loaded *ensure_loaded(CudaKernel *kernel, int device, Arena *arena)
         error = load_on_device(&kernel->image, loaded, log, 8192);
         api.cuThreadExchangeStreamCaptureMode(&mode);
         if (error) {
-            free((void *)loaded->info.cubin);
             free(loaded);
             loaded = NULL;
         } else {
@@ -314,6 +310,21 @@ static void enter_or_raise(int device)
     if (error)
         tt_error(NULL, "CUDA device %d (%s) cannot be used: %s (%s)", device, properties->name,
                  error_text(error), error_name(error));
+}
+
+const void *tt_cuda_cubin(CudaKernel *kernel, int device, Arena *arena, size_t *size)
+{
+    enter_or_raise(device);
+    void *cubin = NULL;
+    CUresult error = link_ptx(&kernel->image, &cubin, size);
+    if (error)
+        tt_error(NULL, "kernel %s cannot be linked: %s (%s)", kernel->image.name, error_text(error),
+                 error_name(error));
+    if (!cubin)
+        tt_raise(&(Diagnostic){.kind = TT_OUT_OF_MEMORY, .message = "out of memory for a cubin"});
+    void *copy = tt_arena_copy(arena, cubin, *size);
+    free(cubin);
+    return copy;
 }
 
 const CudaKernelInfo *tt_cuda_load(CudaKernel *kernel, int device, Arena *arena)
