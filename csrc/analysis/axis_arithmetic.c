@@ -275,10 +275,44 @@ static void fold_constant(AxisInfo *info, const Op *op, const AxisOperand *x)
 
 /* ---- the operations ------------------------------------------------------------------------------------ */
 
+static void visit_comparison(AxisInfo *info, Opcode opcode, const AxisOperand *x, int dim, int64_t extent)
+{
+    Comparison kind = {.is_unsigned =
+                           opcode == OP_lt_u || opcode == OP_le_u || opcode == OP_gt_u || opcode == OP_ge_u};
+    kind.left_run = opcode == OP_lt_s || opcode == OP_lt_u || opcode == OP_ge_s || opcode == OP_ge_u;
+    kind.right_run = opcode == OP_gt_s || opcode == OP_gt_u || opcode == OP_le_s || opcode == OP_le_u;
+    comparison(info, x[0], x[1], dim, extent, kind);
+}
+
+static void visit_cast(AxisInfo *info, const Op *op, AxisOperand x, int dim, int64_t extent)
+{
+    switch (op->opcode) {
+    case OP_ext_s:
+        resized(info, x, dim, extent, 0);
+        break;
+    case OP_ext_u:
+        resized(info, x, dim, extent, x.info->non_negative ? 0 : TT_MAX_DIVISOR); /* jumps at zero */
+        break;
+    case OP_trunc:
+        resized(info, x, dim, extent, 1ll << (tt_bit_width(op->results[0]->type) - 1));
+        break;
+    default:
+        reinterpreted(info, op, x, dim);
+    }
+}
+
 static void visit_dimension(AxisInfo *info, const Op *op, const AxisOperand *x, int dim)
 {
     int64_t extent = tt_extent(op->results[0]->type, dim);
     bool whole = x[0].info->non_negative;
+    if (tt_op_infos[op->opcode].rule == COMPARE) {
+        visit_comparison(info, op->opcode, x, dim, extent);
+        return;
+    }
+    if (tt_op_infos[op->opcode].rule == CAST) {
+        visit_cast(info, op, x[0], dim, extent);
+        return;
+    }
     switch (op->opcode) {
     case OP_add:
     case OP_addptr:
@@ -321,42 +355,8 @@ static void visit_dimension(AxisInfo *info, const Op *op, const AxisOperand *x, 
     case OP_shr_u:
         shift_right(info, x[0], x[1], dim, extent);
         break;
-    case OP_lt_s:
-    case OP_ge_s:
-        comparison(info, x[0], x[1], dim, extent, (Comparison){.left_run = true});
-        break;
-    case OP_lt_u:
-    case OP_ge_u:
-        comparison(info, x[0], x[1], dim, extent, (Comparison){.left_run = true, .is_unsigned = true});
-        break;
-    case OP_gt_s:
-    case OP_le_s:
-        comparison(info, x[0], x[1], dim, extent, (Comparison){.right_run = true});
-        break;
-    case OP_gt_u:
-    case OP_le_u:
-        comparison(info, x[0], x[1], dim, extent, (Comparison){.right_run = true, .is_unsigned = true});
-        break;
-    case OP_eq:
-    case OP_ne:
-        comparison(info, x[0], x[1], dim, extent, (Comparison){0});
-        break;
     case OP_select:
         selection(info, x[0], x[1], x[2], dim, extent);
-        break;
-    case OP_ext_s:
-        resized(info, x[0], dim, extent, 0);
-        break;
-    case OP_ext_u:
-        resized(info, x[0], dim, extent, whole ? 0 : TT_MAX_DIVISOR); /* at zero */
-        break;
-    case OP_trunc:
-        resized(info, x[0], dim, extent, 1ll << (tt_bit_width(op->results[0]->type) - 1));
-        break;
-    case OP_bitcast:
-    case OP_ptr_to_int:
-    case OP_int_to_ptr:
-        reinterpreted(info, op, x[0], dim);
         break;
     default: /* equal operands give equal results */
         info->constancy[dim] = x[0].info->constancy[dim];

@@ -3,6 +3,7 @@
 #include <llvm-c/Analysis.h>
 #include <llvm-c/ErrorHandling.h>
 #include <llvm-c/Target.h>
+#include <stdlib.h>
 
 /* LLVM exits the process when a fatal error's handler returns, so this one unwinds to the compile entry. What LLVM
  * held at that moment leaks, which is the lesser evil. */
@@ -49,6 +50,33 @@ static bool has_feature(const char *features, const char *wanted)
     return false;
 }
 
+/* The levels of the x86-64 ABI, with those of their features that matter here. */
+static const struct {
+    const char *name, *features;
+} levels[] = {
+    {"x86-64", ""},
+    {"x86-64-v2", "+sse4.2"},
+    {"x86-64-v3", "+sse4.2,+avx2,+fma,+f16c"},
+    {"x86-64-v4", "+sse4.2,+avx2,+fma,+f16c,+avx512f,+avx512bw,+avx512dq,+avx512vl"},
+};
+
+/* TRITON_CPU_ARCH restricts the code to a level, so that it runs on older machines, or the same on all. */
+static void restrict_host(HostCpu *host)
+{
+    const char *wanted = getenv("TRITON_CPU_ARCH");
+    if (!wanted || !*wanted || !host->is_x86)
+        return;
+    for (size_t i = 0; i < TT_COUNT(levels); i++) {
+        if (strcmp(levels[i].name, wanted))
+            continue;
+        host->name = levels[i].name;
+        host->features = levels[i].features;
+        return;
+    }
+    tt_error(NULL, "TRITON_CPU_ARCH is '%s', which is none of x86-64, x86-64-v2, x86-64-v3 and x86-64-v4",
+             wanted);
+}
+
 static HostCpu describe_host(Arena *arena)
 {
     HostCpu host = {
@@ -56,8 +84,9 @@ static HostCpu describe_host(Arena *arena)
         .name = take_message(arena, LLVMGetHostCPUName()),
         .features = take_message(arena, LLVMGetHostCPUFeatures()),
     };
-    const char *features = host.features;
     host.is_x86 = !strncmp(host.triple, "x86_64", 6);
+    restrict_host(&host);
+    const char *features = host.features;
     host.has_avx512 = has_feature(features, "avx512f") && has_feature(features, "avx512bw") &&
                       has_feature(features, "avx512dq") && has_feature(features, "avx512vl");
     host.has_f16c = host.has_avx512 || has_feature(features, "f16c");

@@ -2,6 +2,7 @@
  * programs. Regions are emitted group by group; scalars where they stand in the program, or earlier when a nest that
  * moved up needs them. */
 #include "cpu/lower.h"
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -409,11 +410,21 @@ static void release_unfinished(void *holder)
 
 static void release_arena(void *arena) { tt_arena_release(arena); }
 
+/* What LLVM itself calls: for copies, and for rounding on machines that have no instruction for it. */
 static void add_library_symbols(Codegen *codegen)
 {
-    tt_add_symbol(codegen, "memcpy", (void *)(uintptr_t)memcpy);
-    tt_add_symbol(codegen, "memset", (void *)(uintptr_t)memset);
-    tt_add_symbol(codegen, "memmove", (void *)(uintptr_t)memmove);
+    static const struct {
+        const char *name;
+        void *address;
+    } symbols[] = {
+        {"memcpy", (void *)memcpy}, {"memset", (void *)memset}, {"memmove", (void *)memmove},
+        {"floor", (void *)floor},   {"floorf", (void *)floorf}, {"ceil", (void *)ceil},
+        {"ceilf", (void *)ceilf},   {"trunc", (void *)trunc},   {"truncf", (void *)truncf},
+        {"rint", (void *)rint},     {"rintf", (void *)rintf},   {"round", (void *)round},
+        {"roundf", (void *)roundf}, {"fma", (void *)fma},       {"fmaf", (void *)fmaf},
+    };
+    for (size_t i = 0; i < TT_COUNT(symbols); i++)
+        tt_add_symbol(codegen, symbols[i].name, symbols[i].address);
 }
 
 static double milliseconds(void)

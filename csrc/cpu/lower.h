@@ -239,8 +239,8 @@ typedef struct Nest {
     bool needs_first, first; /* the first step along the axis is its own code; this is it */
     bool carrying;           /* inside the axis loop */
     bool streaming;          /* stores bypass the caches, and */
-    const Value *assumed[8]; /* these masks are true */
-    int assumed_count;
+    const Value *assumed[8]; /* these masks are true, from this level on */
+    int assumed_count, assumed_level;
     int combine_width;          /* of the combine region being emitted */
     LLVMValueRef *accumulators; /* [copy][slot], carried around the axis loop */
     int slots;

@@ -12,8 +12,10 @@ static bool is_true(LLVMValueRef mask)
 /* The mask operand, uniform or of lanes; v is NULL where there is none or it is true. */
 static Vec eval_mask(Nest *n, const Op *op, int operand, const Coord *coords)
 {
-    if (op->operand_count <= operand || is_assumed_true(n, tt_operand(op, operand), coords))
+    if (op->operand_count <= operand)
         return (Vec){NULL, 0, true};
+    if (is_assumed_true(n, tt_operand(op, operand), coords))
+        return (Vec){NULL, n->assumed_level, true}; /* what it guards stays behind the test */
     Vec mask = eval(n, tt_operand(op, operand), coords);
     return is_true(mask.v) ? (Vec){NULL, 0, true} : mask;
 }

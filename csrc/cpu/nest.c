@@ -159,6 +159,7 @@ static void emit_streaming(Nest *n, int k, int64_t end, int64_t step)
     LLVMBuildCondBr(e->b, condition, stream, cached);
     LLVMPositionBuilderBefore(outer, LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(outer)));
     open_branch(n, stream);
+    n->assumed_level = n->level;
     n->streaming = n->l->kernel->streams = true;
     emit_range(n, k, 0, end, step);
     n->streaming = false;

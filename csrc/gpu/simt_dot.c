@@ -219,10 +219,24 @@ static void multiply_in_loop(Product *p, int64_t extent, int64_t chunk)
     forget_elements(&p->b);
 }
 
+/* Bits of k that a chunk must have: those within a vector of the operand's cannot be added to its address. */
+static int bits_in_vector(const Operand *x)
+{
+    const LinearLayout *layout = &x->plan->layout;
+    int start = tt_layout_axis_start(layout, x->k_axis), bits = 0;
+    for (int bit = 0; bit < layout->out_bits[x->k_axis] && !x->tile; bit++) {
+        int reg = tt_register_of(layout, 1ull << (start + bit));
+        if (tt_f2_apply(x->side.offsets, (uint64_t)reg) & ((1ull << x->side.vector_bits) - 1))
+            bits = bit + 1;
+    }
+    return bits;
+}
+
 static void multiply(Product *p)
 {
     int64_t k = tt_operand(p->op, 0)->type->shape[p->layout->rank - 1];
     int64_t limit = STRAIGHT_LINE_LIMIT / p->count, chunk = TT_MAX(LONGEST_VECTOR, limit / 4);
+    chunk = TT_MAX(chunk, 1ll << TT_MAX(bits_in_vector(&p->a), bits_in_vector(&p->b)));
     if (!p->a.tile && !p->b.tile && k > TT_MAX(chunk, limit))
         multiply_in_loop(p, k, 1ll << tt_log2(chunk)); /* beyond the extent of K the operands are zero */
     else

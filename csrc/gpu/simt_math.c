@@ -17,16 +17,20 @@ static const double log2_e = 0x1.715476p+0, log2_e_low = 0x1.4ae0c0p-26; /* two 
 /* ln(2) in two parts: the first has few enough bits that an exponent times it is exact */
 static const double ln_2 = 0x1.62e430p-1, ln_2_high = 0x1.62e400p-1, ln_2_low = 0x1.7f7d1cp-20;
 
-/* 2^(x log2(e)): the product is rounded, and what that lost is a factor close to 1. It is no number when x is
- * infinite; there the maximum makes it one. */
+/* 2^(x log2(e)): the product is rounded, and what that lost, x - power ln(2), makes a factor close to 1. It is no number
+ * when x is infinite; there the maximum makes it one. Results below the normal range become 0. */
 static LLVMValueRef exp_of(Simt *s, LLVMValueRef x)
 {
+#ifdef EXP_A
     LLVMValueRef power = LLVMBuildFMul(s->b, x, real(x, log2_e), "");
-    LLVMValueRef lost = fma_of(s, x, real(x, log2_e), LLVMBuildFNeg(s->b, power, ""));
-    lost = fma_of(s, x, real(x, log2_e_low), lost);
-    lost = simt_intrinsic2(s, "llvm.maxnum", lost, real(x, -1));
-    LLVMValueRef factor = fma_of(s, lost, real(x, ln_2), real(x, 1));
-    return LLVMBuildFMul(s->b, s->ops->math(s, MATH_EXP2, &power), factor, "");
+    return s->ops->math(s, MATH_EXP2_FLUSHED, &power);
+#else
+    LLVMValueRef power = LLVMBuildFMul(s->b, x, real(x, log2_e), "");
+    LLVMValueRef lost = fma_of(s, power, real(x, -ln_2), x);
+    lost = simt_intrinsic2(s, "llvm.maxnum", lost, real(x, -0.5));
+    LLVMValueRef factor = LLVMBuildFAdd(s->b, lost, real(x, 1), "");
+    return LLVMBuildFMul(s->b, s->ops->math(s, MATH_EXP2_FLUSHED, &power), factor, "");
+#endif
 }
 
 /* x = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); e as a float. Sets *tail such that log(1 + f) = f + *tail:

@@ -172,9 +172,7 @@ const char *tt_code_stage(Code *code, const char *stage, int device, Arena *aren
     if (code->cpu) {
         text = tt_cpu_text(code->cpu, stage, arena);
     } else if (code->cuda && !strcmp(stage, "cubin")) {
-        const CudaKernelInfo *info = tt_cuda_load(code->cuda, device, arena);
-        *size = info->cubin_size;
-        return info->cubin;
+        return tt_cuda_cubin(code->cuda, device, arena, size);
     } else {
         const struct {
             const char *name, *text;

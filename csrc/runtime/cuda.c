@@ -1,5 +1,4 @@
-/* Kernels on the GPU: PTX linked with the driver's linker, so that a failure shows its log, loaded once a device, and
- * launched. */
+/* Kernels on the GPU: PTX that the driver makes machine code of, once a device, and launches. */
 #include "runtime/cuda_driver.h"
 
 #include <pthread.h>
@@ -61,7 +60,6 @@ void tt_cuda_release_kernel(CudaKernel *kernel)
         if (!loaded)
             continue;
         unload(i, loaded->module);
-        free((void *)loaded->info.cubin);
         free(loaded);
     }
     pthread_mutex_destroy(&kernel->lock);
@@ -70,14 +68,14 @@ void tt_cuda_release_kernel(CudaKernel *kernel)
     free(kernel);
 }
 
-/* PTX to machine code; *cubin is the caller's to free. On failure the linker's log is in `log`. */
-static CUresult link_ptx(const CudaImage *image, void **cubin, size_t *size, char *log, size_t log_size)
+/* PTX to machine code that can be looked at; *cubin is the caller's to free. Kernels are not loaded from it: the driver's
+ * linker compiles as if for relocatable code, with a quarter more registers than cuModuleLoadDataEx takes. */
+static CUresult link_ptx(const CudaImage *image, void **cubin, size_t *size)
 {
     CUlinkState state;
-    int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_GENERATE_LINE_INFO,
-                     CU_JIT_MAX_REGISTERS};
-    void *values[] = {log, (void *)log_size, (void *)1, (void *)(intptr_t)image->max_registers};
-    CUresult error = tt_cuda_api.cuLinkCreate_v2(image->max_registers ? 4 : 3, options, values, &state);
+    int options[] = {CU_JIT_MAX_REGISTERS};
+    void *values[] = {(void *)(intptr_t)image->max_registers};
+    CUresult error = tt_cuda_api.cuLinkCreate_v2(image->max_registers ? 1 : 0, options, values, &state);
     if (error)
         return error;
     void *linked = NULL;
@@ -94,12 +92,10 @@ static CUresult link_ptx(const CudaImage *image, void **cubin, size_t *size, cha
 
 static CUresult load_on_device(const CudaImage *image, Loaded *loaded, char *log, size_t log_size)
 {
-    void *cubin;
-    CUresult error = link_ptx(image, &cubin, &loaded->info.cubin_size, log, log_size);
-    if (error)
-        return error;
-    loaded->info.cubin = cubin;
-    error = tt_cuda_api.cuModuleLoadData(&loaded->module, cubin);
+    int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_MAX_REGISTERS};
+    void *values[] = {log, (void *)log_size, (void *)(intptr_t)image->max_registers};
+    unsigned count = image->max_registers ? 3 : 2;
+    CUresult error = tt_cuda_api.cuModuleLoadDataEx(&loaded->module, image->ptx, count, options, values);
     if (!error)
         error = tt_cuda_api.cuModuleGetFunction(&loaded->function, loaded->module, image->name);
     if (!error && image->shared_bytes > 48 * 1024)
@@ -187,7 +183,6 @@ static Loaded *load_in_any_mode(const CudaImage *image, char *log, size_t log_si
     tt_cuda_exchange_capture_mode(&mode);
     if (!*error)
         return loaded;
-    free((void *)loaded->info.cubin);
     free(loaded);
     return NULL;
 }
@@ -231,6 +226,22 @@ const CudaKernelInfo *tt_cuda_load(CudaKernel *kernel, int device, Arena *arena)
     if (!loaded)
         tt_raise(&diag);
     return &loaded->info;
+}
+
+const void *tt_cuda_cubin(CudaKernel *kernel, int device, Arena *arena, size_t *size)
+{
+    CudaScope scope;
+    void *cubin = NULL;
+    tt_cuda_enter_or_raise(device, &scope, arena);
+    CUresult error = link_ptx(&kernel->image, &cubin, size);
+    tt_cuda_leave(&scope);
+    if (error)
+        tt_cuda_raise(arena, error, tt_arena_format(arena, "linking kernel %s", kernel->image.name));
+    if (!cubin)
+        tt_raise(&(Diagnostic){.kind = TT_OUT_OF_MEMORY, .message = "out of memory for a cubin"});
+    void *copy = tt_arena_copy(arena, cubin, *size);
+    free(cubin);
+    return copy;
 }
 
 /* ---- launching ---- */

@@ -52,9 +52,9 @@ void tt_cuda_release_kernel(CudaKernel *kernel);
 
 typedef struct CudaKernelInfo {
     int registers, spilled_bytes, shared_bytes, max_threads;
-    const void *cubin; /* owned by the kernel */
-    size_t cubin_size;
 } CudaKernelInfo;
+/* Machine code for looking at, *size bytes in `arena`. */
+const void *tt_cuda_cubin(CudaKernel *kernel, int device, Arena *arena, size_t *size);
 /* Loads the kernel on the device if it is not there yet. */
 const CudaKernelInfo *tt_cuda_load(CudaKernel *kernel, int device, Arena *arena);
 

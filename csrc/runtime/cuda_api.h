@@ -93,7 +93,8 @@ enum {
                             unsigned count, int *options, void **values))                                    \
     CUDA(cuLinkComplete, (CUlinkState state, void **cubin, size_t *size))                                    \
     CUDA(cuLinkDestroy, (CUlinkState state))                                                                 \
-    CUDA(cuModuleLoadData, (CUmodule * module, const void *image))                                           \
+    CUDA(cuModuleLoadDataEx,                                                                                 \
+         (CUmodule * module, const void *image, unsigned count, int *options, void **values))                \
     CUDA(cuModuleUnload, (CUmodule module))                                                                  \
     CUDA(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char *name))                    \
     CUDA(cuFuncGetAttribute, (int *value, int attribute, CUfunction function))                               \

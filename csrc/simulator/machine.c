@@ -201,11 +201,19 @@ static void access_global(SimThread *self, uint64_t address, int32_t bytes, bool
     tt_sim_fail(self, SIM_ACCESS, message, site);
 }
 
+/* Vectors of up to 16 bytes must be aligned to their size, as the hardware has it. */
+static void check_alignment(SimThread *self, uint64_t address, int32_t bytes, const SimSite *site)
+{
+    if (address % (uint64_t)bytes)
+        tt_sim_fail(self, SIM_ACCESS, "misaligned access", site);
+}
+
 void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access,
                     int32_t predicate, const SimSite *site)
 {
     if (!predicate)
         return memset(self->dummy, 0, sizeof self->dummy);
+    check_alignment(self, address, bytes, site);
     if (space == SIM_SHARED) {
         access_shared(self, (uint32_t)address, bytes, access != SIM_READ, access == SIM_ATOMIC, NULL, site);
         return self->shared + (uint32_t)address;
@@ -220,6 +228,7 @@ void tt_sim_store(SimThread *self, int32_t space, uint64_t address, int32_t byte
 {
     if (!predicate)
         return;
+    check_alignment(self, address, bytes, site);
     char *place = (char *)(uintptr_t)address;
     if (space == SIM_SHARED) {
         access_shared(self, (uint32_t)address, bytes, true, false, data, site);

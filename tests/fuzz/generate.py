@@ -88,12 +88,44 @@ class Step:
     code: str
     operands: list
     compute: object
+    scratch: tuple | None = None  # dtype and elements of memory for it alone, zeros at first: {memory}
+
+
+HELPERS = """
+@triton.jit
+def larger(a, b):
+    return tl.maximum(a, b)
+
+@triton.jit
+def total_and_least(a, b, c, d):
+    return a + c, tl.minimum(b, d)
+
+@triton.jit
+def affine(a, b, c, d):
+    return a * c, b * c + d
+
+@triton.jit
+def tripled(x, n=3, *, less: tl.constexpr = False):
+    if less:
+        return x * n - x
+    else:
+        return x * n
+
+@triton.jit(noinline=True)
+def apart(x, n):
+    for k in range(2):
+        if k < n:
+            x = x * 2
+    return x
+
+"""
 
 
 @dataclass
 class Program:
     seed: int
     grid: int = 1
+    launched: int = 1  # programs; those behind the grid do nothing, but a large launch is compiled and run differently
     inputs: list = field(default_factory=list)
     steps: list = field(default_factory=list)
     outputs: list = field(default_factory=list)  # indices of values: inputs first, then one a step
@@ -112,17 +144,26 @@ class Program:
     def source(self, results):
         """The kernel. `results` are the References of the outputs."""
         lines = ["pid = tl.program_id(0)"]
+        if self.launched > self.grid:
+            lines += [f"if pid >= {self.grid}:", "    return"]
         for i, source in enumerate(self.inputs):
             lines.append(f"x{i} = " + load(f"x{i}_ptr", source))
         for index, step in enumerate(self.steps, len(self.inputs)):
             code = step.code if "{out}" in step.code else "{out} = " + step.code
-            lines += code.format(*map(self.name, step.operands), out=self.name(index)).splitlines()
+            memory = f"(m{index}_ptr + pid * {step.scratch[1]})" if step.scratch else ""
+            lines += code.format(*map(self.name, step.operands), out=self.name(index), memory=memory).splitlines()
         for index, result in zip(self.outputs, results, strict=True):
             name = self.name(index)
             lines.append(f"tl.static_assert({name}.dtype == tl.{result.dtype}, f'{name} is {{{name}.dtype}}')")
             lines.append(f"tl.store({place(f'o{index}_ptr', result.shape)}, {name})")
         parameters = [f"x{i}_ptr" for i in range(len(self.inputs))] + [f"o{i}_ptr" for i in self.outputs]
-        return f"@triton.jit\ndef kernel({', '.join(parameters)}):\n" + textwrap.indent("\n".join(lines), "    ")
+        parameters += [f"m{i}_ptr" for i in self.scratch()]
+        body = textwrap.indent("\n".join(lines), "    ")
+        return HELPERS + f"@triton.jit\ndef kernel({', '.join(parameters)}):\n" + body
+
+    def scratch(self):
+        """Index of the value -> dtype and elements that its step needs, for one program."""
+        return {i: step.scratch for i, step in enumerate(self.steps, len(self.inputs)) if step.scratch}
 
 
 def place(pointer, shape):
@@ -143,7 +184,8 @@ class Generator:
 
     def __init__(self, seed):
         self.random = np.random.default_rng(seed)
-        self.program = Program(seed, grid=self.integer(1, 4))
+        grid = self.integer(1, 4)
+        self.program = Program(seed, grid=grid, launched=1 << 18 if self.chance(0.25) else grid)
         self.values = []  # References of the first program
 
     def integer(self, low, high):
@@ -173,12 +215,12 @@ class Generator:
         self.program.inputs.append(Input(x, count, other))
         self.values.append(self.program.inputs[-1].part(0))
 
-    def add(self, code, operands, compute):
+    def add(self, code, operands, compute, scratch=None):
         """Adds a step, unless its result is too large."""
         with np.errstate(all="ignore"):
             result = compute(0, *[self.values[i] for i in operands])
         if result.values.size <= LIMIT:
-            self.program.steps.append(Step(code, list(operands), compute))
+            self.program.steps.append(Step(code, list(operands), compute, scratch))
             self.values.append(result)
 
     def find(self, test=lambda value: True):
@@ -203,4 +245,4 @@ class Generator:
 
 def generate(seed):
     generator = Generator(seed)
-    return generator.build(generator.integer(1, 14))
+    return generator.build(generator.integer(1, 8) if generator.chance(0.5) else generator.integer(8, 30))

@@ -28,7 +28,8 @@ def execute(program):
     arguments = [Buffer(source.array).argument for source in program.inputs]
     try:
         kernel, outputs = define(source)["kernel"], [buffers[i].argument for i in program.outputs]
-        kernel[(program.grid,)](*arguments, *outputs, enable_fp_fusion=False)
+        outputs += [Buffer(np.zeros(program.grid * n, DTYPES[d].numpy)).argument for d, n in program.scratch().values()]
+        kernel[(program.launched,)](*arguments, *outputs, enable_fp_fusion=False)
         for i in program.outputs:
             actual = buffers[i].host().values
             for pid, reference in enumerate(expected[i]):

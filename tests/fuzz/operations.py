@@ -97,7 +97,7 @@ def true_division(g):
     dtype = "float64" if both == "float64" else "float32"
 
     def compute(_, x, y):
-        x, y = convert(convert(x, both), dtype), convert(convert(y, both), dtype)
+        x, y = convert(x, dtype), convert(y, dtype)
         divisor = np.where(y.wide == 0, 3, y.wide)
         quotient = x.wide / divisor
         return rounded(quotient, dtype, x.bound / np.abs(divisor) + 2 * ulp(quotient, dtype))
@@ -117,26 +117,15 @@ def integer_division(g):
     def compute(_, x, y):
         x, y = np.broadcast_arrays(convert(x, dtype).values, convert(y, dtype).values)
         y = np.where((y == 0) | (y.astype(object) == -1), 7, y).astype(y.dtype)
-        quotient = [abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) for a, b in zip(x.flat, y.flat, strict=True)]
-        quotient = [int(a) for a in quotient]
-        remainder = [int(a) - q * int(b) for a, q, b in zip(x.flat, quotient, y.flat, strict=True)]
-        return Reference(np.array(quotient if operator == "//" else remainder, x.dtype).reshape(x.shape), dtype)
+        pairs = list(zip(x.ravel().tolist(), y.ravel().tolist(), strict=True))  # Python's integers do not wrap
+        quotients = [abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) for a, b in pairs]
+        remainders = [a - q * b for (a, b), q in zip(pairs, quotients, strict=True)]
+        result = quotients if operator == "//" else remainders
+        return Reference(np.array(result, x.dtype).reshape(x.shape), dtype)
 
     avoid = "({1} == 0)" if DTYPES[dtype].kind == "uint" else "(({1} == 0) | ({1} == -1))"
     cast = f".to(tl.{dtype})"
-    g.add(f"{{0}}{cast} {operator} tl.where({avoid}, 7, {{1}}{cast})", [i, j], as_python_ints(compute))
-
-
-def as_python_ints(compute):
-    """abs(INT_MIN) and the like must not wrap in the reference."""
-
-    def wrapped(pid, x, y):
-        def big(z):
-            return Reference(z.values, z.dtype)
-
-        return compute(pid, big(x), big(y))
-
-    return wrapped
+    g.add(f"{{0}}{cast} {operator} tl.where({avoid}, 7, {{1}}{cast})", [i, j], compute)
 
 
 def bits(g):
@@ -340,11 +329,12 @@ def branch(g):
 
 
 def _register():
+    import program_operations
     import tile_operations
 
     simple = [arithmetic, arithmetic, with_a_literal, true_division, integer_division, bits, unary, mathematics]
     simple += [comparison, logic, where, extremes, cast, cast, relabel, program_id, loop, branch]
-    return simple + tile_operations.OPERATIONS
+    return 2 * simple + tile_operations.OPERATIONS + program_operations.OPERATIONS
 
 
 OPERATIONS = _register()

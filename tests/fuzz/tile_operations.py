@@ -17,8 +17,8 @@ def moved(function):
     def compute(_, *operands):
         values = function(*[x.values for x in operands])
         exact = all(x.exact for x in operands)
-        error = None if exact else np.ascontiguousarray(function(*[x.bound for x in operands]))
-        return Reference(np.ascontiguousarray(values).reshape(values.shape), operands[0].dtype, error)
+        error = None if exact else np.array(function(*[x.bound for x in operands]))
+        return Reference(np.array(values), operands[0].dtype, error)
 
     return compute
 

@@ -177,7 +177,13 @@ class Parser:
 
 
 def number(text, element):
-    return float(text) if element[0] in "fb" else int(text)
+    """A constant: the shortest text of a float names it among those of its type only."""
+    if element[0] not in "fb":
+        return int(text)
+    value = float(text)
+    if element == "f64" or value in (float("inf"), float("-inf")):
+        return value
+    return _C._eval_scalar("float_cast", "f64", element, value)
 
 
 def scalar_op(name, source, target, operands):

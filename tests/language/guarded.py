@@ -68,23 +68,26 @@ REDUCE = jit("""
 """)
 
 
-def run(kernel, dtype, count, size, at_end):
+def run(kernel, dtype, count, size, at_end, programs=None):
     x = np.arange(count).astype(dtype)
     source, target = guarded(x, at_end), guarded(np.zeros_like(x), at_end)
-    kernel[(-(-count // size),)](source, target, count, size)
+    kernel[(programs or -(-count // size),)](source, target, count, size)
     assert (target == x).all(), (kernel, dtype, count, size)
 
 
 if __name__ == "__main__":
-    for dtype in (np.int8, np.float16, np.float32, np.float64):
+    for dtype in (np.int8, np.float32, np.float64):
         for at_end in (True, False):
-            for count in (1, 3, 16, 63, 100, 1024, 4097):
+            for count in (1, 3, 63, 100, 4097):
                 for kernel in (COPY, BLOCK, BACKWARDS, STRIDED):
-                    for size in (16, 100, 128):
+                    for size in (16, 100):
                         run(kernel, dtype, count, size, at_end)
             for count in (1, 7, 64, 96, 100, 1000):
                 run(EXACT, dtype, count, count, at_end)
                 run(REDUCE, dtype, count, 1024, at_end)
             for count in (4, 12, 100, 400):
                 run(ROWS, dtype, count, 128, at_end)
+    for count in (63, 4097):  # many programs that only masks keep from memory: large launches may store differently
+        for kernel in (COPY, BLOCK, BACKWARDS, STRIDED):
+            run(kernel, np.float32, count, 128, True, programs=1 << 18)
     print("no stray access")

@@ -256,9 +256,9 @@ def test_stores_to_read_only_arrays():
     target = read_only(np.zeros(4, np.float32))
     with pytest.raises(ValueError) as error:
         copy[(1,)](np.ones(4, np.float32), target, 4, BLOCK=4)
-    assert (
-        str(error.value)
-        == "copy() argument 'target': the array is read-only, and the kernel stores to it; pass a copy, or make it writeable"
+    assert str(error.value) == (
+        "copy() argument 'target': the array is read-only, and the kernel stores to it; "
+        "pass a copy, or make it writeable"
     )
     assert not target.any()
 

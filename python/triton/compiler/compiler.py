@@ -72,13 +72,33 @@ def _name(kernel, info):
     return str(kernel.repr(SimpleNamespace(fn=kernel, signature=info["signature"], constants=info["constants"])))
 
 
-def disassembler():
-    """Path of NVIDIA's nvdisasm, or None."""
+def cuda_tool(name):
+    """Path of a program of the CUDA toolkit, or None."""
     import shutil
 
-    found = shutil.which("nvdisasm")
-    beside = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin", "nvdisasm")
-    return found or (beside if os.path.exists(beside) else None)
+    beside = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin", name)
+    return shutil.which(name) or (beside if os.path.exists(beside) else None)
+
+
+def assemble(ptx):
+    """The cubin that ptxas makes, which is the code that the driver loads; None where there is no ptxas."""
+    import re
+    import subprocess
+    import tempfile
+
+    ptxas = cuda_tool("ptxas")
+    if not ptxas:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        source, result = os.path.join(folder, "kernel.ptx"), os.path.join(folder, "kernel.cubin")
+        with open(source, "w") as file:
+            file.write(ptx)
+        architecture = re.search(r"\.target (\w+)", ptx)[1]
+        command = [ptxas, f"-arch={architecture}", "-lineinfo", source, "-o", result]
+        if subprocess.run(command, capture_output=True).returncode:
+            return None  # an older toolkit than the driver
+        with open(result, "rb") as file:
+            return file.read()
 
 
 def disassemble(cubin):
@@ -89,7 +109,7 @@ def disassemble(cubin):
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        command = [disassembler(), "--print-code", file.name]
+        command = [cuda_tool("nvdisasm"), "--print-code", file.name]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
@@ -99,14 +119,17 @@ class Stages(Mapping):
     def __init__(self, compiled):
         self._compiled = compiled
         self._names = compiled._stages()
-        if "cubin" in self._names and disassembler():
+        if "cubin" in self._names and cuda_tool("nvdisasm"):
             self._names += ("sass",)
 
     def __getitem__(self, stage):
         if stage not in self._names:
             target = self._compiled.info["target"]
             raise KeyError(f"no stage {stage!r} on target {target!r}; there are: {', '.join(self._names)}")
-        return disassemble(self._compiled._text("cubin")) if stage == "sass" else self._compiled._text(stage)
+        if stage in ("cubin", "sass"):
+            cubin = assemble(self._compiled._text("ptx")) or self._compiled._text("cubin")
+            return cubin if stage == "cubin" else disassemble(cubin)
+        return self._compiled._text(stage)
 
     def __iter__(self):
         return iter(self._names)

@@ -250,10 +250,8 @@ int cuMemcpyDtoH_v2(void *host, uint64_t address, size_t bytes)
 
 int cuLinkCreate_v2(unsigned count, int *options, void **values, char ***state)
 {
-    *state = calloc(2, sizeof **state);
-    for (unsigned i = 0; i < count; i++)
-        if (options[i] == 5)
-            (*state)[1] = values[i]; /* where the log goes */
+    (void)count, (void)options, (void)values;
+    *state = calloc(1, sizeof **state);
     return 0;
 }
 
@@ -262,10 +260,8 @@ int cuLinkAddData_v2(char **state, int type, void *data, size_t size, const char
 {
     (void)count, (void)options, (void)values;
     note("link %s\n", name);
-    if (link_error)
-        strcpy(state[1], "ptxas says why");
     state[0] = memcpy(malloc(size), data, size);
-    return type == 1 ? link_error : INVALID_VALUE;
+    return type == 1 ? 0 : INVALID_VALUE;
 }
 
 int cuLinkComplete(char **state, void **cubin, size_t *size)
@@ -277,13 +273,18 @@ int cuLinkComplete(char **state, void **cubin, size_t *size)
 
 int cuLinkDestroy(char **state) { return free(state[0]), free(state), 0; }
 
-int cuModuleLoadData(Module **module, const void *image)
+int cuModuleLoadDataEx(Module **module, const char *image, unsigned count, int *options, void **values)
 {
     if (!current)
         return INVALID_CONTEXT;
+    for (unsigned i = 0; i < count && link_error; i++)
+        if (options[i] == 5)
+            strcpy(values[i], "ptxas says why");
+    note("load on %d\n", current->device);
+    if (link_error)
+        return link_error;
     *module = malloc(sizeof **module);
     **module = (Module){current->device, strdup(image)};
-    note("load on %d\n", current->device);
     return unsafe();
 }
 
