@@ -30,9 +30,10 @@ test-all: $(SETUP) dev
 	for target in $(TARGETS); do $(PYTHON) -m pytest --target $$target $(TESTS) || exit; done
 
 # What users run is measured: the release build, in place until the next `make dev`. BENCH_JSON=FOLDER keeps the rows.
+# Where there is a GPU, it is measured beside the Triton that is installed, or that PYTHONPATH leads to.
 bench: $(SETUP)
 	@TRITON_BUILD=release $(PYTHON) setup.py -q build_ext --inplace
-	for name in cpu launch compile; do \
+	for name in cpu launch compile $(if $(wildcard /dev/nvidiactl),gpu); do \
 	$(PYTHON) benchmarks/$$name.py $(if $(BENCH_JSON),--json $(BENCH_JSON)/$$name.json) || exit; done
 
 notebooks:
