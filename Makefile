@@ -2,7 +2,7 @@
 PYTHON ?= python3
 SETUP ?= setup
 TESTS ?= tests
-TARGETS ?= cpu
+TARGETS ?= cpu sim:80 sim:90
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := python
 
@@ -20,7 +20,10 @@ setup:
 demo: $(SETUP) dev
 	$(PYTHON) scripts/demo
 
+# The simulator's share is a sample; `make test-all` runs everything on every target.
+SIM_SAMPLE = tests/language/test_memory.py tests/language/test_reductions.py tests/language/test_atomics.py
 test: $(SETUP) dev
+	$(if $(TESTS),,$(PYTHON) -m pytest -q -m "not slow" --target sim:90 $(SIM_SAMPLE))
 	$(PYTHON) -m pytest -m "not slow" $(TESTS)
 
 test-all: $(SETUP) dev

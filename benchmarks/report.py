@@ -2,7 +2,8 @@
 
 A row is {case, unit, ours, peers: {name: value}, ratio}: smaller values are better in every unit used
 here, and ratio is the first peer's value over ours, so more than 1 means that ours is faster. A row may also
-hold `goal` (the ratio aimed at, or the value where there is no peer) and `parts` (what `ours` consists of).
+hold `goal` (the ratio aimed at, or the value where there is no peer), `parts` (what `ours` consists of), and `rates`
+({contender: GB/s}, where larger is better).
 """
 
 import argparse
@@ -79,6 +80,8 @@ class Report:
         self.options = parser.parse_args(argv)
         self.title = title
         self.rows = []
+        self.failed = False
+        self.machine, self.versions = {}, {}  # more of them than this process knows by itself
 
     def wants(self, case):
         return self.options.only in case
@@ -101,6 +104,7 @@ class Report:
         peers = list(dict.fromkeys(name for row in self.rows for name in row["peers"]))
         has_goals = any("goal" in row for row in self.rows)
         parts = list(dict.fromkeys(name for row in self.rows for name in row.get("parts", ())))
+        rates = list(dict.fromkeys(name for row in self.rows for name in row.get("rates", ())))
         head = [
             "case",
             "unit",
@@ -109,6 +113,7 @@ class Report:
             *peers,
             *(["ratio"] if peers else []),
             *(["goal"] if has_goals else []),
+            *(f"{name} GB/s" for name in rates),
         ]
         body = []
         for row in self.rows:
@@ -117,6 +122,7 @@ class Report:
             cells += [figure(row["peers"].get(name)) for name in peers]
             cells += [figure(row["ratio"])] if peers else []
             cells += [figure(row.get("goal"))] if has_goals else []
+            cells += [figure(row.get("rates", {}).get(name)) for name in rates]
             body.append(cells)
         print_table(self.title, head, body)
         if self.options.json:
@@ -129,8 +135,8 @@ class Report:
                 "date": datetime.date.today().isoformat(),
                 "threads": int(os.environ["OMP_NUM_THREADS"]) if "OMP_NUM_THREADS" in os.environ else None,
                 "real_time": os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR),
-                "machine": machine(),
-                "versions": versions(),
+                "machine": machine() | self.machine,
+                "versions": versions() | self.versions,
                 "rows": self.rows,
             },
             indent=2,

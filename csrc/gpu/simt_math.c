@@ -21,16 +21,11 @@ static const double ln_2 = 0x1.62e430p-1, ln_2_high = 0x1.62e400p-1, ln_2_low = 
  * when x is infinite; there the maximum makes it one. Results below the normal range become 0. */
 static LLVMValueRef exp_of(Simt *s, LLVMValueRef x)
 {
-#ifdef EXP_A
-    LLVMValueRef power = LLVMBuildFMul(s->b, x, real(x, log2_e), "");
-    return s->ops->math(s, MATH_EXP2_FLUSHED, &power);
-#else
     LLVMValueRef power = LLVMBuildFMul(s->b, x, real(x, log2_e), "");
     LLVMValueRef lost = fma_of(s, power, real(x, -ln_2), x);
     lost = simt_intrinsic2(s, "llvm.maxnum", lost, real(x, -0.5));
     LLVMValueRef factor = LLVMBuildFAdd(s->b, lost, real(x, 1), "");
     return LLVMBuildFMul(s->b, s->ops->math(s, MATH_EXP2_FLUSHED, &power), factor, "");
-#endif
 }
 
 /* x = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); e as a float. Sets *tail such that log(1 + f) = f + *tail:

@@ -258,7 +258,7 @@ def test_recursion_is_an_error():
         "@triton.jit\ndef f(x):\n    return f(x) + 1\n\n@triton.jit\ndef kernel(out):\n    tl.store(out, f(1))\n"
     )
     with pytest.raises(triton.CompilationError, match="(?i)recurs"):
-        space["kernel"][(1,)](np.zeros(1, np.int32))
+        space["kernel"][(1,)](Buffer(np.zeros(1, np.int32)).argument)
 
 
 def test_recursion_that_ends_at_compile_time():

@@ -44,8 +44,10 @@ BINARY = {
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", UNARY)
-def test_unary(name, dtype):
+def test_unary(name, dtype, target):
     function, (low, high), ulps = UNARY[name]
+    if name == "exp" and target != "cpu":
+        ulps = 6  # one correction of ex2.approx
     x = round_to(np.linspace(low, high, 777), dtype)
     expected = round_to(function(x.values.astype(np.float64)), dtype)
     ulps = 4 * ulps if dtype == "float64" else ulps

