@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from kernels import (
+from gpu_kernels import (
     assemble,
     cast,
     column_sums,

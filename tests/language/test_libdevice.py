@@ -20,7 +20,7 @@ UNARY = {
     "acos": (np.arccos, (-1, 1), 3), "acosh": (np.arccosh, (1, 1e6), 4), "asin": (np.arcsin, (-1, 1), 3),
     "asinh": (np.arcsinh, (-1e6, 1e6), 4), "atan": (np.arctan, (-100, 100), 3),
     "atanh": (np.arctanh, (-0.999, 0.999), 4),
-    "cbrt": (np.cbrt, (-1e6, 1e6), 2), "ceil": (np.ceil, (-1e5, 1e5), 0), "cos": (np.cos, (-10, 10), 3),
+    "cbrt": (np.cbrt, (-1e6, 1e6), 4), "ceil": (np.ceil, (-1e5, 1e5), 0), "cos": (np.cos, (-10, 10), 3),
     "cosh": (np.cosh, (-80, 80), 3), "erf": (lifted(math.erf), (-4, 4), 3), "erfc": (lifted(math.erfc), (-4, 9), 6),
     "exp": (np.exp, (-80, 80), 3), "exp10": (lambda x: 10.0**x, (-30, 30), 3), "exp2": (np.exp2, (-100, 100), 3),
     "expm1": (np.expm1, (-10, 10), 3), "fabs": (np.abs, (-1e5, 1e5), 0), "floor": (np.floor, (-1e5, 1e5), 0),
