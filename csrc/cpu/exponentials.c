@@ -18,8 +18,8 @@ static const double ln10_high = 0x1.26bb1cp+1, ln10_low = -0x1.12aabap-25;
 /* erf(x) = x + x p(x^2) up to 1; ln(1 - erf(x)) = q(x) from 1 to 4 */
 static const double erf_terms[] = {0x1.06eba8p-3, -0x1.81273ep-2,  0x1.ce2cf8p-4, -0x1.b7f90ep-6,
                                    0x1.5405b2p-8, -0x1.a3f700p-11, 0x1.496a32p-14};
-static const double ln_erfc_terms[] = {0x1.8b3f14p-13, -0x1.212c2cp+0, -0x1.4434f0p-1, -0x1.bc18d0p-4,
-                                       0x1.9d0bd4p-6,  -0x1.1398fap-8, 0x1.ceeaecp-12, -0x1.6c068ep-16};
+static const double ln_erfc_terms[] = {-0x1.661de4p-12, -0x1.2088eap+0, -0x1.46baecp-1, -0x1.a6533ep-4,
+                                       0x1.65cb70p-6,   -0x1.825aeap-9, 0x1.86dd6ep-13};
 /* Adding it to a number below 2^22 rounds to an integer, which is then in the low bits. */
 static const double rounder = 0x1.8p23;
 
@@ -87,7 +87,8 @@ static LLVMValueRef emit_rest(Emit *e, Base base, LLVMValueRef rest)
     return LLVMBuildFAdd(e->b, value, one, "");
 }
 
-static LLVMValueRef emit_exp(Emit *e, LLVMValueRef x, Base base)
+/* `bounded`: the result is known to be a normal number, or 0. */
+static LLVMValueRef emit_exp(Emit *e, LLVMValueRef x, Base base, bool bounded)
 {
     static const struct {
         double low, high;         /* beyond, the result is 0 or infinite */
@@ -100,7 +101,8 @@ static LLVMValueRef emit_exp(Emit *e, LLVMValueRef x, Base base)
     };
     LLVMTypeRef type = LLVMTypeOf(x);
     LLVMValueRef shift = const_float(type, rounder);
-    x = clamp(e, x, bases[base].low, bases[base].high);
+    if (!bounded)
+        x = clamp(e, x, bases[base].low, bases[base].high);
     LLVMValueRef shifted = fma_of(e, x, const_float(type, bases[base].factor), shift);
     LLVMValueRef n = LLVMBuildFSub(e->b, shifted, shift, "");
     LLVMValueRef rest = fma_of(e, n, const_float(type, -bases[base].log_high), x);
@@ -120,8 +122,10 @@ static LLVMValueRef emit_erf(Emit *e, LLVMValueRef x)
     LLVMValueRef one = const_float(type, 1), size = emit_intrinsic1(e, "llvm.fabs", x);
     LLVMValueRef square = LLVMBuildFMul(e->b, x, x, "");
     LLVMValueRef small = fma_of(e, x, polynomial(e, square, erf_terms, TT_COUNT(erf_terms)), x);
-    LLVMValueRef bounded = clamp(e, size, 0, 4);
-    LLVMValueRef tail = emit_exp(e, polynomial(e, bounded, ln_erfc_terms, TT_COUNT(ln_erfc_terms)), BASE_E);
+    LLVMValueRef four = const_float(type, 4);
+    LLVMValueRef bounded = emit_select(e, LLVMBuildFCmp(e->b, LLVMRealOLT, four, size, ""), four, size);
+    LLVMValueRef tail = polynomial(e, bounded, ln_erfc_terms, TT_COUNT(ln_erfc_terms));
+    tail = emit_exp(e, tail, BASE_E, true);
     LLVMValueRef large = emit_intrinsic2(e, "llvm.copysign", LLVMBuildFSub(e->b, one, tail, ""), x);
     return emit_select(e, LLVMBuildFCmp(e->b, LLVMRealOLT, size, one, ""), small, large);
 }
@@ -133,8 +137,8 @@ LLVMValueRef emit_exponential(Emit *e, const char *name, LLVMTypeRef type, LLVMV
     if (!strcmp(name, "erf"))
         return emit_erf(e, x);
     if (!strcmp(name, "exp"))
-        return emit_exp(e, x, BASE_E);
+        return emit_exp(e, x, BASE_E, false);
     if (!strcmp(name, "exp2"))
-        return emit_exp(e, x, BASE_2);
-    return strcmp(name, "exp10") ? NULL : emit_exp(e, x, BASE_10);
+        return emit_exp(e, x, BASE_2, false);
+    return strcmp(name, "exp10") ? NULL : emit_exp(e, x, BASE_10, false);
 }
