@@ -32,8 +32,8 @@ struct CpuLaunch {
     void (*fail)(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z);
 };
 
-/* Runs the programs with linear numbers begin .. end - 1 (axis 0 fastest). */
-typedef void (*CpuEntry)(CpuLaunch *launch, void *scratch, int64_t begin, int64_t end);
+/* Runs `count` >= 1 programs, from the one at (x, y, z) of the grid on; axis 0 is the fastest. */
+typedef void (*CpuEntry)(CpuLaunch *launch, void *scratch, int64_t count, int32_t x, int32_t y, int32_t z);
 
 struct CpuKernel {
     Arena arena; /* owns all of it, the code included */

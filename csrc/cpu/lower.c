@@ -228,49 +228,72 @@ static void load_parameters(Lower *l)
     }
 }
 
-/* Splits the linear number of a program into its place in the grid. */
-static void locate_program(Lower *l, LLVMValueRef number)
+/* Which axes of the grid a function asks for its place on, as bits; those that calls, prints and assertions need too. */
+static unsigned axes_used(const Region *region)
+{
+    unsigned axes = 0;
+    for (const Op *op = region->first; op; op = op->next) {
+        if (op->opcode == OP_program_id)
+            axes |= 1u << tt_int_attr(op, ATTR_axis, 0);
+        else if (op->opcode == OP_call || op->opcode == OP_print || op->opcode == OP_assert)
+            axes |= 7;
+        for (int i = 0; i < op->region_count; i++)
+            axes |= axes_used(op->regions[i]);
+    }
+    return axes;
+}
+
+/* The place of the next program: axis 0 is the fastest. `used` has no gaps from below. */
+static void next_program(Lower *l, unsigned used, LLVMValueRef *next)
 {
     LLVMBuilderRef b = l->e->b;
-    for (int i = 0; i < 3; i++) {
-        LLVMValueRef extent = LLVMBuildZExt(b, l->grid[i], l->e->i64, "");
-        LLVMValueRef at = i < 2 ? LLVMBuildURem(b, number, extent, "") : number;
-        l->program[i] = LLVMBuildTrunc(b, at, l->e->i32, "");
-        number = i < 2 ? LLVMBuildUDiv(b, number, extent, "") : number;
+    LLVMValueRef carry = const_int(l->e->i32, 1), zero = const_int(l->e->i32, 0);
+    for (int i = 0; i < 3 && used >> i; i++) {
+        LLVMValueRef up = LLVMBuildAdd(b, l->program[i], carry, "");
+        LLVMValueRef wraps = LLVMBuildICmp(b, LLVMIntEQ, up, l->grid[i], "");
+        next[i] = emit_select(l->e, wraps, zero, up);
+        carry = LLVMBuildZExt(b, wraps, l->e->i32, "");
     }
 }
 
-/* void entry(CpuLaunch *launch, void *scratch, int64_t begin, int64_t end) */
+/* void entry(CpuLaunch *launch, void *scratch, int64_t count, int32_t x, int32_t y, int32_t z) */
 static void lower_kernel(Lower *l)
 {
     Emit *e = l->e;
-    LLVMTypeRef params[4] = {e->ptr, e->ptr, e->i64, e->i64};
-    LLVMValueRef function =
-        add_function(e, l->function->name, LLVMFunctionType(e->nothing, params, 4, false));
+    LLVMTypeRef params[6] = {e->ptr, e->ptr, e->i64, e->i32, e->i32, e->i32};
+    LLVMTypeRef type = LLVMFunctionType(e->nothing, params, TT_COUNT(params), false);
+    LLVMValueRef function = add_function(e, l->function->name, type), next[3];
     add_parameter_attribute(e, function, 1, "noalias");
     e->function = function;
     l->launch = LLVMGetParam(function, 0);
     l->scratch = LLVMGetParam(function, 1);
-    LLVMValueRef begin = LLVMGetParam(function, 2), end = LLVMGetParam(function, 3);
     LLVMBasicBlockRef entry = new_block(e, "entry"), program = new_block(e, "program"),
                       done = new_block(e, "done");
     LLVMPositionBuilderAtEnd(l->builders[0], entry);
     straight(l);
     plan_function(l);
     load_parameters(l);
+    unsigned used = axes_used(l->function->body);
     for (int i = 0; i < 3; i++)
         l->grid[i] = launch_field(l, e->i32, offsetof(CpuLaunch, grid) + 4 * (size_t)i, 4);
     load_stream_flag(l);
     LLVMBuildBr(e->b, program);
     LLVMPositionBuilderAtEnd(e->b, program);
-    LLVMValueRef number = LLVMBuildPhi(e->b, e->i64, "");
-    LLVMAddIncoming(number, &begin, &entry, 1);
-    locate_program(l, number);
+    LLVMValueRef left = LLVMBuildPhi(e->b, e->i64, ""), count = LLVMGetParam(function, 2);
+    LLVMAddIncoming(left, &count, &entry, 1);
+    for (unsigned i = 0; i < 3 && used >> i; i++) {
+        LLVMValueRef first = LLVMGetParam(function, 3 + i);
+        l->program[i] = LLVMBuildPhi(e->b, e->i32, "");
+        LLVMAddIncoming(l->program[i], &first, &entry, 1);
+    }
     lower_region(l, l->function->body);
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
-    LLVMValueRef next = LLVMBuildNUWAdd(e->b, number, const_int(e->i64, 1), "");
-    LLVMAddIncoming(number, &next, &latch, 1);
-    LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntULT, next, end, ""), program, done);
+    next_program(l, used, next);
+    for (int i = 0; i < 3 && used >> i; i++)
+        LLVMAddIncoming(l->program[i], &next[i], &latch, 1);
+    LLVMValueRef rest = LLVMBuildSub(e->b, left, const_int(e->i64, 1), "");
+    LLVMAddIncoming(left, &rest, &latch, 1);
+    LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, rest, const_int(e->i64, 0), ""), done, program);
     LLVMPositionBuilderAtEnd(e->b, done);
     if (l->kernel->streams) /* so that whoever waits for the programs sees what they stored */
         emit_intrinsic(e, "llvm.x86.sse.sfence", NULL, 0, NULL, 0);

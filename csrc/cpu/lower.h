@@ -116,7 +116,8 @@ typedef struct Lower {
 
     LLVMBuilderRef builders[TT_MAX_RANK + 3]; /* [0]: straight code; then one a loop level of the nest */
     LLVMValueRef launch, scratch, program[3], grid[3];
-    LLVMValueRef stream;    /* i1: stores should bypass the caches */
+    LLVMValueRef stream; /* i1: stores should bypass the caches */
+    int streaming_nests;
     bool is_callee;         /* called from another function, by `call` */
     int64_t callee_scratch; /* what the functions that it calls need behind its own */
     Map *functions;         /* Function* -> LoweredFunction*, of the module */

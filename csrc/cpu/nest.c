@@ -140,7 +140,7 @@ static int choose_copies(const Nest *n, int64_t vectors)
     bool scans = n->group->sinks.count && n->group->sinks.data[0].kind == SINK_SCAN;
     if (scans || n->effort > SMALL_BODY)
         return 1;
-    int most = n->slots > 2 ? 2 : MOST_COPIES;
+    int most = n->slots <= 2 ? MOST_COPIES : 2; /* sums wait for each other */
     for (int copies = most; copies > 1; copies--)
         if (vectors % copies == 0)
             return copies;
@@ -160,6 +160,7 @@ static void emit_streaming(Nest *n, int k, int64_t end, int64_t step)
     LLVMPositionBuilderBefore(outer, LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(outer)));
     open_branch(n, stream);
     n->assumed_level = n->level;
+    n->l->streaming_nests++;
     n->streaming = n->l->kernel->streams = true;
     emit_range(n, k, 0, end, step);
     n->streaming = false;

@@ -6,7 +6,7 @@
  * with one number, and of conjunctions. */
 #include "cpu/lower.h"
 
-enum { LIGHT = 48 };
+enum { LIGHT = 48, MOST_NESTS = 8 }; /* the code is there twice: not for long programs */
 
 /* ---- masks -------------------------------------------------------------------------------------------------------------- */
 
@@ -89,7 +89,7 @@ bool can_stream(Nest *n)
 {
     bool stores = false;
     if (!n->e->codegen->host.is_x86 || n->width < 2 || n->axis >= 0 || n->effort > LIGHT ||
-        n->shape[n->lane_dim] < n->width)
+        n->l->streaming_nests >= MOST_NESTS || n->shape[n->lane_dim] < n->width)
         return false;
     for (int i = 0; i < n->group->sinks.count; i++) {
         const Sink *sink = &n->group->sinks.data[i];

@@ -187,7 +187,10 @@ static bool run_programs(void *context, int64_t begin, int64_t end)
         running->stopped = true;
         return false;
     }
-    running->kernel->entry(&running->launch, scratch, begin, end);
+    const int32_t *grid = running->launch.grid;
+    int64_t row = begin / grid[0];
+    running->kernel->entry(&running->launch, scratch, end - begin, (int32_t)(begin % grid[0]),
+                           (int32_t)(row % grid[1]), (int32_t)(row / grid[1]));
     return true;
 }
 
