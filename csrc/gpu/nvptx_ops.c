@@ -137,23 +137,33 @@ static LLVMValueRef reduce_warp(Simt *s, Opcode opcode, LLVMValueRef word)
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------------------------- */
 
+/* One instruction, which LLVM 22 only makes of two when it is told to on a command line; and of loops with the two ptxas
+ * makes worse code: it unrolls them, but without issuing the loads of several iterations together. */
+static LLVMValueRef move_pointer(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t bytes)
+{
+    const char *text = tt_arena_format(s->arena, "mad.wide.s32 $0, $1, %lld, $2;", (long long)bytes);
+    offset = LLVMBuildSExt(s->b, offset, s->i32, "");
+    return nvptx_asm(s, ASM_PURE, text, "=l,r,l", s->global_ptr, (LLVMValueRef[]){offset, pointer}, 2);
+}
+
 /* ptxas 13.0 for sm_90 loses the minus of an operand when it makes one VIMNMX3 of two minima (or maxima) of negated
- * integers, so there it must not see a negation. */
+ * integers, so it must not see a negation there, nor in older code, which may come to run there too. */
 static LLVMValueRef negate(Simt *s, LLVMValueRef x)
 {
-    bool in_danger = s->options->sm >= 90 && s->options->sm < 100 && LLVMTypeOf(x) == s->i32;
+    bool in_danger = s->options->sm < 100 && LLVMTypeOf(x) == s->i32;
     if (!in_danger || LLVMIsConstant(x))
         return LLVMBuildNeg(s->b, x, "");
     const char *text = "{ .reg .b32 t; not.b32 t, $1; add.s32 $0, t, 1; }";
     return nvptx_asm(s, ASM_PURE, text, "=r,r", s->i32, &x, 1);
 }
 
+/* Denormal results of ex2 become 0 (.ftz): without that it is four instructions. */
 static LLVMValueRef math(Simt *s, MathFunction function, LLVMValueRef const *operands)
 {
     static const char *const spellings[MATH_FUNCTIONS] = {
         [MATH_DIV] = "div.full.f32 $0, $1, $2;",   [MATH_SQRT] = "sqrt.approx.f32 $0, $1;",
-        [MATH_RSQRT] = "rsqrt.approx.f32 $0, $1;", [MATH_EXP2] = "ex2.approx.f32 $0, $1;",
-        [MATH_LOG2] = "lg2.approx.f32 $0, $1;",    [MATH_EXP2_FLUSHED] = "ex2.approx.ftz.f32 $0, $1;",
+        [MATH_RSQRT] = "rsqrt.approx.f32 $0, $1;", [MATH_EXP2] = "ex2.approx.ftz.f32 $0, $1;",
+        [MATH_LOG2] = "lg2.approx.f32 $0, $1;",
     };
     bool two = function == MATH_DIV;
     return nvptx_asm(s, ASM_PURE, spellings[function], two ? "=f,f,f" : "=f,f", s->f32, operands,
@@ -343,6 +353,7 @@ const TargetOps tt_nvptx_ops = {
     .store = nvptx_store,
     .has_atomic = nvptx_has_atomic,
     .atomic = nvptx_atomic,
+    .move_pointer = move_pointer,
     .negate = negate,
     .math = math,
     .library = library,

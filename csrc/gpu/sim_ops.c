@@ -247,6 +247,13 @@ static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMV
     return call(s, symbol, address, result, operands, count);
 }
 
+static LLVMValueRef move_pointer(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t bytes)
+{
+    LLVMValueRef wide = LLVMBuildSExt(s->b, offset, s->i64, "");
+    wide = LLVMBuildMul(s->b, wide, simt_int(s->i64, bytes), "");
+    return LLVMBuildGEP2(s->b, s->i8, pointer, &wide, 1, "");
+}
+
 static LLVMValueRef negate(Simt *s, LLVMValueRef x) { return LLVMBuildNeg(s->b, x, ""); }
 
 static LLVMValueRef math(Simt *s, MathFunction function, LLVMValueRef const *operands)
@@ -261,7 +268,6 @@ static LLVMValueRef math(Simt *s, MathFunction function, LLVMValueRef const *ope
         root = simt_intrinsic1(s, "llvm.sqrt", operands[0]);
         return LLVMBuildFDiv(s->b, LLVMConstReal(s->f32, 1), root, "");
     case MATH_EXP2:
-    case MATH_EXP2_FLUSHED:
         return library(s, "exp2", s->f32, operands, 1);
     case MATH_LOG2:
         return library(s, "log2", s->f32, operands, 1);
@@ -319,6 +325,7 @@ const TargetOps tt_sim_ops = {
     .store = store,
     .has_atomic = has_atomic,
     .atomic = atomic,
+    .move_pointer = move_pointer,
     .negate = negate,
     .math = math,
     .library = library,

@@ -27,6 +27,7 @@ struct Simt {
     LLVMValueRef entry_end; /* where values that do not depend on the program's course are computed */
     LLVMValueRef thread, lane, warp;
     LLVMValueRef shared; /* the program's shared memory */
+    Map known_zeros;     /* parameter or loop index -> how many zero bits it is known to end with */
     Map per_thread;      /* what is computed once per thread: key in simt_index.c -> LLVMValueRef */
     Map sums;            /* base of an affine sum in this block, see simt_integers.c */
     LLVMBasicBlockRef sums_block;
@@ -99,6 +100,8 @@ LLVMValueRef simt_addptr(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int
 int64_t simt_peel(LLVMValueRef value, LLVMValueRef *base);
 /* pointer = *base + the result. */
 int64_t simt_peel_pointer(LLVMValueRef pointer, LLVMValueRef *base);
+int simt_known_zeros(const Simt *s, LLVMValueRef value); /* how many zero bits it ends with, at least */
+LLVMValueRef simt_compare(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef simt_divide(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef simt_shift(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b);
 

@@ -117,21 +117,11 @@ static void add_incoming(const Carried *c, LLVMValueRef *values, LLVMBasicBlockR
 
 /* ---- for ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* The last index that another iteration follows is below this: upper - step, or the least integer. */
-static LLVMValueRef loop_limit(Simt *s, LLVMValueRef upper, LLVMValueRef step)
-{
-    int64_t distance;
-    LLVMTypeRef type = LLVMTypeOf(upper);
-    if (LLVMIsAConstantInt(upper) && LLVMIsAConstantInt(step) &&
-        !__builtin_sub_overflow(LLVMConstIntGetSExtValue(upper), LLVMConstIntGetSExtValue(step), &distance))
-        return simt_int(type, TT_MAX(distance, -(int64_t)(1ull << (LLVMGetIntTypeWidth(type) - 1))));
-    if (LLVMIsAConstantInt(step) && LLVMConstIntGetSExtValue(step) == 1)
-        return LLVMBuildNSWSub(s->b, upper, step, "");
-    return simt_intrinsic2(s, "llvm.ssub.sat", upper, step);
-}
-
+/* Whether there is another iteration must not be asked of an index that may have overflowed. One that starts at 0 or above
+ * does not in unsigned arithmetic; for others the distance to the end is counted down. */
 typedef struct ForLoop {
-    LLVMValueRef index, step, limit;
+    LLVMValueRef index, lower, upper, step, distance;
+    LLVMValueRef left;       /* phi of upper - index; NULL when the index itself is asked */
     Carried *inside, *after; /* phis of the body, and of the block behind the loop */
     int count;
 } ForLoop;
@@ -144,25 +134,37 @@ static void lower_body(Simt *s, const Op *op, ForLoop *loop, LLVMBasicBlockRef b
     for (int i = 0; i < loop->count; i++)
         simt_set(s, region->args[1 + i], carried_tile(s, &loop->inside[i]));
     simt_lower_region(s, region);
-    LLVMValueRef next = LLVMBuildNSWAdd(s->b, loop->index, loop->step, "");
-    LLVMValueRef again = LLVMBuildICmp(s->b, LLVMIntSLT, loop->index, loop->limit, "");
+    LLVMValueRef next = LLVMBuildAdd(s->b, loop->index, loop->step, ""), left = NULL, again;
+    if (loop->left) {
+        left = LLVMBuildSub(s->b, loop->left, loop->step, "");
+        again = LLVMBuildICmp(s->b, LLVMIntUGT, loop->left, loop->step, "");
+    } else {
+        again = LLVMBuildICmp(s->b, LLVMIntULT, next, loop->upper, "");
+    }
     for (int i = 0; i < loop->count; i++) {
         LLVMValueRef *values = group_values(s, &loop->inside[i], simt_tile(s, tt_operand(region->last, i)));
         add_incoming(&loop->inside[i], values, LLVMGetInsertBlock(s->b));
         add_incoming(&loop->after[i], values, LLVMGetInsertBlock(s->b));
     }
     LLVMBasicBlockRef end = LLVMGetInsertBlock(s->b);
-    LLVMAddIncoming(loop->index, (LLVMValueRef[]){simt_scalar(s, tt_operand(op, 0)), next},
-                    (LLVMBasicBlockRef[]){before, end}, 2);
+    LLVMBasicBlockRef from[] = {before, end};
+    LLVMAddIncoming(loop->index, (LLVMValueRef[]){loop->lower, next}, from, 2);
+    if (left)
+        LLVMAddIncoming(loop->left, (LLVMValueRef[]){loop->distance, left}, from, 2);
     LLVMBuildCondBr(s->b, again, body, after);
 }
 
 void simt_for(Simt *s, const Op *op)
 {
     const Region *region = op->regions[0];
-    LLVMValueRef lower = simt_scalar(s, tt_operand(op, 0)), upper = simt_scalar(s, tt_operand(op, 1));
-    ForLoop loop = {.step = simt_scalar(s, tt_operand(op, 2)), .count = op->result_count};
-    loop.limit = loop_limit(s, upper, loop.step);
+    ForLoop loop = {.lower = simt_scalar(s, tt_operand(op, 0)),
+                    .upper = simt_scalar(s, tt_operand(op, 1)),
+                    .step = simt_scalar(s, tt_operand(op, 2)),
+                    .count = op->result_count};
+    IntBounds bounds;
+    bool from_zero = tt_int_bounds(tt_operand(op, 0), &bounds) && bounds.lowest >= 0;
+    if (!from_zero)
+        loop.distance = LLVMBuildSub(s->b, loop.upper, loop.lower, "");
     loop.inside = TT_NEW_ARRAY(s->arena, Carried, loop.count);
     loop.after = TT_NEW_ARRAY(s->arena, Carried, loop.count);
     LLVMValueRef **initial = TT_NEW_ARRAY(s->arena, LLVMValueRef *, loop.count);
@@ -173,7 +175,7 @@ void simt_for(Simt *s, const Op *op)
         loop.after[i].phis = TT_NEW_ARRAY(s->arena, LLVMValueRef, loop.after[i].groups);
         initial[i] = group_values(s, &loop.inside[i], tile);
     }
-    LLVMValueRef enters = LLVMBuildICmp(s->b, LLVMIntSLT, lower, upper, "");
+    LLVMValueRef enters = LLVMBuildICmp(s->b, LLVMIntSLT, loop.lower, loop.upper, "");
     LLVMBasicBlockRef before = LLVMGetInsertBlock(s->b), body = simt_new_block(s, "for");
     LLVMBasicBlockRef after = simt_new_block(s, "");
     LLVMBuildCondBr(s->b, enters, body, after);
@@ -183,7 +185,11 @@ void simt_for(Simt *s, const Op *op)
         add_incoming(&loop.after[i], initial[i], before);
     }
     LLVMPositionBuilderAtEnd(s->b, body);
-    loop.index = LLVMBuildPhi(s->b, LLVMTypeOf(lower), "");
+    loop.index = LLVMBuildPhi(s->b, LLVMTypeOf(loop.lower), "");
+    if (!from_zero)
+        loop.left = LLVMBuildPhi(s->b, LLVMTypeOf(loop.lower), "");
+    int zeros = TT_MIN(simt_known_zeros(s, loop.lower), simt_known_zeros(s, loop.step));
+    *tt_map_slot_ptr(&s->known_zeros, loop.index) = (void *)(intptr_t)zeros;
     for (int i = 0; i < loop.count; i++) {
         build_phis(s, &loop.inside[i]);
         add_incoming(&loop.inside[i], initial[i], before);

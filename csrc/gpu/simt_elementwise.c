@@ -27,15 +27,6 @@ static LLVMValueRef high_product(Simt *s, LLVMValueRef const *x, bool is_signed)
     return LLVMBuildTrunc(s->b, LLVMBuildLShr(s->b, product, simt_int(wide, bits), ""), type, "");
 }
 
-static LLVMValueRef compare(Simt *s, Opcode opcode, LLVMValueRef const *x)
-{
-    static const LLVMIntPredicate predicates[] = {
-        [OP_eq] = LLVMIntEQ,    [OP_ne] = LLVMIntNE,    [OP_lt_s] = LLVMIntSLT, [OP_le_s] = LLVMIntSLE,
-        [OP_gt_s] = LLVMIntSGT, [OP_ge_s] = LLVMIntSGE, [OP_lt_u] = LLVMIntULT, [OP_le_u] = LLVMIntULE,
-        [OP_gt_u] = LLVMIntUGT, [OP_ge_u] = LLVMIntUGE};
-    return LLVMBuildICmp(s->b, predicates[opcode], x[0], x[1], "");
-}
-
 static LLVMValueRef integer_op(Simt *s, Opcode opcode, LLVMValueRef const *x)
 {
     switch (opcode) {
@@ -80,7 +71,7 @@ static LLVMValueRef integer_op(Simt *s, Opcode opcode, LLVMValueRef const *x)
     case OP_clz:
         return with_false(s, "llvm.ctlz", x[0]);
     default:
-        return compare(s, opcode, x);
+        return simt_compare(s, opcode, x[0], x[1]);
     }
 }
 

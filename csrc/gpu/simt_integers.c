@@ -7,7 +7,7 @@ typedef struct SumKey {
     LLVMValueRef a, b;
     int64_t constant;
 } SumKey;
-enum { SUM_ADD, SUM_ADD_CONSTANT, SUM_SUB, SUM_MUL, SUM_POINTER, SUM_POINTER_CONSTANT };
+enum { SUM_ADD, SUM_ADD_CONSTANT, SUM_SUB, SUM_MUL, SUM_POINTER, SUM_POINTER_CONSTANT, SUM_COMPARE };
 
 /* The place for a value computed from these in the current block, where it may be used again. */
 static void **sum_slot(Simt *s, int opcode, LLVMValueRef a, LLVMValueRef b, int64_t constant)
@@ -145,6 +145,72 @@ LLVMValueRef simt_divide(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b)
     return LLVMBuildSelect(s->b, negates, LLVMBuildNeg(s->b, a, ""), quotient, "");
 }
 
+/* ---- comparisons ------------------------------------------------------------------------------------------------------------------------ */
+
+enum { ALL_ZEROS = 64, DEEPEST_LOOK = 8 };
+
+/* A lower bound of the number of zero bits at the end of a value. */
+static int zeros_at(const Simt *s, LLVMValueRef value, int depth)
+{
+    if (LLVMIsAConstantInt(value)) {
+        uint64_t bits = (uint64_t)LLVMConstIntGetSExtValue(value);
+        return bits ? __builtin_ctzll(bits) : ALL_ZEROS;
+    }
+    if (!LLVMIsAInstruction(value) || LLVMIsAPHINode(value))
+        return (int)(intptr_t)tt_map_find_ptr(&s->known_zeros, value);
+    if (!depth || LLVMGetNumOperands(value) < 2)
+        return 0;
+    int a = zeros_at(s, LLVMGetOperand(value, 0), depth - 1),
+        b = zeros_at(s, LLVMGetOperand(value, 1), depth - 1);
+    switch (LLVMGetInstructionOpcode(value)) {
+    case LLVMAdd:
+    case LLVMSub:
+    case LLVMOr:
+    case LLVMXor:
+        return TT_MIN(a, b);
+    case LLVMMul:
+        return TT_MIN(a + b, ALL_ZEROS);
+    case LLVMAnd:
+        return TT_MAX(a, b);
+    case LLVMShl:
+        if (LLVMIsAConstantInt(LLVMGetOperand(value, 1)))
+            return a + (int)LLVMConstIntGetZExtValue(LLVMGetOperand(value, 1));
+        return a;
+    default:
+        return 0;
+    }
+}
+
+int simt_known_zeros(const Simt *s, LLVMValueRef value) { return zeros_at(s, value, DEEPEST_LOOK); }
+
+/* x < n is the same for all x between two multiples of what n is a multiple of: so x is taken down to the lower one, and
+ * neighbouring registers share a comparison. Also of >=. */
+static LLVMValueRef rounded_down(Simt *s, LLVMValueRef x, LLVMValueRef n)
+{
+    LLVMValueRef base;
+    int64_t constant = simt_peel(x, &base);
+    if (!base || !constant)
+        return x;
+    int zeros = TT_MIN(simt_known_zeros(s, n), simt_known_zeros(s, base));
+    int64_t step = 1ll << TT_MIN(zeros, 62);
+    return zeros ? simt_add_constant(s, base, constant & -step) : x;
+}
+
+LLVMValueRef simt_compare(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b)
+{
+    static const LLVMIntPredicate predicates[] = {
+        [OP_eq] = LLVMIntEQ,    [OP_ne] = LLVMIntNE,    [OP_lt_s] = LLVMIntSLT, [OP_le_s] = LLVMIntSLE,
+        [OP_gt_s] = LLVMIntSGT, [OP_ge_s] = LLVMIntSGE, [OP_lt_u] = LLVMIntULT, [OP_le_u] = LLVMIntULE,
+        [OP_gt_u] = LLVMIntUGT, [OP_ge_u] = LLVMIntUGE};
+    bool is_int = LLVMGetTypeKind(LLVMTypeOf(a)) == LLVMIntegerTypeKind;
+    if (is_int && (opcode == OP_lt_s || opcode == OP_ge_s || opcode == OP_lt_u || opcode == OP_ge_u))
+        a = rounded_down(s, a, b);
+    if (is_int && (opcode == OP_gt_s || opcode == OP_le_s || opcode == OP_gt_u || opcode == OP_le_u))
+        b = rounded_down(s, b, a);
+    void **slot = sum_slot(s, SUM_COMPARE, a, b, opcode);
+    return *slot ? *slot : (*slot = LLVMBuildICmp(s->b, predicates[opcode], a, b, ""));
+}
+
 /* ---- addresses ----------------------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef byte_offset(Simt *s, LLVMValueRef pointer, LLVMValueRef offset)
@@ -183,12 +249,9 @@ LLVMValueRef simt_addptr(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int
     if (!offset_base)
         return add_pointer_constant(s, base, bytes);
     void **slot = sum_slot(s, SUM_POINTER, base, offset_base, element_bytes);
-    if (!*slot) {
-        LLVMValueRef wide = LLVMGetIntTypeWidth(LLVMTypeOf(offset_base)) < 64
-                                ? LLVMBuildSExt(s->b, offset_base, s->i64, "")
-                                : offset_base;
-        wide = LLVMBuildMul(s->b, wide, simt_int(s->i64, element_bytes), "");
-        *slot = byte_offset(s, base, wide);
-    }
+    if (!*slot && LLVMGetIntTypeWidth(LLVMTypeOf(offset_base)) < 64)
+        *slot = s->ops->move_pointer(s, base, offset_base, element_bytes);
+    else if (!*slot)
+        *slot = byte_offset(s, base, LLVMBuildMul(s->b, offset_base, simt_int(s->i64, element_bytes), ""));
     return add_pointer_constant(s, *slot, bytes);
 }

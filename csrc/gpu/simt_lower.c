@@ -18,6 +18,15 @@ static void set_types(Simt *s)
     s->none = LLVMVoidTypeInContext(c);
 }
 
+/* Zero bits at the end of a parameter, from its divisibility. */
+static int known_zeros(const Attr *attr)
+{
+    for (; attr; attr = attr->next)
+        if (attr->key == ATTR_divisibility && attr->count)
+            return __builtin_ctzll((uint64_t)attr->ints[0]);
+    return 0;
+}
+
 static void enter(Simt *s, const Function *function)
 {
     LLVMPositionBuilderAtEnd(s->b, simt_new_block(s, "entry"));
@@ -36,6 +45,9 @@ static void enter(Simt *s, const Function *function)
         bool is_bool = tt_is_bool(param->type); /* passed as a byte */
         LLVMValueRef value = s->ops->param(s, is_bool ? s->i8 : simt_type(s, param->type), i);
         simt_set_scalar(s, param, is_bool ? simt_from_bits(s, value, s->i1) : value);
+        if (tt_is_int(param->type))
+            *tt_map_slot_ptr(&s->known_zeros, value) =
+                (void *)(intptr_t)known_zeros(function->param_attrs[i]);
     }
 }
 
@@ -54,6 +66,7 @@ void tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options
                 .codegen = codegen,
                 .context = codegen->context,
                 .llvm = codegen->module,
+                .known_zeros = {.arena = arena},
                 .per_thread = {.arena = arena},
                 .sums = {.arena = arena},
                 .symbols = {.arena = arena}};

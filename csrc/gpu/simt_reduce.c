@@ -91,19 +91,22 @@ static Partial reduce_lanes(Simt *s, const Combine *combine, uint32_t lanes, Par
 
 /* ---- warps ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Partials lie at (element of the result) * W + (number of the warp along the axis), W of them. */
+/* Partials lie at (element of the result) * W + (number of the warp along the axis), W of them. A thread that needs many
+ * shares the work with lanes that need the same: each reads one, and shuffles combine them. */
+enum { MOST_READ = 8 };
 typedef struct WarpExchange {
     const Combine *combine;
     const ReducePlan *plan;
     int64_t scratch;
     int warps;                 /* W */
+    uint32_t readers;          /* bits of the lane that tell which partial it reads; 0: it reads all */
     uint64_t columns[32];      /* place of a thread's partial: lane bits, then warp bits */
     uint64_t read_columns[32]; /* of the first partial that it reads */
 } WarpExchange;
 
 static WarpExchange plan_exchange(const Combine *combine, const ReducePlan *plan, int64_t scratch)
 {
-    WarpExchange x = {combine, plan, scratch, 1 << __builtin_popcount(plan->warps), {0}, {0}};
+    WarpExchange x = {combine, plan, scratch, 1 << __builtin_popcount(plan->warps), 0, {0}, {0}};
     const LinearLayout *from = plan->from;
     int first = from->in_bits[LAYOUT_REGISTER], lanes = from->in_bits[LAYOUT_LANE], along = 0;
     for (int i = 0; i < lanes + from->in_bits[LAYOUT_WARP]; i++) {
@@ -112,6 +115,13 @@ static WarpExchange plan_exchange(const Combine *combine, const ReducePlan *plan
         if (i >= lanes && plan->warps >> (i - lanes) & 1)
             x.columns[i] |= 1ull << along++;
     }
+    uint32_t alike = plan->lanes | tt_layout_replication(from, LAYOUT_LANE);
+    if (x.warps > MOST_READ && __builtin_popcount(alike) >= along)
+        for (int bit = 0, number = 0; number < along; bit++)
+            if (alike >> bit & 1) {
+                x.read_columns[bit] |= 1ull << number++;
+                x.readers |= 1u << bit;
+            }
     return x;
 }
 
@@ -176,6 +186,7 @@ static Partial combine_row(Simt *s, const WarpExchange *x, int reg, const Partia
     Partial row[MOST_WARPS] = {0};
     LLVMValueRef loaded[MOST_WARPS];
     int64_t constant;
+    int count = x->readers ? 1 : x->warps;
     for (int i = 0; i <= x->combine->count; i++) {
         bool is_flag = i == x->combine->count;
         if (is_flag && !like->valid)
@@ -183,11 +194,11 @@ static Partial combine_row(Simt *s, const WarpExchange *x, int reg, const Partia
         LLVMTypeRef type = is_flag ? s->i1 : LLVMTypeOf(like->at[i]);
         LLVMValueRef place = partial_place(s, x, x->read_columns, reg, simt_bytes(type), &constant);
         constant += is_flag ? x->plan->valid_offset : x->plan->offsets[i];
-        load_row(s, place, constant, x->warps, type, loaded);
-        for (int w = 0; w < x->warps; w++)
+        load_row(s, place, constant, count, type, loaded);
+        for (int w = 0; w < count; w++)
             *(is_flag ? &row[w].valid : &row[w].at[i]) = loaded[w];
     }
-    return combine_tree(s, x->combine, row, x->warps);
+    return reduce_lanes(s, x->combine, x->readers, combine_tree(s, x->combine, row, count));
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------------------------------------- */

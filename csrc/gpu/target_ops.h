@@ -51,8 +51,7 @@ typedef enum MathFunction {
     MATH_DIV, /* 2 ulp */
     MATH_SQRT,
     MATH_RSQRT,
-    MATH_EXP2,
-    MATH_EXP2_FLUSHED, /* cheaper: results below the normal range become 0 */
+    MATH_EXP2, /* results below the normal range may become 0 */
     MATH_LOG2,
     MATH_FUNCTIONS,
 } MathFunction;
@@ -81,6 +80,8 @@ typedef struct TargetOps {
     bool (*has_atomic)(const Simt *s, AtomicKind kind, TypeKind type);
     LLVMValueRef (*atomic)(Simt *s, const Atomic *atomic); /* the old value; NULL when unused */
 
+    /* pointer + offset * bytes, of an offset narrower than a pointer. */
+    LLVMValueRef (*move_pointer)(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t bytes);
     LLVMValueRef (*negate)(Simt *s, LLVMValueRef x); /* an integer */
     LLVMValueRef (*math)(Simt *s, MathFunction function, LLVMValueRef const *operands);
     /* A function of the mathematical library by its base name ("acosh"); the result is f32 or f64. */
