@@ -84,7 +84,7 @@ static _Noreturn void out_of_shared_memory(Allocator *a, Buffer **order, int64_t
     diag.message = tt_arena_format(a->arena, "a program needs %lld bytes, and sm_%d has %lld for each",
                                    (long long)needed, a->options->sm, (long long)diag.available);
     diag.remedy = "use smaller tiles here, or a smaller num_stages";
-    for (int i = 0; i < TT_MIN(a->buffers.count, (int)TT_COUNT(diag.notes)); i++) {
+    for (int i = 0; a->buffers.count > 1 && i < TT_MIN(a->buffers.count, (int)TT_COUNT(diag.notes)); i++) {
         const char *name = tt_op_infos[order[i]->op->opcode].name;
         diag.notes[i].loc = order[i]->op->loc;
         diag.notes[i].message =

@@ -9,6 +9,7 @@ typedef struct Loaded {
     CUmodule module;
     CUfunction function;
     CudaKernelInfo info;
+    atomic_bool captured; /* a CUDA graph refers to it, and may do so as long as the process runs */
 } Loaded;
 
 struct CudaKernel {
@@ -59,7 +60,8 @@ void tt_cuda_release_kernel(CudaKernel *kernel)
         Loaded *loaded = kernel->loaded[i];
         if (!loaded)
             continue;
-        unload(i, loaded->module);
+        if (!loaded->captured)
+            unload(i, loaded->module);
         free(loaded);
     }
     pthread_mutex_destroy(&kernel->lock);
@@ -183,12 +185,14 @@ static Loaded *load_in_any_mode(const CudaImage *image, char *log, size_t log_si
     tt_cuda_exchange_capture_mode(&mode);
     if (!*error)
         return loaded;
+    if (loaded->module)
+        tt_cuda_api.cuModuleUnload(loaded->module);
     free(loaded);
     return NULL;
 }
 
 /* In the device's context. NULL with *diag set when it does not load. */
-static const Loaded *ensure_loaded(CudaKernel *kernel, int device, Arena *arena, Diagnostic *diag)
+static Loaded *ensure_loaded(CudaKernel *kernel, int device, Arena *arena, Diagnostic *diag)
 {
     enum { LOG_SIZE = 8192 };
     Loaded *loaded = atomic_load_explicit(&kernel->loaded[device], memory_order_acquire);
@@ -269,18 +273,20 @@ static CUresult run_checked(const CudaKernel *kernel, const Loaded *loaded, cons
     if (!error)
         error = enqueue(kernel, loaded, launch, parameters);
     if (!error)
-        error = tt_cuda_api.cuStreamSynchronize(launch->stream);
+        error = tt_cuda_api.cuMemcpyDtoHAsync_v2(launch->failure, record, words * sizeof(int32_t),
+                                                 launch->stream);
     if (!error)
-        error = tt_cuda_api.cuMemcpyDtoH_v2(launch->failure, record, words * sizeof(int32_t));
+        error = tt_cuda_api.cuStreamSynchronize(launch->stream);
     tt_cuda_api.cuMemFree_v2(record);
     return error;
 }
 
+/* Whether the launch becomes part of a CUDA graph instead of running. */
 static bool is_captured(CUstream stream)
 {
     int status = CU_STREAM_CAPTURE_STATUS_NONE;
-    CUresult error = tt_cuda_api.cuStreamIsCapturing(stream, &status);
-    return error == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || (!error && status != CU_STREAM_CAPTURE_STATUS_NONE);
+    return stream && !tt_cuda_api.cuStreamIsCapturing(stream, &status) &&
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 /* The stream waits for what is enqueued on another one now. */
@@ -311,14 +317,15 @@ static Diagnostic launch_failed(const CudaKernel *kernel, const Loaded *loaded, 
 }
 
 /* In the device's context. False with *diag set when something is refused. */
-static bool launch_loaded(const CudaKernel *kernel, const Loaded *loaded, const CudaLaunch *launch,
-                          Arena *arena, Diagnostic *diag)
+static bool launch_loaded(const CudaKernel *kernel, Loaded *loaded, const CudaLaunch *launch, Arena *arena,
+                          Diagnostic *diag)
 {
     bool checked = kernel->image.failure_words > 0;
     void *parameters[kernel->image.parameter_count + 1];
     for (int i = 0; i < kernel->image.parameter_count; i++)
         parameters[i] = (void *)&launch->args[i];
-    if (checked && is_captured(launch->stream)) {
+    bool captured = is_captured(launch->stream);
+    if (checked && captured) {
         *diag =
             (Diagnostic){.kind = TT_DEVICE_ERROR,
                          .message = "a kernel that checks assertions and bounds is waited for, and cannot be "
@@ -326,6 +333,8 @@ static bool launch_loaded(const CudaKernel *kernel, const Loaded *loaded, const 
                          .remedy = "capture it without debug=True and TRITON_DEBUG"};
         return false;
     }
+    if (captured)
+        loaded->captured = true;
     CUresult error = CUDA_SUCCESS;
     for (int i = 0; i < launch->awaited_count && !error; i++)
         error = wait_for(launch->stream, launch->awaited[i]);
@@ -348,7 +357,7 @@ bool tt_cuda_launch(CudaKernel *kernel, const CudaLaunch *launch, Arena *arena)
     CudaScope scope;
     Diagnostic diag;
     tt_cuda_enter_or_raise(launch->device, &scope, arena);
-    const Loaded *loaded = ensure_loaded(kernel, launch->device, arena, &diag);
+    Loaded *loaded = ensure_loaded(kernel, launch->device, arena, &diag);
     bool done = loaded && launch_loaded(kernel, loaded, launch, arena, &diag);
     tt_cuda_leave(&scope);
     if (!done)

@@ -20,7 +20,6 @@ enum {
     CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
     CUDA_ERROR_ILLEGAL_ADDRESS = 700,
     CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
-    CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
 
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK = 8,
@@ -87,7 +86,7 @@ enum {
     CUDA(cuMemAlloc_v2, (uint64_t *address, size_t bytes))                                                   \
     CUDA(cuMemFree_v2, (uint64_t address))                                                                   \
     CUDA(cuMemsetD32Async, (uint64_t address, unsigned value, size_t count, CUstream stream))                \
-    CUDA(cuMemcpyDtoH_v2, (void *host, uint64_t address, size_t bytes))                                      \
+    CUDA(cuMemcpyDtoHAsync_v2, (void *host, uint64_t address, size_t bytes, CUstream stream))                \
     CUDA(cuLinkCreate_v2, (unsigned count, int *options, void **values, CUlinkState *state))                 \
     CUDA(cuLinkAddData_v2, (CUlinkState state, int type, void *data, size_t size, const char *name,          \
                             unsigned count, int *options, void **values))                                    \

@@ -251,6 +251,7 @@ class Autotuner(_Launchable):
         def compile_one(config):
             with suppress(CompilationError):
                 compiled = self.fn.warmup(*args, **kwargs, **self._checked(config, kwargs))
+                compiled = compiled[0] if isinstance(compiled, list) else compiled  # a tuner in a tuner has several
                 compiled._init_handles()
                 return compiled.info["target"].split(":")[0]
 

@@ -221,6 +221,16 @@ def test_kernels_may_go_while_a_stream_is_captured():
     assert cuda.fake_end_capture()
 
 
+def test_kernels_that_a_graph_refers_to_stay():
+    kernel = new_kernel()
+    cuda.fake_begin_capture(0x1008, GLOBAL)
+    launch(kernel, stream=0x1008)
+    assert cuda.fake_end_capture()
+    del kernel
+    gc.collect()
+    assert log()[-1].startswith("launch")
+
+
 def test_debug_launches_are_not_captured():
     kernel = new_kernel()
     launch(kernel, debug=True)
@@ -229,8 +239,6 @@ def test_debug_launches_are_not_captured():
     with pytest.raises(triton.CUDAError, match="cannot be launched while a CUDA graph is captured") as error:
         launch(kernel, debug=True, stream=0x1008)
     assert "help: capture it without debug=True and TRITON_DEBUG" in str(error.value)
-    with pytest.raises(triton.CUDAError, match="cannot be launched while a CUDA graph is captured"):
-        launch(kernel, debug=True)
     assert cuda.fake_end_capture()
     cuda.fake_begin_capture(0x1008, GLOBAL)
     launch(kernel, debug=True, stream=0x1010)  # another stream's capture is no obstacle

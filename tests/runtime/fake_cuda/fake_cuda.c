@@ -242,10 +242,10 @@ int cuMemsetD32Async(uint64_t address, unsigned value, size_t count, uintptr_t s
     return check_stream(stream);
 }
 
-int cuMemcpyDtoH_v2(void *host, uint64_t address, size_t bytes)
+int cuMemcpyDtoHAsync_v2(void *host, uint64_t address, size_t bytes, uintptr_t stream)
 {
     memcpy(host, (void *)(uintptr_t)address, bytes);
-    return unsafe();
+    return check_stream(stream);
 }
 
 int cuLinkCreate_v2(unsigned count, int *options, void **values, char ***state)
