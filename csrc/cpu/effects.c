@@ -3,7 +3,7 @@
 #include "cpu/lower.h"
 
 /* A slot on the stack, made in the function's first block, so that loops do not make more of them. */
-static LLVMValueRef stack_slot(Emit *e, LLVMTypeRef type)
+LLVMValueRef stack_slot(Emit *e, LLVMTypeRef type)
 {
     LLVMBuilderRef b = LLVMCreateBuilderInContext(e->context);
     LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(e->function);

@@ -26,7 +26,8 @@ typedef struct CpuSite {
 struct CpuLaunch {
     const uint64_t *args;
     int32_t grid[3];
-    int32_t stream; /* 1: stores should bypass the caches */
+    int32_t stream;       /* 1: stores should bypass the caches */
+    int64_t stored_bytes; /* counted by the code, of the stores that can */
     void (*print)(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z,
                   const void *const *operands);
     void (*fail)(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z);
@@ -43,7 +44,8 @@ struct CpuKernel {
     CpuEntry entry;
     size_t scratch_size; /* of one program at a time */
     double lowering_milliseconds;
-    int64_t stored_bytes; /* by one program that goes through each of its stores once */
-    bool streams;         /* its stores can bypass the caches */
-    float nanoseconds;    /* of one program, by the last launches; 0: not launched yet. Races do no harm. */
+    float
+        stored_bytes; /* by one program, of the stores that can bypass the caches: a guess, then the last launch's */
+    bool streams;      /* its stores can bypass the caches */
+    float nanoseconds; /* of one program, by the last launches; 0: not launched yet. Races do no harm. */
 };

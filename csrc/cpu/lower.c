@@ -295,6 +295,7 @@ static void lower_kernel(Lower *l)
     LLVMAddIncoming(left, &rest, &latch, 1);
     LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, rest, const_int(e->i64, 0), ""), done, program);
     LLVMPositionBuilderAtEnd(e->b, done);
+    report_stores(l);
     if (l->kernel->streams) /* so that whoever waits for the programs sees what they stored */
         emit_intrinsic(e, "llvm.x86.sse.sfence", NULL, 0, NULL, 0);
     LLVMBuildRetVoid(e->b);
@@ -358,6 +359,7 @@ static void return_results(Lower *l, LLVMValueRef function)
         LLVMValueRef scalar = to_memory_form(e, lower_scalar(l, value));
         emit_store(e, scalar, to, tt_byte_width(value->type));
     }
+    report_stores(l);
     LLVMBuildRet(e->b, const_int(e->i1, 0));
 }
 
@@ -413,7 +415,7 @@ static void lower_module(Codegen *codegen, Module *module, CpuKernel *kernel, Ar
     Emit *emit = new_emit(codegen, arena);
     emit->no_fusion = kernel->options.no_fusion;
     Lower *l = new_lower(emit, arena, kernel, module->functions, &functions);
-    kernel->stored_bytes = bytes_stored_in(l->function->body);
+    kernel->stored_bytes = (float)bytes_stored_in(l->function->body);
     lower_kernel(l);
     tt_return_marks(l->function);
 }

@@ -118,7 +118,9 @@ typedef struct Lower {
     LLVMValueRef launch, scratch, program[3], grid[3];
     LLVMValueRef stream; /* i1: stores should bypass the caches */
     int streaming_nests;
-    bool is_callee;         /* called from another function, by `call` */
+    LLVMValueRef
+        stored;     /* pointer to the count of bytes that streaming nests have stored, or NULL: none yet */
+    bool is_callee; /* called from another function, by `call` */
     int64_t callee_scratch; /* what the functions that it calls need behind its own */
     Map *functions;         /* Function* -> LoweredFunction*, of the module */
 } Lower;
@@ -186,6 +188,7 @@ void lower_while(Lower *l, Op *op);
 void lower_if(Lower *l, Op *op);
 void lower_call(Lower *l, Op *op);
 void lower_print(Lower *l, Op *op);
+LLVMValueRef stack_slot(Emit *e, LLVMTypeRef type); /* in the function's first block */
 void emit_failure(Lower *l, const Op *op,
                   LLVMValueRef failed); /* i1: reports the place, and ends the program */
 void emit_stop(Lower *l);
@@ -239,6 +242,7 @@ typedef struct Nest {
     bool reverse;            /* goes down along the axis */
     bool needs_first, first; /* the first step along the axis is its own code; this is it */
     bool carrying;           /* inside the axis loop */
+    bool streamed;           /* it has a loop that streams */
     bool streaming;          /* stores bypass the caches, and */
     const Value *assumed[8]; /* these masks are true, from this level on */
     int assumed_count, assumed_level;
@@ -288,6 +292,8 @@ void lower_scalar_store(Lower *l, Op *op);
 bool can_stream(Nest *n);
 /* i1, at the current level: the lanes from 0 to `end` of this row can be streamed. Notes the masks that it tests. */
 LLVMValueRef stream_condition(Nest *n, int64_t end);
+void count_stores(Nest *n);   /* after the nest */
+void report_stores(Lower *l); /* at the end of the function */
 bool is_assumed_true(const Nest *n, const Value *mask, const Coord *coords);
 void mark_streaming(Emit *e, LLVMValueRef store, int align);
 

@@ -160,7 +160,7 @@ static void emit_streaming(Nest *n, int k, int64_t end, int64_t step)
     LLVMPositionBuilderBefore(outer, LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(outer)));
     open_branch(n, stream);
     n->assumed_level = n->level;
-    n->l->streaming_nests++;
+    n->streamed = true;
     n->streaming = n->l->kernel->streams = true;
     emit_range(n, k, 0, end, step);
     n->streaming = false;
@@ -280,6 +280,10 @@ void emit_nest(Lower *l, const Group *group)
         prepare_sink(n, &group->sinks.data[i]);
     emit_dims(n, 0);
     straight(l);
+    if (n->streamed) {
+        l->streaming_nests++;
+        count_stores(n);
+    }
     for (int i = 0; i < group->sinks.count; i++)
         finish_sink(&group->sinks.data[i]);
 }

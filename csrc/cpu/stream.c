@@ -143,6 +143,44 @@ LLVMValueRef stream_condition(Nest *n, int64_t end)
     return condition;
 }
 
+/* ---- how much is stored: the next launch of the kernel decides by it ------------------------------------------------------------- */
+
+static LLVMValueRef counter_of(Lower *l)
+{
+    Emit *e = l->e;
+    if (l->stored)
+        return l->stored;
+    l->stored = stack_slot(e, e->i64);
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(e->context);
+    LLVMPositionBuilder(b, LLVMGetInstructionParent(l->stored), LLVMGetNextInstruction(l->stored));
+    LLVMBuildStore(b, const_int(e->i64, 0), l->stored);
+    LLVMDisposeBuilder(b);
+    return l->stored;
+}
+
+void count_stores(Nest *n)
+{
+    Emit *e = n->e;
+    int64_t bytes = 0;
+    for (int i = 0; i < n->group->sinks.count; i++) {
+        const Sink *sink = &n->group->sinks.data[i];
+        if (sink->kind == SINK_STORE)
+            bytes += n->group->space->count * tt_byte_width(tt_operand(sink->op, 1)->type);
+    }
+    LLVMValueRef counter = counter_of(n->l), before = emit_load(e, e->i64, counter, 8);
+    emit_store(e, LLVMBuildAdd(e->b, before, const_int(e->i64, bytes), ""), counter, 8);
+}
+
+void report_stores(Lower *l)
+{
+    Emit *e = l->e;
+    if (!l->stored)
+        return;
+    LLVMValueRef total = emit_offset(e, l->launch, offsetof(CpuLaunch, stored_bytes));
+    LLVMBuildAtomicRMW(e->b, LLVMAtomicRMWBinOpAdd, total, emit_load(e, e->i64, l->stored, 8),
+                       LLVMAtomicOrderingMonotonic, false);
+}
+
 void mark_streaming(Emit *e, LLVMValueRef store, int align)
 {
     LLVMMetadataRef one = LLVMValueAsMetadata(const_int(e->i32, 1));

@@ -257,6 +257,8 @@ const char *tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t
     if (count < 1 || grid[2] < 1)
         return NULL;
     run_grid(&running, count * grid[2]);
+    if (kernel->streams)
+        kernel->stored_bytes = (float)((double)running.launch.stored_bytes / ((double)count * grid[2]));
     *printed = running.printed.data;
     return running.error;
 }
