@@ -113,9 +113,8 @@ LLVMValueRef const_scalar(const Emit *e, const Type *type, const Attr *value)
     return const_int(form, (int64_t)tt_float_encode(tt_float_format(element), value->f, false));
 }
 
-LLVMValueRef const_lanes(const Emit *e, LLVMTypeRef element, int width, int64_t first, int64_t step)
+LLVMValueRef const_lanes(LLVMTypeRef element, int width, int64_t first, int64_t step)
 {
-    (void)e;
     LLVMValueRef lanes[64];
     TT_ASSERT(width <= (int)TT_COUNT(lanes));
     for (int i = 0; i < width; i++)
@@ -131,11 +130,6 @@ LLVMValueRef const_mask(const Emit *e, int width, int active)
     for (int i = 0; i < width; i++)
         lanes[i] = LLVMConstInt(e->i1, i < active, false);
     return LLVMConstVector(lanes, (unsigned)width);
-}
-
-LLVMValueRef const_pointer(const Emit *e, const void *address)
-{
-    return LLVMConstIntToPtr(LLVMConstInt(e->i64, (uintptr_t)address, false), e->ptr);
 }
 
 /* ---- vectors ---------------------------------------------------------------------------------------------------------- */

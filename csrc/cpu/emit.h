@@ -37,9 +37,8 @@ LLVMValueRef const_int(LLVMTypeRef type, int64_t value);
 LLVMValueRef const_float(LLVMTypeRef type, double value);
 /* A constant of a tile element type in register form; `value` as in SCALAR attributes. */
 LLVMValueRef const_scalar(const Emit *e, const Type *type, const Attr *value);
-LLVMValueRef const_lanes(const Emit *e, LLVMTypeRef element, int width, int64_t first, int64_t step);
+LLVMValueRef const_lanes(LLVMTypeRef element, int width, int64_t first, int64_t step);
 LLVMValueRef const_mask(const Emit *e, int width, int active); /* the first `active` lanes */
-LLVMValueRef const_pointer(const Emit *e, const void *address);
 
 /* ---- vectors ---- */
 LLVMValueRef emit_splat(Emit *e, LLVMValueRef scalar, int width);

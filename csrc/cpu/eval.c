@@ -120,7 +120,7 @@ static Vec coord_value(Nest *n, Coord coord, LLVMTypeRef type)
     int64_t offset = coord.base ? coord.offset : 0;
     at_level(n, start.level);
     if (coord.stride) {
-        LLVMValueRef lanes = const_lanes(n->e, type, n->width, offset, coord.stride), all = splat(n, start);
+        LLVMValueRef lanes = const_lanes(type, n->width, offset, coord.stride), all = splat(n, start);
         at_level(n, start.level);
         return (Vec){LLVMBuildAdd(n->e->b, all, lanes, ""), start.level, false};
     }
@@ -303,7 +303,6 @@ void operand_coords(Nest *n, const Op *op, int result, const Coord *coords, Coor
             tt_bug("cpu: no coordinates through %s", tt_op_infos[op->opcode].name);
         }
     }
-    (void)to;
 }
 
 /* Elements of a stored tile at computed indices along one axis. */
@@ -331,7 +330,7 @@ static Vec eval_gather(Nest *n, Op *op, const Coord *coords)
     LLVMTypeRef index_type = LLVMTypeOf(at), element = memory_type(e, type);
     at = LLVMBuildMul(e->b, at, const_int(index_type, step), "");
     if (stride)
-        at = LLVMBuildAdd(e->b, at, const_lanes(e, element_of(index_type), n->width, 0, stride), "");
+        at = LLVMBuildAdd(e->b, at, const_lanes(element_of(index_type), n->width, 0, stride), "");
     LLVMValueRef pointer = emit_index(e, element, start.v, at);
     int align = tt_byte_width(type);
     LLVMValueRef value = result.uniform ? emit_load(e, element, pointer, align)

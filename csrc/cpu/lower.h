@@ -2,8 +2,10 @@
  *
  *   plan.c     which tiles are written to scratch ("materialised"), and which sinks share a loop nest ("groups")
  *   buffers.c  which values share a buffer, and where in the scratch arena each lies
- *   lower.c    emits the groups of each region in order; control.c the loops and branches between them
- *   nest.c     a group's loops; eval.c computes values in them, vector by vector; sinks.c what happens to them
+ *   lower.c    emits the groups of each region in order; control.c the loops and branches between them; function.c
+ *              what is around them
+ *   nest.c     a group's loops, of the shape that dims.c chooses; eval.c computes values in them, vector by vector;
+ *              sinks.c what happens to the values
  *
  * A tile that is not materialised is virtual: whoever needs it computes it at the coordinates where it stands. */
 #pragma once
@@ -182,6 +184,11 @@ LLVMValueRef buffer_pointer(Lower *l, const Buffer *buffer);
 void lower_copy(Lower *l, Value *value, Buffer *to, int64_t origin);
 void straight(Lower *l); /* code goes to straight code */
 
+/* ---- function.c ---- */
+Lower *new_lower(Emit *e, Arena *arena, CpuKernel *kernel, Function *function, Map *functions);
+void lower_kernel(Lower *l);
+LoweredFunction *lower_function(Lower *caller, Function *function, const Loc *call);
+
 /* ---- control.c, effects.c, dot.c ---- */
 void lower_for(Lower *l, Op *op);
 void lower_while(Lower *l, Op *op);
@@ -192,7 +199,6 @@ LLVMValueRef stack_slot(Emit *e, LLVMTypeRef type); /* in the function's first b
 void emit_failure(Lower *l, const Op *op,
                   LLVMValueRef failed); /* i1: reports the place, and ends the program */
 void emit_stop(Lower *l);
-LoweredFunction *lower_function(Lower *caller, Function *function, const Loc *call);
 void plan_dot(Lower *l, Op *op, int now); /* reserves its packing buffers */
 void lower_dot(Lower *l, Op *op);
 

@@ -308,7 +308,7 @@ Vec read_buffer(Nest *n, const Buffer *buffer, const Coord *coords)
     } else if (stride > 1 && (n->width - 1) * stride + 1 <= WIDEST_PICK) {
         value = pick_elements(n, element, address.v, stride, align);
     } else {
-        LLVMValueRef lanes = const_lanes(e, e->i32, n->width, 0, stride);
+        LLVMValueRef lanes = const_lanes(e->i32, n->width, 0, stride);
         LLVMValueRef addresses = emit_index(e, element, address.v, lanes);
         value = emit_masked_load(e, widened(element, n->width), addresses, active_mask(n), NULL, align);
     }
@@ -329,7 +329,7 @@ void write_buffer(Nest *n, const Buffer *buffer, int64_t origin, const Coord *co
     } else if (stride == 1) {
         emit_masked_store(e, values, address.v, active_mask(n), align);
     } else {
-        LLVMValueRef lanes = const_lanes(e, e->i32, n->width, 0, stride);
+        LLVMValueRef lanes = const_lanes(e->i32, n->width, 0, stride);
         LLVMValueRef addresses = emit_index(e, memory_type(e, buffer->type), address.v, lanes);
         emit_masked_store(e, values, addresses, active_mask(n), align);
     }

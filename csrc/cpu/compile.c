@@ -1,0 +1,121 @@
+/* From a module of tile IR to a compiled kernel, and its texts. */
+#include "cpu/lower.h"
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+static int64_t bytes_stored_in(const Region *region)
+{
+    int64_t bytes = 0;
+    for (const Op *op = region->first; op; op = op->next) {
+        if (op->opcode == OP_store && tt_is_tile(tt_operand(op, 1)->type))
+            bytes += tt_operand(op, 1)->type->count * tt_byte_width(tt_operand(op, 1)->type);
+        for (int i = 0; i < op->region_count; i++)
+            bytes += bytes_stored_in(op->regions[i]);
+    }
+    return bytes;
+}
+
+static void lower_module(Codegen *codegen, Module *module, CpuKernel *kernel, Arena *arena)
+{
+    if (!module->functions)
+        tt_bug("cpu: the module has no kernel");
+    Map functions = {.arena = arena};
+    Emit *emit = new_emit(codegen, arena);
+    emit->no_fusion = kernel->options.no_fusion;
+    Lower *l = new_lower(emit, arena, kernel, module->functions, &functions);
+    kernel->stored_bytes = (float)bytes_stored_in(l->function->body);
+    lower_kernel(l);
+    tt_return_marks(l->function);
+}
+
+static bool wants_verification(void)
+{
+    const char *wanted = getenv("TRITON_VERIFY");
+    return wanted && *wanted && strcmp(wanted, "0");
+}
+
+static void release_unfinished(void *holder)
+{
+    CpuKernel **kernel = holder;
+    if (*kernel)
+        tt_cpu_release(*kernel);
+}
+
+static void release_arena(void *arena) { tt_arena_release(arena); }
+
+/* What LLVM itself calls: for copies, and for rounding on machines that have no instruction for it. */
+static void add_library_symbols(Codegen *codegen)
+{
+    static const struct {
+        const char *name;
+        void *address;
+    } symbols[] = {
+        {"memcpy", (void *)memcpy}, {"memset", (void *)memset}, {"memmove", (void *)memmove},
+        {"floor", (void *)floor},   {"floorf", (void *)floorf}, {"ceil", (void *)ceil},
+        {"ceilf", (void *)ceilf},   {"trunc", (void *)trunc},   {"truncf", (void *)truncf},
+        {"rint", (void *)rint},     {"rintf", (void *)rintf},   {"round", (void *)round},
+        {"roundf", (void *)roundf}, {"fma", (void *)fma},       {"fmaf", (void *)fmaf},
+    };
+    for (size_t i = 0; i < TT_COUNT(symbols); i++)
+        tt_add_symbol(codegen, symbols[i].name, symbols[i].address);
+}
+
+static double milliseconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
+}
+
+CpuKernel *tt_cpu_compile(Module *module, const CpuOptions *options, Arena *arena)
+{
+    CpuKernel **holder = TT_NEW(arena, CpuKernel *);
+    tt_arena_on_release(arena, release_unfinished, holder);
+    CpuKernel *kernel = *holder = calloc(1, sizeof *kernel);
+    if (!kernel)
+        tt_raise(&(Diagnostic){.kind = TT_OUT_OF_MEMORY, .message = "out of memory while compiling"});
+    kernel->options = *options;
+    kernel->source = tt_print_module(module, &kernel->arena, TT_PRINT_LOCATIONS);
+    kernel->name = tt_arena_strdup(&kernel->arena, module->functions->name);
+    Arena *work =
+        TT_NEW(arena, Arena); /* what only the compilation needs, released at its end or when it fails */
+    tt_arena_on_release(arena, release_arena, work);
+    Codegen *codegen = tt_new_codegen(work, kernel->name);
+    double start = milliseconds();
+    lower_module(codegen, module, kernel, work);
+    kernel->lowering_milliseconds = milliseconds() - start;
+    if (wants_verification())
+        tt_codegen_verify(codegen);
+    add_library_symbols(codegen);
+    kernel->entry = (CpuEntry)(uintptr_t)tt_jit_load(codegen, kernel->name, &kernel->arena);
+    *holder = NULL;
+    tt_arena_release(work);
+    return kernel;
+}
+
+void tt_cpu_release(CpuKernel *kernel)
+{
+    Arena arena = kernel->arena;
+    tt_arena_release(&arena);
+    free(kernel);
+}
+
+CpuFacts tt_cpu_facts(const CpuKernel *kernel)
+{
+    return (CpuFacts){kernel->lowering_milliseconds, kernel->scratch_size};
+}
+
+const char *tt_cpu_text(const CpuKernel *kernel, const char *what, Arena *arena)
+{
+    bool assembly = !strcmp(what, "asm"), tiles = !strcmp(what, "ttir");
+    if (!assembly && !tiles && strcmp(what, "llir"))
+        return NULL;
+    Module *module = tt_parse_module(arena, kernel->source, kernel->name);
+    if (tiles)
+        return tt_print_module(module, arena, 0);
+    CpuKernel scratch = {.name = kernel->name, .options = kernel->options};
+    Codegen *codegen = tt_new_codegen(arena, kernel->name);
+    lower_module(codegen, module, &scratch, arena);
+    return assembly ? tt_codegen_assembly(codegen) : tt_codegen_llvm_text(codegen);
+}
