@@ -45,6 +45,13 @@ static LLVMMemoryBufferRef emit_object(Codegen *codegen)
     return object;
 }
 
+/* What goes wrong comes back from the lookup; the session would print it too. */
+static void ignore_error(void *context, LLVMErrorRef error)
+{
+    (void)context;
+    LLVMConsumeError(error);
+}
+
 static void release_jit(void *jit) { LLVMConsumeError(LLVMOrcDisposeLLJIT(jit)); }
 
 /* An LLJIT is made from the description of a target machine. It only links here and never compiles, so a plain one
@@ -61,6 +68,7 @@ static Linker create_linker(Codegen *codegen, Arena *owner)
     check(codegen, LLVMOrcCreateLLJIT(&linker.jit, builder));
     tt_arena_on_release(owner, release_jit, linker.jit);
     linker.session = LLVMOrcLLJITGetExecutionSession(linker.jit);
+    LLVMOrcExecutionSessionSetErrorReporter(linker.session, ignore_error, NULL);
     linker.dylib = LLVMOrcExecutionSessionCreateBareJITDylib(linker.session, "kernel");
     return linker;
 }

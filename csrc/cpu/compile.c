@@ -78,8 +78,7 @@ CpuKernel *tt_cpu_compile(Module *module, const CpuOptions *options, Arena *aren
     kernel->options = *options;
     kernel->source = tt_print_module(module, &kernel->arena, TT_PRINT_LOCATIONS);
     kernel->name = tt_arena_strdup(&kernel->arena, module->functions->name);
-    Arena *work =
-        TT_NEW(arena, Arena); /* what only the compilation needs, released at its end or when it fails */
+    Arena *work = TT_NEW(arena, Arena); /* released at the end, or when the compilation fails */
     tt_arena_on_release(arena, release_arena, work);
     Codegen *codegen = tt_new_codegen(work, kernel->name);
     double start = milliseconds();
@@ -114,8 +113,10 @@ const char *tt_cpu_text(const CpuKernel *kernel, const char *what, Arena *arena)
     Module *module = tt_parse_module(arena, kernel->source, kernel->name);
     if (tiles)
         return tt_print_module(module, arena, 0);
-    CpuKernel scratch = {.name = kernel->name, .options = kernel->options};
+    CpuKernel *copy = TT_NEW(arena, CpuKernel);
+    *copy = (CpuKernel){.name = kernel->name, .options = kernel->options};
+    tt_arena_on_release(arena, release_arena, &copy->arena);
     Codegen *codegen = tt_new_codegen(arena, kernel->name);
-    lower_module(codegen, module, &scratch, arena);
+    lower_module(codegen, module, copy, arena);
     return assembly ? tt_codegen_assembly(codegen) : tt_codegen_llvm_text(codegen);
 }
