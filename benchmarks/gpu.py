@@ -85,7 +85,7 @@ class Comparison:
     """Runs cases on the processes in turns and adds the rows."""
 
     def __init__(self, results, ours, peer):
-        self.results, self.ours, self.peer = results, ours, peer
+        self.results, self.ours = results, ours
         self.rounds = results.options.rounds
         self.contenders = {"ours": ours} | ({"peer": peer} if peer else {})
 

@@ -215,6 +215,7 @@ typedef struct Specialization {
     Place place;
     bool has_stream;                /* `place.stream` is the arrays' library's current one */
     void *awaited[AWAITED_STREAMS]; /* streams of other arrays, for `place` */
+    bool too_many_streams;          /* for `awaited` */
     uint64_t inline_words[INLINE_WORDS], inline_slots[INLINE_SLOTS];
     PyObject *inline_objects[INLINE_OBJECTS];
     uint8_t inline_read_only[INLINE_SLOTS];

@@ -178,6 +178,14 @@ static bool choose_stream(Launch *launch)
         s->place.awaited_count = 0; /* who names the stream takes care of the order */
         return tt_read_stream(asked, &s->place.stream);
     }
+    if (s->too_many_streams) {
+        PyErr_Format(PyExc_ValueError,
+                     "%U(): its arrays come from more than %d streams; synchronize them, and name the one to "
+                     "launch on "
+                     "as stream=...",
+                     s->function, AWAITED_STREAMS);
+        return false;
+    }
     if (!s->has_stream && !tt_find_stream(s))
         return false;
     int count = 0;

@@ -417,22 +417,18 @@ static bool add_pointer(Specialization *s, const Param *param, const Tensor *ten
 }
 
 /* Another array's stream, which has to come first unless it turns out to be the launch's. */
-static bool add_awaited(Specialization *s, void *stream, const ArgumentPath *path)
+static void add_awaited(Specialization *s, void *stream)
 {
     int count = s->place.awaited_count;
     if (s->has_stream && s->place.stream == stream)
-        return true;
+        return;
     for (int i = 0; i < count; i++)
         if (s->awaited[i] == stream)
-            return true;
+            return;
     if (count == AWAITED_STREAMS)
-        return tt_argument_error(
-            path, PyExc_ValueError,
-            "the arrays of this launch come from more than %d streams; synchronize them, and "
-            "pass the one to launch on as stream=",
-            AWAITED_STREAMS);
-    s->awaited[s->place.awaited_count++] = stream;
-    return true;
+        s->too_many_streams = true;
+    else
+        s->awaited[s->place.awaited_count++] = stream;
 }
 
 static bool add_array(Specialization *s, const Param *param, const TypeEntry *entry, PyObject *value,
@@ -454,8 +450,8 @@ static bool add_array(Specialization *s, const Param *param, const TypeEntry *en
         s->place.stream = tensor.stream;
     } else if (on_cuda != s->on_cuda || device != s->place.device) {
         return device_error(s, on_cuda ? DEVICE_CUDA : DEVICE_CPU, device, path);
-    } else if (tensor.has_stream && !add_awaited(s, tensor.stream, path)) {
-        return false;
+    } else if (tensor.has_stream) {
+        add_awaited(s, tensor.stream);
     }
     return add_pointer(s, param, &tensor, path);
 }

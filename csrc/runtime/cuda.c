@@ -134,9 +134,10 @@ static Diagnostic out_of_registers(const CudaKernel *kernel, const Loaded *loade
     const CudaDevice *properties = tt_cuda_device(device);
     int64_t needed = (int64_t)loaded->info.registers * image->threads;
     const char *message = tt_arena_format(
-        arena, "%d threads (num_warps=%d) of %d registers each need %lld, and %s has %d for a program",
-        image->threads, image->threads / 32, loaded->info.registers, (long long)needed, properties->name,
-        properties->max_registers);
+        arena,
+        "kernel %s: %d threads (num_warps=%d) of %d registers each need %lld, and %s has %d for a program",
+        image->name, image->threads, image->threads / 32, loaded->info.registers, (long long)needed,
+        properties->name, properties->max_registers);
     return out_of("registers", needed, properties->max_registers, message,
                   "use a smaller num_warps or maxnreg, or smaller tiles");
 }
@@ -145,14 +146,15 @@ static Diagnostic out_of_registers(const CudaKernel *kernel, const Loaded *loade
 static bool fits(const CudaImage *image, const CudaDevice *device, Arena *arena, Diagnostic *diag)
 {
     if (image->shared_bytes > device->max_shared) {
-        const char *message = tt_arena_format(arena, "a program needs %d bytes, and %s has %d for each",
-                                              image->shared_bytes, device->name, device->max_shared);
+        const char *message =
+            tt_arena_format(arena, "a program of kernel %s needs %d bytes, and %s has %d for each",
+                            image->name, image->shared_bytes, device->name, device->max_shared);
         *diag = out_of("shared memory", image->shared_bytes, device->max_shared, message,
                        "use smaller tiles, or a smaller num_stages");
     } else if (image->threads > device->max_threads) {
-        const char *message =
-            tt_arena_format(arena, "num_warps=%d makes %d threads, and %s allows %d in a program",
-                            image->threads / 32, image->threads, device->name, device->max_threads);
+        const char *message = tt_arena_format(
+            arena, "kernel %s: num_warps=%d makes %d threads, and %s allows %d in a program", image->name,
+            image->threads / 32, image->threads, device->name, device->max_threads);
         *diag = out_of("threads", image->threads, device->max_threads, message, "use a smaller num_warps");
     } else {
         return true;

@@ -198,6 +198,29 @@ def test_masked_arrays():
         launch(new_kernel(), Array(), Array(mask=Array()))
 
 
+@pytest.mark.parametrize("entry", [{"stream": "x"}, {"stream": 2.5}, {"stream": -(1 << 70)}, {"data": (1, 2, 3)}])
+def test_entries_that_say_nothing(entry):
+    with pytest.raises((TypeError, OverflowError)):
+        launch(new_kernel(), Array(**entry), Array())
+
+
+@pytest.mark.parametrize("entry", [{"shape": [4]}, {"shape": ("x",)}, {"strides": (4, 4)}, {"shape": (1,) * 99}])
+def test_shapes_that_say_nothing(entry):
+    launch(new_kernel(), Array(**entry), Array(), debug=True)  # all of memory is then the array's
+
+
+def test_arrays_of_many_streams():
+    @triton.jit
+    def many(arrays):
+        pass
+
+    arrays = tuple(Array(stream=0x1008 + 8 * number) for number in range(10))
+    many[(1,)](arrays[:9])
+    with pytest.raises(ValueError, match=r"many\(\): its arrays come from more than 8 streams; synchronize them"):
+        many[(1,)](arrays)
+    many[(1,)](arrays, stream=0x1008)
+
+
 # ---- graphs
 
 
@@ -292,8 +315,8 @@ def test_too_many_registers():
         launch(kernel, num_warps=32)
     assert (error.value.name, error.value.required, error.value.limit) == ("registers", 204800, 65536)
     assert str(error.value) == (
-        "error: out of resource: registers: 1024 threads (num_warps=32) of 200 registers each need 204800, and Fake "
-        "GPU has 65536 for a program\nhelp: use a smaller num_warps or maxnreg, or smaller tiles"
+        "error: out of resource: registers: kernel scale: 1024 threads (num_warps=32) of 200 registers each need "
+        "204800, and Fake GPU has 65536 for a program\nhelp: use a smaller num_warps or maxnreg, or smaller tiles"
     )
     cuda.fake_reset()
     kernel = new_kernel()
