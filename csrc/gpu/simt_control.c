@@ -121,7 +121,7 @@ static void add_incoming(const Carried *c, LLVMValueRef *values, LLVMBasicBlockR
  * does not in unsigned arithmetic; for others the distance to the end is counted down. */
 typedef struct ForLoop {
     LLVMValueRef index, lower, upper, step, distance;
-    LLVMValueRef left;       /* phi of upper - index; NULL when the index itself is asked */
+    LLVMValueRef left;       /* phi of upper - index, from `distance`; NULL when the index itself is asked */
     Carried *inside, *after; /* phis of the body, and of the block behind the loop */
     int count;
 } ForLoop;
@@ -154,46 +154,57 @@ static void lower_body(Simt *s, const Op *op, ForLoop *loop, LLVMBasicBlockRef b
     LLVMBuildCondBr(s->b, again, body, after);
 }
 
-void simt_for(Simt *s, const Op *op)
+/* The loop's bounds and what it carries, before its blocks exist; returns the values that go in. */
+static LLVMValueRef **begin_loop(Simt *s, const Op *op, ForLoop *loop)
 {
     const Region *region = op->regions[0];
-    ForLoop loop = {.lower = simt_scalar(s, tt_operand(op, 0)),
-                    .upper = simt_scalar(s, tt_operand(op, 1)),
-                    .step = simt_scalar(s, tt_operand(op, 2)),
-                    .count = op->result_count};
+    *loop = (ForLoop){.lower = simt_scalar(s, tt_operand(op, 0)),
+                      .upper = simt_scalar(s, tt_operand(op, 1)),
+                      .step = simt_scalar(s, tt_operand(op, 2)),
+                      .inside = TT_NEW_ARRAY(s->arena, Carried, op->result_count),
+                      .after = TT_NEW_ARRAY(s->arena, Carried, op->result_count),
+                      .count = op->result_count};
     IntBounds bounds;
-    bool from_zero = tt_int_bounds(tt_operand(op, 0), &bounds) && bounds.lowest >= 0;
-    if (!from_zero)
-        loop.distance = LLVMBuildSub(s->b, loop.upper, loop.lower, "");
-    loop.inside = TT_NEW_ARRAY(s->arena, Carried, loop.count);
-    loop.after = TT_NEW_ARRAY(s->arena, Carried, loop.count);
-    LLVMValueRef **initial = TT_NEW_ARRAY(s->arena, LLVMValueRef *, loop.count);
-    for (int i = 0; i < loop.count; i++) {
+    if (!tt_int_bounds(tt_operand(op, 0), &bounds) || bounds.lowest < 0)
+        loop->distance = LLVMBuildSub(s->b, loop->upper, loop->lower, "");
+    LLVMValueRef **initial = TT_NEW_ARRAY(s->arena, LLVMValueRef *, loop->count);
+    for (int i = 0; i < loop->count; i++) {
         const Tile *tile = simt_tile(s, tt_operand(op, 3 + i));
         bool moves_as_one = is_uniform_step(tt_operand(region->last, i), region->args[1 + i]);
-        loop.inside[i] = loop.after[i] = carry(s, tile, moves_as_one);
-        loop.after[i].phis = TT_NEW_ARRAY(s->arena, LLVMValueRef, loop.after[i].groups);
-        initial[i] = group_values(s, &loop.inside[i], tile);
+        loop->inside[i] = loop->after[i] = carry(s, tile, moves_as_one);
+        loop->after[i].phis = TT_NEW_ARRAY(s->arena, LLVMValueRef, loop->after[i].groups);
+        initial[i] = group_values(s, &loop->inside[i], tile);
     }
+    return initial;
+}
+
+/* Phis of the current block for all that is carried, as it comes from `before`. */
+static void build_carried(Simt *s, Carried *carried, int count, LLVMValueRef **initial,
+                          LLVMBasicBlockRef before)
+{
+    for (int i = 0; i < count; i++) {
+        build_phis(s, &carried[i]);
+        add_incoming(&carried[i], initial[i], before);
+    }
+}
+
+void simt_for(Simt *s, const Op *op)
+{
+    ForLoop loop;
+    LLVMValueRef **initial = begin_loop(s, op, &loop);
     LLVMValueRef enters = LLVMBuildICmp(s->b, LLVMIntSLT, loop.lower, loop.upper, "");
     LLVMBasicBlockRef before = LLVMGetInsertBlock(s->b), body = simt_new_block(s, "for");
     LLVMBasicBlockRef after = simt_new_block(s, "");
     LLVMBuildCondBr(s->b, enters, body, after);
     LLVMPositionBuilderAtEnd(s->b, after);
-    for (int i = 0; i < loop.count; i++) {
-        build_phis(s, &loop.after[i]);
-        add_incoming(&loop.after[i], initial[i], before);
-    }
+    build_carried(s, loop.after, loop.count, initial, before);
     LLVMPositionBuilderAtEnd(s->b, body);
     loop.index = LLVMBuildPhi(s->b, LLVMTypeOf(loop.lower), "");
-    if (!from_zero)
+    if (loop.distance)
         loop.left = LLVMBuildPhi(s->b, LLVMTypeOf(loop.lower), "");
     int zeros = TT_MIN(simt_known_zeros(s, loop.lower), simt_known_zeros(s, loop.step));
     *tt_map_slot_ptr(&s->known_zeros, loop.index) = (void *)(intptr_t)zeros;
-    for (int i = 0; i < loop.count; i++) {
-        build_phis(s, &loop.inside[i]);
-        add_incoming(&loop.inside[i], initial[i], before);
-    }
+    build_carried(s, loop.inside, loop.count, initial, before);
     lower_body(s, op, &loop, before, body, after);
     LLVMPositionBuilderAtEnd(s->b, after);
     for (int i = 0; i < loop.count; i++)
@@ -217,10 +228,7 @@ void simt_while(Simt *s, const Op *op)
     LLVMBasicBlockRef before = LLVMGetInsertBlock(s->b);
     LLVMBuildBr(s->b, head);
     LLVMPositionBuilderAtEnd(s->b, head);
-    for (int i = 0; i < count; i++) {
-        build_phis(s, &carried[i]);
-        add_incoming(&carried[i], initial[i], before);
-    }
+    build_carried(s, carried, count, initial, before);
     for (int i = 0; i < count; i++) {
         Tile *tile = carried_tile(s, &carried[i]);
         simt_set(s, test->args[i], tile);
