@@ -24,6 +24,7 @@ class Reference:
     values: np.ndarray
     dtype: str
     error: np.ndarray | None = None
+    terms: int = 0  # of a matrix product, which may start from what is added to it
 
     @property
     def shape(self):

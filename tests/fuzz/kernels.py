@@ -100,9 +100,16 @@ def run(seeds):
     for seed, outcome in batches.outcomes(__file__, seeds):
         if outcome == "agrees":
             continue
-        # What shows a difference may crash when it is made smaller.
-        explained = subprocess.run([sys.executable, __file__, "--explain", str(seed)], capture_output=True, text=True)
-        yield f"seed {seed} {outcome}\n{explained.stdout.strip() or source_of(generate(seed))}"
+        yield f"seed {seed} {outcome}\n{explained(seed) or source_of(generate(seed))}"
+
+
+def explained(seed):
+    """What --explain says, or nothing: what shows a difference may crash or hang when it is made smaller."""
+    command = [sys.executable, __file__, "--explain", str(seed)]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout.strip()
+    except subprocess.TimeoutExpired:
+        return ""
 
 
 def source_of(program):

@@ -58,7 +58,10 @@ def combine(operator, x, y, dtype):
     x, y = convert(x, dtype), convert(y, dtype)
     if x.kind != "float":
         return Reference(function(x.values, y.values), dtype)
-    return rounded(function(x.wide, y.wide), dtype, error(x, y, None))
+    result, inexact = function(x.wide, y.wide), error(x, y, None)
+    if operator != "*" and x.terms + y.terms:
+        inexact = inexact + (x.terms + y.terms) * ulp(result, dtype)
+    return rounded(result, dtype, inexact)
 
 
 def arithmetic(g):

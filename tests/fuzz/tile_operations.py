@@ -1,10 +1,11 @@
 """Steps of a random program that move elements or combine them: shapes, reductions, scans, products, sorts."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from generate import FLOATS, Reference, rounded
-from harness import DTYPES, INTS, ulp
+from harness import DTYPES, INTS, round_to, ulp
 
 
 def is_tile(x):
@@ -174,7 +175,13 @@ def accumulate(function, x, dtype, count, axis):
         return Reference(function(x.values.astype(DTYPES[dtype].numpy), axis).astype(DTYPES[dtype].numpy), dtype)
     result, magnitude = function(x.wide, axis), function(np.abs(x.wide), axis)
     inner = "float32" if DTYPES[dtype].bits == 16 else dtype
-    return rounded(result, dtype, function(x.bound, axis) + count * ulp(magnitude, inner))
+    return rounded(result, dtype, function(x.bound, axis) + sum_error(magnitude, inner, count))
+
+
+def sum_error(magnitude, dtype, count):
+    """Of a sum of so many terms in any order, whose absolute values add up to the magnitude."""
+    overflows = ~np.isfinite(round_to(magnitude, dtype).values)
+    return np.where(overflows, np.inf, count * ulp(magnitude, dtype))
 
 
 def reduce_sum(g):
@@ -263,7 +270,7 @@ def product(g):
 
     def compute(_, x, y):
         result, magnitude = x.wide @ y.wide.T, np.abs(x.wide) @ np.abs(y.wide.T)
-        return rounded(result, dtype, x.shape[1] * ulp(magnitude, dtype))
+        return replace(rounded(result, dtype, sum_error(magnitude, dtype, x.shape[1])), terms=x.shape[1])
 
     g.add('tl.dot({0}, tl.trans({1}), input_precision="ieee")', [i, j], compute)
 
