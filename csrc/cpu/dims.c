@@ -3,7 +3,7 @@
  * the nest works on square blocks, and those loads are transposed in registers. */
 #include "cpu/lower.h"
 
-enum { LIGHT_BLOCK = 24 };
+enum { LIGHT_BLOCK = 24, WIDEST_BLOCK = 16 };
 
 typedef struct Survey {
     Nest *n;
@@ -158,20 +158,22 @@ static int choose_lane_dim(const Survey *survey)
     return best;
 }
 
-/* A dimension along which loads are consecutive that the lanes do not follow; or the one that pairs need. */
+/* A dimension along which loads are consecutive that the lanes do not follow; or the one that pairs need. A square block
+ * has to fit the registers. */
 static void choose_block_dim(Nest *n, const Survey *survey)
 {
-    bool blocks = n->axis < 0 && n->width >= 4 && n->width <= 16 && n->effort <= LIGHT_BLOCK &&
-                  n->shape[n->lane_dim] >= n->width;
+    int width = TT_MIN(n->width, WIDEST_BLOCK);
+    bool blocks = n->axis < 0 && width >= 4 && n->effort <= LIGHT_BLOCK && n->shape[n->lane_dim] >= width;
     n->by_pairs = n->group->sinks.count && n->group->sinks.data[0].kind == SINK_PAIRS;
     if (n->by_pairs)
         n->block_dim = n->rank - 2;
     for (int i = 0; i < n->rank && blocks; i++) {
-        bool other = i != n->lane_dim && survey->loads >> i & 1 && n->shape[i] >= n->width;
+        bool other = i != n->lane_dim && survey->loads >> i & 1 && n->shape[i] >= width;
         if (!other || (n->by_pairs && i != n->block_dim))
             continue;
         n->block_dim = i;
         n->transposes = true;
+        n->width = width;
         return;
     }
 }

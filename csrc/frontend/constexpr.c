@@ -83,8 +83,12 @@ static _Noreturn void bad_operands(Walker *w, Operator op, Term a, Term b)
     tt_fail(w, "`%s` does not take %s and %s", tt_operator_texts[op], tt_describe(w, a), tt_describe(w, b));
 }
 
+enum { MOST_TUPLE_ITEMS = 1 << 16 };
+
 static Term concatenate(Walker *w, Term a, Term b)
 {
+    if (a.count > MOST_TUPLE_ITEMS - b.count)
+        tt_fail(w, "a tuple of %d items and more is too large", MOST_TUPLE_ITEMS);
     Term *items = TT_NEW_ARRAY(w->arena, Term, a.count + b.count);
     for (int i = 0; i < a.count + b.count; i++)
         items[i] = i < a.count ? a.items[i] : b.items[i - a.count];
@@ -93,9 +97,8 @@ static Term concatenate(Walker *w, Term a, Term b)
 
 static Term repeat(Walker *w, Term a, int64_t times)
 {
-    enum { MOST_ITEMS = 1 << 16 };
     times = TT_MAX(times, 0);
-    if (a.count && times > MOST_ITEMS / a.count)
+    if (a.count && times > MOST_TUPLE_ITEMS / a.count)
         tt_fail(w, "a tuple repeated %lld times is too large", (long long)times);
     int count = a.count * (int)times;
     Term *items = TT_NEW_ARRAY(w->arena, Term, count);

@@ -95,7 +95,11 @@ static Term result_of(Walker *w, const FunctionInfo *info, Flow flow)
 
 Term tt_walk_function(Walker *w, FunctionInfo *info, const Term *args, const Loc *call_site)
 {
+    enum { MOST_INLINED = 1 << 16 };
     WalkerState *state = w->state;
+    if (++state->inlined > MOST_INLINED)
+        tt_fail_with_remedy(w, "call fewer functions, or decorate one with @triton.jit(noinline=True)",
+                            "the kernel consists of more than %d calls", MOST_INLINED);
     const Loc *loc = tt_here(w);
     Frame frame = {.caller = state->frame, .info = info, .call_site = call_site, .args = args};
     tt_init_scope(w, &frame.scope);

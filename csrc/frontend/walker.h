@@ -137,8 +137,8 @@ typedef struct WalkerState {
     PyObject *used_names; /* list of the request or NULL */
     Map reported;
     const char *stack_base;
-    ptrdiff_t stack_limit; /* bytes below the base; 0 before it is asked for */
-    int inline_depth, unrolled;
+    ptrdiff_t stack_limit;               /* bytes below the base; 0 before it is asked for */
+    int inline_depth, inlined, unrolled; /* calls within calls, calls and iterations so far */
 } WalkerState;
 
 /* ---- ast.c -------------------------------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@ import pytest
 from triton import _C
 
 WORDS = 4096
-SHAPES = [(5,), (16,), (33,), (4, 8), (3, 17), (2, 3, 4), (64,), (16, 16)]
+SHAPES = [(5,), (16,), (33,), (4, 8), (3, 17), (2, 3, 4), (64,), (16, 16), (20, 33)]
 BINARY = ["add", "sub", "mul", "xor", "min_s", "max_s", "div_u"]
 
 
@@ -89,8 +89,9 @@ class Generator:
     def operand(self, block, shape):
         return self.pick(block, "i32", shape) or self.constant(block, self.random.randint(-99, 99), shape)
 
-    def offsets(self, block, shape):
-        total = None
+    def offsets(self, block, shape, order=None):
+        """Row-major offsets; with `order`, as if the dimensions lay in memory in that order."""
+        total, order = None, order or list(range(len(shape)))
         for axis, extent in enumerate(shape):
             x = self.define(
                 block,
@@ -99,7 +100,8 @@ class Generator:
                 (extent,),
                 lambda extent=extent: np.arange(extent, dtype=np.int32),
             )
-            stride = int(np.prod(shape[axis + 1 :]))
+            behind = order[order.index(axis) + 1 :]
+            stride = int(np.prod([shape[i] for i in behind]))
             if stride != 1:
                 x = self.binary(block, "mul", x, self.constant(block, stride, (extent,)))
             for other in range(len(shape)):
@@ -137,8 +139,11 @@ class Generator:
         """A pointer tile into one of the arrays, and the variable with its element offsets."""
         array = self.random.randrange(3)
         start = self.constant(block, self.random.choice([0, 0, 3, 8, 100]))
+        order = self.random.sample(range(len(shape)), len(shape)) if self.random.random() < 0.4 else None
         offsets = (
-            self.binary(block, "add", self.offsets(block, shape), self.splat(block, start, shape)) if shape else start
+            self.binary(block, "add", self.offsets(block, shape, order), self.splat(block, start, shape))
+            if shape
+            else start
         )
         self.count += 1
         base, pointer = f"%base{self.count}", f"%pointer{self.count}"

@@ -76,6 +76,13 @@ def transpose(x_ptr, y_ptr, m, n, BM: tl.constexpr, BN: tl.constexpr):
 
 
 @triton.jit
+def transpose_twice(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)[:, None] * n + tl.arange(0, BLOCK)[None, :]
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets).T)
+    tl.store(z_ptr + offsets, tl.load(y_ptr + offsets).to(tl.float16).T)
+
+
+@triton.jit
 def cumsum(x_ptr, y_ptr, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y_ptr + offsets, tl.cumsum(tl.load(x_ptr + offsets), axis=0))

@@ -17,6 +17,7 @@ from gpu_kernels import (
     softmax,
     softmax_rows,
     transpose,
+    transpose_twice,
     vector_add,
 )
 
@@ -249,8 +250,14 @@ def test_a_wrong_number_of_warps():
 def test_out_of_shared_memory():
     text = ir(transpose, F32, F32, integer(), integer(), BM=256, BN=256)
     with pytest.raises(
-        RuntimeError, match=r"needs 262144 bytes, and sm_80 has 166912(.|\n)*smaller tiles(.|\n)*'convert"
+        RuntimeError, match=r"^\d+:\d+: .* needs 262144 bytes, and sm_80 has 166912(.|\n)*smaller tiles"
     ):
+        compile_ir(text, 80, 8)
+
+
+def test_out_of_shared_memory_names_the_largest_buffers():
+    text = ir(transpose_twice, F32, F32, F16, integer(), BLOCK=256)
+    with pytest.raises(RuntimeError, match=r"'convert_layout' takes 262144 bytes\n.*'convert_layout' takes 131072"):
         compile_ir(text, 80, 8)
 
 
