@@ -68,8 +68,17 @@ static double milliseconds(void)
     return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
 }
 
+static void refuse_assembly(Op *op, void *context)
+{
+    (void)context;
+    if (op->opcode == OP_inline_asm || op->opcode == OP_inline_asm_effect)
+        tt_unsupported(op->loc, "inline assembly on a CPU: it is written for one kind of GPU");
+}
+
 CpuKernel *tt_cpu_compile(Module *module, const CpuOptions *options, Arena *arena)
 {
+    TT_FOR_FUNCTIONS(function, module)
+    tt_walk(function->body, refuse_assembly, NULL);
     CpuKernel **holder = TT_NEW(arena, CpuKernel *);
     tt_arena_on_release(arena, release_unfinished, holder);
     CpuKernel *kernel = *holder = calloc(1, sizeof *kernel);

@@ -45,7 +45,7 @@ static void count_sink(Survey *survey, const Sink *sink)
         survey->bytes = TT_MAX(survey->bytes, sink->kind == SINK_PAIRS ? 4 : tt_byte_width(sink->to->type));
     for (int i = 0; sink->op && i < sink->op->operand_count; i++) {
         const Value *operand = tt_operand(sink->op, i);
-        bool pointer = tt_is_ptr(operand->type) && tt_has(sink->op, READS | WRITES);
+        bool pointer = tt_is_ptr(operand->type) && tt_has(sink->op, ACCESS);
         count_value(survey, operand, !pointer && !tt_is_bool(operand->type));
     }
 }

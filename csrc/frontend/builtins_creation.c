@@ -16,6 +16,14 @@ Term tt_builtin_program_id(Walker *w, Term *args) { return grid_index(w, args, O
 
 Term tt_builtin_num_programs(Walker *w, Term *args) { return grid_index(w, args, OP_num_programs); }
 
+/* The option that the kernel was launched with. */
+Term tt_builtin_num_warps(Walker *w, Term *args)
+{
+    (void)args;
+    PyObject *option = w->options ? PyDict_GetItemString(w->options, "num_warps") : NULL;
+    return tt_int_term(w, option ? PyLong_AsLongLong(option) : 1);
+}
+
 /* arange(0, n) with a run-time n is the most common mistake; its remedy is a mask. */
 static int64_t arange_bound(Walker *w, Term *args, int index)
 {

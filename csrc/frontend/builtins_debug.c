@@ -106,13 +106,14 @@ Term tt_builtin_device_print(Walker *w, Term *args)
     return tt_none(w);
 }
 
-/* device_assert(cond, msg, mask): only in kernels compiled for debugging. */
+/* device_assert(cond, msg, mask): only in kernels compiled for debugging, and not in a combine function, which is also
+ * applied to what is not an element. */
 Term tt_builtin_device_assert(Walker *w, Term *args)
 {
     const char *message = message_argument(w, args, 1);
     if (!tt_is_value(args[0]) && !tt_is_number(args[0]))
         tt_arg_error(w, args, 0, "a tile or scalar of bools");
-    if (!tt_debug(w))
+    if (!tt_debug(w) || tt_in_combine_function(w))
         return tt_none(w);
     Term operands[] = {tt_to_bool(w, args[0]), tt_is_none(args[2]) ? args[2] : tt_to_bool(w, args[2])};
     int given = tt_is_none(args[2]) ? 1 : 2;

@@ -8,6 +8,8 @@
 const char *tt_call_name(Walker *w);
 /* Is this a debug compilation (the option `debug`), with checks at run time? */
 bool tt_debug(const Walker *w);
+/* The combine functions of reductions and scans hold nothing but arithmetic. */
+bool tt_in_combine_function(const Walker *w);
 
 /* ---- semantic_types.c: element types ------------------------------------------------------------------- */
 

@@ -111,7 +111,7 @@ static Term compare_pointers(Walker *w, Operator op, Term a, Term b)
 
 /* ---- numbers ------------------------------------------------------------------------------------------- */
 
-/* Both signs meet in the unsigned type, where -7 // 2 is 2147483644: nobody means that. Numbers have no
+/* Both signs would meet in the unsigned type, where -7 // 2 is 2147483644: nobody means that. Numbers have no
  * sign of their own, and a bool is 0 or 1 in any type. */
 static void check_signs_agree(Walker *w, Operator op, Term a, Term b)
 {
@@ -120,8 +120,8 @@ static void check_signs_agree(Walker *w, Operator op, Term a, Term b)
     if (a.dtype->is_unsigned != b.dtype->is_unsigned && !tt_dtype_is_bool(a.dtype) &&
         !tt_dtype_is_bool(b.dtype))
         tt_fail_with_remedy(w, "convert one side with .to(...), so that both are signed or both unsigned",
-                            "%s of a signed and an unsigned integer, %s and %s, has no useful result",
-                            quoted(w, op), tt_describe(w, a), tt_describe(w, b));
+                            "%s does not mix signed and unsigned integers: %s and %s", quoted(w, op),
+                            tt_describe(w, a), tt_describe(w, b));
 }
 
 /* A quotient of integers is fp32, and so is one of narrower floats. */
@@ -133,7 +133,7 @@ static const Dtype *division_dtype(const Dtype *dtype)
 /* The type that operands are converted to, which for arithmetic is the result's. */
 static const Dtype *operation_dtype(Walker *w, Operator op, Term a, Term b)
 {
-    if (op == OPERATOR_FLOORDIV || op == OPERATOR_MOD)
+    if (op == OPERATOR_DIV || op == OPERATOR_FLOORDIV || op == OPERATOR_MOD)
         check_signs_agree(w, op, a, b);
     const Dtype *dtype = tt_promoted_dtype(w, quoted(w, op), a, b);
     if (op == OPERATOR_DIV || (op == OPERATOR_MOD && tt_dtype_is_float(dtype)))
@@ -163,8 +163,7 @@ static Opcode opcode_for(Operator op, const Dtype *dtype)
     return dtype->is_unsigned || tt_dtype_is_bool(dtype) ? rows[op].on_unsigned : rows[op].on_signed;
 }
 
-/* Combine functions of reductions and scans hold nothing but arithmetic. */
-static bool in_combine_function(const Walker *w)
+bool tt_in_combine_function(const Walker *w)
 {
     for (const Region *region = w->builder.region; region && region->op; region = region->op->parent)
         if (region->op->opcode == OP_reduce || region->op->opcode == OP_scan)
@@ -179,7 +178,7 @@ static void check_overflow(Walker *w, Operator op, Term a, Term b)
     int width = tt_dtype_width(a.dtype);
     if (op > OPERATOR_MUL || !tt_dtype_is_int(a.dtype) || a.dtype->is_unsigned || width == 1 || width == 64)
         return;
-    if (!tt_debug(w) || in_combine_function(w))
+    if (!tt_debug(w) || tt_in_combine_function(w))
         return;
     Builder *build = &w->builder;
     Value *x = tt_cast(w, a, &tt_int64, ROUND_NEAREST_EVEN).value;

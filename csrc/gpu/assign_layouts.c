@@ -236,14 +236,13 @@ static bool is_cheap(const Assigner *a, const Op *op)
 
 static void assign_op(Assigner *a, Op *op)
 {
-    const OpInfo *info = &tt_op_infos[op->opcode];
     if (is_cheap(a, op) || op->opcode == OP_convert_layout || tt_has(op, TERMINATOR))
         return;
     if (op->region_count && !tt_has(op, PURE)) {
         assign_control(a, op);
-    } else if (tt_has(op, READS | WRITES)) {
+    } else if (tt_has(op, ACCESS)) {
         assign_memory(a, op);
-    } else if (tt_has(op, ELEMENTWISE) || info->rule == SAME || op->opcode == OP_scan) {
+    } else if (tt_has(op, ELEMENTWISE | ONE_LAYOUT)) {
         const LinearLayout *layout = result_group(a, op);
         for (int i = 0; layout && i < op->operand_count; i++)
             want(a, op, i, layout);

@@ -31,7 +31,7 @@ static void number_accesses(Op *op, void *context)
         op->index = b->scratch.count;
         tt_push(b->module->arena, b->scratch, op);
     }
-    if (tt_has(op, READS | WRITES) && op->operand_count) {
+    if (tt_has(op, ACCESS)) {
         Memory memory = {op, tt_pointer_param(b->pointers, tt_operand(op, 0))};
         tt_push(b->module->arena, b->memory, memory);
         *tt_map_slot_ptr(&b->memory_ids, op) = (void *)(intptr_t)b->memory.count;
@@ -44,10 +44,7 @@ static int memory_index(const Barriers *b, const Op *op)
     return (int)(intptr_t)tt_map_find_ptr(&b->memory_ids, op) - 1;
 }
 
-static bool is_atomic(const Op *op)
-{
-    return tt_has(op, HAS_EFFECT) && tt_has(op, READS) && op->operand_count;
-}
+static bool is_atomic(const Op *op) { return tt_has(op, ACCESS) && tt_has(op, HAS_EFFECT); }
 
 static bool has_order(const Op *op, const char *order)
 {

@@ -96,10 +96,7 @@ static void add_value(LayoutGroups *g, const Value *value)
         tt_push(g->arena, g->all, group);
 }
 
-static bool keeps_layout(const Op *op)
-{
-    return tt_has(op, ELEMENTWISE) || tt_op_infos[op->opcode].rule == SAME || op->opcode == OP_scan;
-}
+static bool keeps_layout(const Op *op) { return tt_has(op, ELEMENTWISE | ONE_LAYOUT); }
 
 static void tie_region(LayoutGroups *g, const Op *op, const Region *region)
 {
@@ -231,8 +228,7 @@ static void vote(LayoutGroups *g, const Value *value, Preference preference, int
 
 static bool accesses_memory(const Op *op)
 {
-    return tt_has(op, READS | WRITES) && op->operand_count && tt_is_ptr(tt_operand(op, 0)->type) &&
-           tt_is_tile(tt_operand(op, 0)->type);
+    return tt_has(op, ACCESS) && tt_is_tile(tt_operand(op, 0)->type);
 }
 
 static void vote_everywhere(LayoutGroups *g, const Op *op, Preference preference, int depth)

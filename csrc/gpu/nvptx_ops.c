@@ -14,7 +14,7 @@ static void add_attribute(Simt *s, LLVMValueRef call, const char *name)
 LLVMValueRef nvptx_asm(Simt *s, AsmKind kind, const char *text, const char *constraints, LLVMTypeRef result,
                        LLVMValueRef const *arguments, int count)
 {
-    LLVMTypeRef types[48];
+    LLVMTypeRef types[64];
     TT_ASSERT(count <= (int)TT_COUNT(types));
     for (int i = 0; i < count; i++)
         types[i] = LLVMTypeOf(arguments[i]);
@@ -338,6 +338,15 @@ static void fail(Simt *s, const char *message, const Loc *loc)
     nvptx_asm(s, ASM_MEMORY, "exit;", "~{memory}", s->none, NULL, 0);
 }
 
+/* What the user wrote may shuffle or wait, so even what is pure stays where all threads come by. */
+static LLVMValueRef assembly(Simt *s, const Assembly *a, LLVMValueRef const *operands, int count)
+{
+    AsmKind kind = a->has_effect ? ASM_CONVERGENT : ASM_PURE;
+    LLVMValueRef call = nvptx_asm(s, kind, a->text, a->constraints, a->result, operands, count);
+    add_attribute(s, call, "convergent");
+    return call;
+}
+
 const TargetOps tt_nvptx_ops = {
     .add_kernel = add_kernel,
     .param = param,
@@ -359,6 +368,7 @@ const TargetOps tt_nvptx_ops = {
     .library = library,
     .narrow = narrow,
     .widen_fp8 = widen_fp8,
+    .assembly = assembly,
     .print = print,
     .fail = fail,
 };

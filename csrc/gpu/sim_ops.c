@@ -310,6 +310,12 @@ static void fail(Simt *s, const char *message, const Loc *loc)
     MACHINE(s, tt_sim_fail, s->none, self(s), simt_i32(s, SIM_ASSERT), string_constant(s, message), site(s));
 }
 
+static LLVMValueRef assembly(Simt *s, const Assembly *a, LLVMValueRef const *operands, int count)
+{
+    (void)a, (void)operands, (void)count;
+    tt_unsupported(s->op->loc, "inline assembly in the simulator, which does not read PTX");
+}
+
 const TargetOps tt_sim_ops = {
     .add_kernel = add_kernel,
     .param = param,
@@ -331,6 +337,7 @@ const TargetOps tt_sim_ops = {
     .library = library,
     .narrow = narrow,
     .widen_fp8 = widen_fp8,
+    .assembly = assembly,
     .print = print,
     .fail = fail,
 };

@@ -249,6 +249,10 @@ static void lower_op(Simt *s, const Op *op)
     case OP_dot:
         simt_dot(s, op);
         break;
+    case OP_inline_asm:
+    case OP_inline_asm_effect:
+        simt_inline_asm(s, op);
+        break;
     case OP_barrier:
         simt_sync(s, false);
         break;

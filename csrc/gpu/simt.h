@@ -123,6 +123,8 @@ void simt_int_float_cast(Simt *s, Batch *batch);
 LLVMValueRef simt_cast_scalar(Simt *s, LLVMValueRef value, const Type *from, const Type *to); /* floats */
 bool simt_has_arithmetic(const Simt *s, const Type *type); /* of f16 or bf16, in hardware */
 
+void simt_inline_asm(Simt *s, const Op *op); /* simt_asm.c */
+
 /* ---- simt_memory.c, simt_atomics.c ---------------------------------------------------------------------------------------- */
 
 void simt_load(Simt *s, const Op *op);

@@ -46,6 +46,13 @@ typedef struct Atomic {
     bool result_unused;
 } Atomic;
 
+/* Text in the target's assembly language, with constraints as in LLVM's language reference. */
+typedef struct Assembly {
+    const char *text, *constraints;
+    LLVMTypeRef result; /* a struct when there are several */
+    bool has_effect;    /* beyond the result */
+} Assembly;
+
 /* Functions of f32 that targets approximate. */
 typedef enum MathFunction {
     MATH_DIV, /* 2 ulp */
@@ -91,6 +98,8 @@ typedef struct TargetOps {
     LLVMValueRef (*narrow)(Simt *s, TypeKind to, LLVMValueRef const *values, int count, bool toward_zero);
     /* Two fp8 in an i16, as f16. False when there is no instruction. */
     bool (*widen_fp8)(Simt *s, TypeKind from, LLVMValueRef pair, LLVMValueRef *halves);
+
+    LLVMValueRef (*assembly)(Simt *s, const Assembly *assembly, LLVMValueRef const *operands, int count);
 
     /* printf with the arguments promoted as in C; format is a compile-time string. */
     void (*print)(Simt *s, const char *format, LLVMValueRef const *arguments, int count);

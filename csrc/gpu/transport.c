@@ -221,14 +221,12 @@ const LinearLayout *tt_layout_forward(const Op *op, int operand, const LinearLay
     case OP_reduce:
     case OP_extract:
         return sliced(op, layout, axis_of(op));
-    case OP_scan:
-        return layout;
     case OP_gather:
         return operand == 1 ? layout : NULL;
     case OP_convert_layout:
         return NULL;
     default:
-        return tt_has(op, ELEMENTWISE) || tt_op_infos[op->opcode].rule == SAME ? layout : NULL;
+        return tt_has(op, ELEMENTWISE | ONE_LAYOUT) ? layout : NULL;
     }
 }
 

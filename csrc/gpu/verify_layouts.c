@@ -28,11 +28,7 @@ static void expect_same(Checker *c, const Op *op, const Value *value, const Line
         fail(c, op, "operand %d has another layout than the rest\n", number);
 }
 
-static bool keeps_one_layout(const Op *op)
-{
-    return tt_has(op, ELEMENTWISE | READS | WRITES) || op->opcode == OP_scan ||
-           (tt_op_infos[op->opcode].rule == SAME && op->opcode != OP_convert_layout);
-}
+static bool keeps_one_layout(const Op *op) { return tt_has(op, ELEMENTWISE | ONE_LAYOUT | ACCESS); }
 
 static void check_shape(Checker *c, const Op *op)
 {

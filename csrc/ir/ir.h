@@ -119,6 +119,8 @@ typedef enum Trait {
     LOOPS = 1 << 9, /* a region runs any number of times */
     ON_INTS = 1 << 10,
     ON_FLOATS = 1 << 11,
+    ACCESS = 1 << 12,     /* of memory, through its first operand */
+    ONE_LAYOUT = 1 << 13, /* operands and results have one shape, and one layout (ELEMENTWISE implies it) */
 } Trait;
 
 typedef enum TypeRule { SAME, COMPARE, SELECT, CAST, GIVEN, NOTHING } TypeRule;

@@ -175,6 +175,22 @@ static void check_extern_call(Verifier *v, const Op *op)
                            tt_type_text(v, type_of(op, i)), tt_type_text(v, result_type(op)));
 }
 
+static void check_inline_asm(Verifier *v, const Op *op)
+{
+    expect_attr(v, op, ATTR_text);
+    expect_attr(v, op, ATTR_constraints);
+    int64_t pack = tt_int_attr(op, ATTR_pack, 1);
+    if (!tt_is_pow2(pack) || !op->result_count)
+        tt_verify_fail(v, op, "'pack' is %lld, expected a power of two, and at least one result",
+                       (long long)pack);
+    for (int i = 0; i < op->operand_count && op->result_count; i++)
+        if (!tt_same_shape(type_of(op, i), result_type(op)))
+            tt_verify_fail(v, op, "operand %d is %s, and the result %s: the shapes differ", i,
+                           tt_type_text(v, type_of(op, i)), tt_type_text(v, result_type(op)));
+}
+
+static void check_inline_asm_effect(Verifier *v, const Op *op) { check_inline_asm(v, op); }
+
 static void check_hint_list(Verifier *v, const Op *op, AttrKey key)
 {
     const Attr *attr = tt_find_attr(op, key);

@@ -91,8 +91,7 @@ static void visit(Op *op, void *context)
     const Checks *checks = context;
     if (op->opcode == OP_call)
         pass_ranges(checks, op);
-    else if (tt_has(op, READS | WRITES) && op->operand_count && tt_is_ptr(tt_operand(op, 0)->type) &&
-             tt_pointer_param(checks->pointers, tt_operand(op, 0)) >= 0)
+    else if (tt_has(op, ACCESS) && tt_pointer_param(checks->pointers, tt_operand(op, 0)) >= 0)
         check_access(checks, op);
 }
 

@@ -273,7 +273,8 @@ static PyObject *trait_names(unsigned traits)
     } names[] = {{PURE, "pure"},         {ELEMENTWISE, "elementwise"}, {SHAPE, "shape"},
                  {COMMUTES, "commutes"}, {COSTLY, "costly"},           {READS, "reads"},
                  {WRITES, "writes"},     {HAS_EFFECT, "has effect"},   {TERMINATOR, "terminator"},
-                 {LOOPS, "loops"},       {ON_INTS, "on ints"},         {ON_FLOATS, "on floats"}};
+                 {LOOPS, "loops"},       {ON_INTS, "on ints"},         {ON_FLOATS, "on floats"},
+                 {ACCESS, "access"},     {ONE_LAYOUT, "one layout"}};
     PyObject *set = PyFrozenSet_New(NULL);
     for (unsigned i = 0; set && i < TT_COUNT(names); i++)
         if (traits & names[i].trait) {

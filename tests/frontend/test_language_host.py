@@ -70,9 +70,9 @@ def test_constexpr_functions():
 
 
 def stubs():
-    from triton.language.extra import libdevice
+    from triton.language.extra import cuda, libdevice
 
-    for module in (tl, tl.math, libdevice):
+    for module in (tl, tl.math, libdevice, cuda):
         for name, value in vars(module).items():
             if hasattr(value, "__triton_builtin__"):
                 yield pytest.param(value, id=f"{module.__name__}.{name}")

@@ -56,7 +56,7 @@ CASES = [
     ("x // 2.0", "`//` takes integers", "tl.floor"),
     ("x << a", "`<<` takes integers", None),
     ("~x", "`~` takes integers, not fp32[8]", None),
-    ("a % a.to(tl.uint32)", "`%` of a signed and an unsigned integer, int32[8] and uint32[8]",
+    ("a % a.to(tl.uint32)", "`%` does not mix signed and unsigned integers: int32[8] and uint32[8]",
      "both are signed or both unsigned"),
     ("a.to(tl.int8) + 300", "the constexpr 300 in `+` does not fit into int8", ".to(...)"),
     ("a.to(tl.uint32) * -1", "the constexpr -1 in `*` does not fit into uint32", ".to(...)"),
@@ -175,8 +175,10 @@ CASES = [
     ("tl.static_assert(B == 4, 'four it is')", "static assertion failed: four it is", None),
     ("tl.device_print('Zürich', n)", "`prefix` of device_print must be a string of printable ASCII", None),
     ("tl.dot_scaled(m, m, 'e2m1', m, m, 'e2m1')", "tl.dot_scaled is not supported", None),
-    ("tl.inline_asm_elementwise('nop', '', [x], tl.float32, True, 1)", "tl.inline_asm_elementwise is not supported",
+    ("tl.inline_asm_elementwise('nop', '=r,r', [x], tl.float32, True, 3)", "`pack` must be a power of two up to 64",
      None),
+    ("tl.inline_asm_elementwise('nop', '=r,r', [x], (), True, 1)", "has from 1 to 16 results, not 0", None),
+    ("a / a.to(tl.uint32)", "`/` does not mix signed and unsigned integers: int32[8] and uint32[8]", ".to(...)"),
     ("if (x > 0): n = 1", "a condition decides for the whole program and must be a scalar, not int1[8]", "tl.where"),
 ]  # fmt: skip
 

@@ -13,7 +13,8 @@ SIGNATURE = (("*fp32", 16), ("*ki8", 1), ("i32", 1), ("u32", 1), ("fp32", 1), co
 
 def built(code, **options):
     """The IR of a kernel's last statements, without its constants, names as numbers in the order of appearance."""
-    source = "@triton.jit\ndef kernel(p, q, n, u, f, B: tl.constexpr):\n    i = tl.arange(0, 8)\n"
+    source = "@triton.jit\ndef checked_sum(a, b):\n    tl.device_assert(a + b > a)\n    return a + b\n\n"
+    source += "@triton.jit\ndef kernel(p, q, n, u, f, B: tl.constexpr):\n    i = tl.arange(0, 8)\n"
     source += "".join(f"    {line}\n" for line in code.split("\n"))
     text = _C._frontend(define(source)["kernel"], SIGNATURE, options)
     body = [line.strip() for line in text.splitlines()[1:-1]]
@@ -134,6 +135,7 @@ def test_bool_masks_need_no_conversion():
 
 def test_assertions_belong_to_debug_builds():
     assert not any("assert" in line for line in built("tl.device_assert(i < n, 'high')"))
+    assert not any("assert" in line for line in built("tl.reduce(i, 0, checked_sum)", debug=True))
     assert last("tl.device_assert(i < n, 'high')", debug=True) == 'assert % {message = "high"}'
     overflow = built("x = n + 1", debug=True)
     assert overflow[-1] == 'assert % {message = "int32 overflow in `+`"}' or "overflow in `+`" in "".join(overflow)

@@ -37,7 +37,8 @@ def device_assert(cond: tensor, msg: str = "", mask: tensor | None = None) -> No
     """Check while the kernel runs that every element of `cond` is true; if not, the launch raises with `msg`.
 
     Only kernels that are compiled for debugging (``TRITON_DEBUG=1``, or ``debug=True`` at the launch) check;
-    others leave it out. Python's ``assert`` statement does the same.
+    others leave it out, and so do the combine functions of reductions and scans, which are also applied to what is no
+    element of the tile. Python's ``assert`` statement does the same.
 
     :param msg: a compile-time string.
     :param mask: elements where it is false are not checked.
@@ -93,13 +94,16 @@ def inline_asm_elementwise(
 ) -> tensor | tuple:
     """Run inline assembly on the elements of `args`.
 
-    Assembly is that of one target: a kernel with it does not run on a CPU.
+    The assembly is PTX: a kernel with it runs on NVIDIA GPUs only, and elsewhere raises `UnsupportedError`.
 
-    :param asm: the assembly, with ``$0``, ``$1``, ... for results and operands.
-    :param constraints: of registers, as LLVM spells them.
-    :param args: the tiles that the assembly reads; broadcast to one shape.
-    :param dtype: the element type of the result, or a tuple of them for several results.
-    :param is_pure: whether the assembly does nothing but compute its results.
-    :param pack: how many elements one run of the assembly takes.
+    :param asm: the assembly, with ``$0``, ``$1``, ... for the registers of results, then of operands.
+    :param constraints: ``"=r,r,r"``: a letter for each register, those of results after ``=``: ``h`` 16 bits, ``r`` 32,
+        ``l`` 64 (pointers too), ``f`` and ``d`` floats.
+    :param args: the tiles and scalars that the assembly reads; broadcast to one shape.
+    :param dtype: the element type of the result, or a tuple of them for several results. Without operands the results
+        are scalars.
+    :param is_pure: whether the assembly does nothing but compute its results: then it may be run more or less often.
+    :param pack: how many elements one run of the assembly takes, a power of two. Elements of less than 32 bits lie
+        together in registers, the first in the lowest bits; wider ones have a register each.
     """
     outside()

@@ -7,9 +7,11 @@ class KernelSource:
     ``lines`` starts at ``first_line`` of ``file`` with the decorators. The tree's positions are the file's.
     """
 
-    def __init__(self, fn):
+    def __init__(self, fn, text=None):
+        """The source of `fn` where it was defined, or `text`, a definition that stands for it."""
         self.function = fn
-        self.file, self.lines, self.first_line, self.tree = _read_block(fn) or _inspect(fn)
+        found = _read_text(fn, text) if text is not None else _read_block(fn) or _inspect(fn)
+        self.file, self.lines, self.first_line, self.tree = found
 
     @property
     def text(self):
@@ -67,6 +69,21 @@ def _possible_ends(lines, first, last_with_code):
 
 def _indentation(line):
     return len(line) - len(line.lstrip())
+
+
+# ---- from a text that was given
+
+
+def _read_text(fn, text):
+    import linecache
+
+    lines = text.splitlines(keepends=True)
+    file = f"<source of {fn.__qualname__} {hash(text) & 0xFFFFFFFF:08x}>"
+    body = _statements(file, lines, 1)
+    if len(body) != 1 or not _is_definition(body[0], fn):
+        raise ValueError(f"the text is not one definition of {fn.__name__!r} with the same parameters")
+    linecache.cache[file] = len(text), None, lines, file  # where tracebacks and diagnostics look for excerpts
+    return file, lines, 1, body[0]
 
 
 # ---- by Python's own means
