@@ -115,6 +115,8 @@ extern const OptionKind tt_option_kinds[TT_OPTION_COUNT];
     NAME(__name__)                                                                                           \
     NAME(__triton_kind__)                                                                                    \
     NAME(cell_contents)                                                                                      \
+    NAME(shape)                                                                                              \
+    NAME(stride)                                                                                             \
     NAME(data_ptr)                                                                                           \
     NAME(device)                                                                                             \
     NAME(dtype)                                                                                              \

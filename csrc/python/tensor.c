@@ -35,6 +35,8 @@ typedef struct DLExchange {
     int (*current_stream)(int device_type, int32_t device_id, void **stream);
 } DLExchange;
 
+enum { MAX_RANK = 64 };
+
 /* begin and end from extents, and strides in bytes (NULL: of a row-major array). */
 static void set_range(Tensor *tensor, int rank, const int64_t *shape, const int64_t *strides,
                       int64_t stride_unit)
@@ -282,6 +284,36 @@ static bool read_device(State *state, PyObject *object, Tensor *tensor)
     return true;
 }
 
+/* The numbers of a tuple; -1 if it is none or too long, or holds something else. */
+static int read_numbers(PyObject *tuple, int64_t numbers[MAX_RANK])
+{
+    if (!tuple || !PyTuple_Check(tuple) || PyTuple_Size(tuple) > MAX_RANK)
+        return -1;
+    int count = (int)PyTuple_Size(tuple);
+    for (int i = 0; i < count; i++)
+        numbers[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
+    if (!PyErr_Occurred())
+        return count;
+    PyErr_Clear();
+    return -1;
+}
+
+/* What `shape` and `stride()`, in elements, say; nothing is an answer too. */
+static void set_attribute_range(State *state, PyObject *object, Tensor *tensor)
+{
+    int64_t shape[MAX_RANK], strides[MAX_RANK];
+    PyObject *extents = PyObject_GetAttr(object, state->names.shape);
+    PyObject *method = PyObject_GetAttr(object, state->names.stride);
+    PyObject *steps = method ? PyObject_CallFunctionObjArgs(method, NULL) : NULL;
+    PyErr_Clear();
+    int rank = extents ? read_numbers(extents, shape) : -1;
+    if (rank >= 0 && steps && read_numbers(steps, strides) == rank)
+        set_range(tensor, rank, shape, strides, tt_scalars[tensor->element].bytes);
+    Py_XDECREF(extents);
+    Py_XDECREF(method);
+    Py_XDECREF(steps);
+}
+
 static bool read_attributes(State *state, PyObject *object, const ArgumentPath *path, Tensor *tensor)
 {
     PyObject *dtype = PyObject_GetAttr(object, state->names.dtype);
@@ -298,7 +330,11 @@ static bool read_attributes(State *state, PyObject *object, const ArgumentPath *
     Py_XDECREF(method);
     tensor->address = address ? PyLong_AsUnsignedLongLong(address) : 0;
     Py_XDECREF(address);
-    return !PyErr_Occurred();
+    if (PyErr_Occurred())
+        return false;
+    if (path->with_range)
+        set_attribute_range(state, object, tensor);
+    return true;
 }
 
 /* "<f4": byte order, family, bytes. */
@@ -318,21 +354,6 @@ static ScalarKind typestr_scalar(const char *text)
     return SCALAR_KINDS;
 }
 
-enum { MAX_RANK = 64 };
-
-/* The numbers of a tuple; -1 if it is none or too long, or holds something else. */
-static int read_numbers(PyObject *tuple, int64_t numbers[MAX_RANK])
-{
-    if (!tuple || !PyTuple_Check(tuple) || PyTuple_Size(tuple) > MAX_RANK)
-        return -1;
-    int count = (int)PyTuple_Size(tuple);
-    for (int i = 0; i < count; i++)
-        numbers[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
-    if (!PyErr_Occurred())
-        return count;
-    PyErr_Clear();
-    return -1;
-}
 
 static void set_interface_range(PyObject *interface, Tensor *tensor)
 {

@@ -205,24 +205,42 @@ static int by_start(const void *a, const void *b)
     return first < second ? -1 : first > second;
 }
 
+/* The ranges of the arguments, sorted; those that overlap are one. None when a range is not known: any access may be
+ * right then. */
+static int collect_buffers(Place place, SimBuffer *buffers, Arena *arena)
+{
+    int count = 0;
+    for (int i = 0; i < place.range_count; i++) {
+        buffers[i] = (SimBuffer){place.ranges[2 * i], place.ranges[2 * i + 1],
+                                 tt_arena_format(arena, "array argument %d", i + 1), false};
+        if (buffers[i].end == INT64_MAX)
+            return 0;
+    }
+    if (place.range_count)
+        qsort(buffers, (size_t)place.range_count, sizeof *buffers, by_start);
+    for (int i = 0; i < place.range_count; i++) {
+        SimBuffer *last = count ? &buffers[count - 1] : NULL;
+        if (last && buffers[i].start < last->end)
+            last->end = TT_MAX(last->end, buffers[i].end);
+        else
+            buffers[count++] = buffers[i];
+    }
+    return count;
+}
+
 static LaunchResult launch_simulator(const Code *code, Place place, const uint64_t *args,
                                      const int32_t grid[3], Arena *arena)
 {
     Text printed = {.arena = arena};
     const char *seed = getenv("TRITON_SIM_SEED");
     SimBuffer *buffers = TT_NEW_ARRAY(arena, SimBuffer, place.range_count);
-    for (int i = 0; i < place.range_count; i++)
-        buffers[i] = (SimBuffer){place.ranges[2 * i], place.ranges[2 * i + 1],
-                                 tt_arena_format(arena, "array argument %d", i + 1), false};
-    if (place.range_count)
-        qsort(buffers, (size_t)place.range_count, sizeof *buffers, by_start);
     SimLaunch launch = {.entry = code->sim,
                         .args = args,
                         .grid = {grid[0], grid[1], grid[2]},
                         .threads = code->threads,
                         .shared_bytes = (int)code->shared,
                         .buffers = buffers,
-                        .buffer_count = place.range_count,
+                        .buffer_count = collect_buffers(place, buffers, arena),
                         .seed = seed ? strtoull(seed, NULL, 0) : 0,
                         .printed = &printed,
                         .lock = PTHREAD_MUTEX_INITIALIZER};

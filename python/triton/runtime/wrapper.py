@@ -21,6 +21,40 @@ class TensorWrapper:
             raise ValueError("a read-only array cannot be reinterpreted")
         return address
 
+    def stride(self, *axis):
+        """Strides in elements, or that of one dimension, as torch has them."""
+        if hasattr(self.base, "stride"):
+            return self.base.stride(*axis)
+        strides = tuple(step // self.base.itemsize for step in self.base.strides)
+        return strides[axis[0]] if axis else strides
+
+    def element_size(self):
+        """Bytes of an element."""
+        return self.dtype.primitive_bitwidth // 8
+
+    def numel(self):
+        """The number of elements."""
+        from math import prod
+
+        return prod(self.shape)
+
+    def clone(self):
+        """A copy, of the same element type."""
+        return TensorWrapper(self.base.clone() if hasattr(self.base, "clone") else self.base.copy(), self.dtype)
+
+    def cpu(self):
+        """The same values in the memory of the host (torch)."""
+        return TensorWrapper(self.base.cpu(), self.dtype)
+
+    def to(self, device):
+        """The same values on another device (torch)."""
+        return TensorWrapper(self.base.to(device), self.dtype)
+
+    def copy_(self, other):
+        """Take over the values of another wrapper (torch)."""
+        self.base.copy_(other.base)
+        return self
+
     def __repr__(self):
         return f"TensorWrapper[{self.dtype}]({self.base!r})"
 
