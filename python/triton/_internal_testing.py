@@ -1,0 +1,170 @@
+"""Helpers under the names that public test suites of the Triton language import them by.
+
+They need NumPy, torch and pytest. What they ask the hardware for is answered by the target that kernels are compiled for.
+"""
+
+import numpy as np
+import pytest
+import torch
+
+import triton
+import triton.language as tl
+
+int_dtypes = ["int8", "int16", "int32", "int64"]
+uint_dtypes = ["uint8", "uint16", "uint32", "uint64"]
+integral_dtypes = int_dtypes + uint_dtypes
+float_dtypes = ["float16", "float32", "float64"]
+float_dtypes_with_bfloat16 = [*float_dtypes, "bfloat16"]
+dtypes = integral_dtypes + float_dtypes
+dtypes_with_bfloat16 = [*dtypes, "bfloat16"]
+torch_float8_dtypes = ["float8_e4m3fn", "float8_e5m2"]
+torch_dtypes = ["bool", *int_dtypes, "uint8", *float_dtypes_with_bfloat16]
+tma_dtypes = sorted(set(dtypes_with_bfloat16) - {"int64", "uint64", "float64"})
+
+_OTHER_NAMES = {"bool": "int1", "float8_e4m3fn": "float8e4nv", "float8_e5m2": "float8e5"}
+
+
+# ---- the target
+
+
+def get_current_target():
+    """The target, with `backend` and `arch`."""
+    return triton.runtime.driver.active.get_current_target()
+
+
+def is_interpreter():
+    """Kernels are always compiled."""
+    return False
+
+
+def is_cuda():
+    return get_current_target().backend == "cuda"
+
+
+def _major():
+    return torch.cuda.get_device_capability()[0] if is_cuda() else 0
+
+
+def is_ampere_or_newer():
+    return _major() >= 8
+
+
+def is_hopper():
+    return _major() == 9
+
+
+def is_hopper_or_newer():
+    return _major() >= 9
+
+
+def is_blackwell():
+    return _major() == 10
+
+
+def is_blackwell_ultra():
+    return is_cuda() and torch.cuda.get_device_capability() == (10, 3)
+
+
+def is_sm12x():
+    return _major() == 12
+
+
+def _never():
+    return False
+
+
+is_hip = is_hip_cdna = is_hip_cdna2 = is_hip_cdna3 = is_hip_cdna4 = _never
+is_hip_rdna = is_hip_rdna3 = is_hip_rdna4 = is_hip_gfx1250 = is_hip_gfx12 = is_xpu = _never
+
+
+def get_arch():
+    return str(get_current_target().arch)
+
+
+def supports_tma(byval_only=False):
+    """Tensor memory access is not generated yet."""
+    return False
+
+
+def supports_ws():
+    """Neither are specialised warps."""
+    return False
+
+
+def tma_skip_msg(byval_only=False):
+    return "tensor memory access is not supported"
+
+
+requires_tma = pytest.mark.skipif(not supports_tma(), reason=tma_skip_msg())
+
+
+# ---- values
+
+
+def numpy_random(shape, dtype_str, rs=None, low=None, high=None):
+    """Random values as NumPy holds them, the same on every call unless `rs` is given.
+
+    Integers are never 0, so that they can divide; bfloat16 comes as float32 with a short mantissa, float8 as bytes.
+    """
+    rs = np.random.RandomState(17) if rs is None else rs
+    shape = (shape,) if isinstance(shape, int) else shape
+    if dtype_str in integral_dtypes:
+        limits = np.iinfo(dtype_str)
+        low = limits.min if low is None else max(low, limits.min)
+        high = limits.max if high is None else min(high, limits.max)
+        values = rs.randint(low, high, shape, dtype=dtype_str)
+        values[values == 0] = 1
+        return values
+    if "float8" in dtype_str:
+        return rs.randint(20, 40, shape, dtype=np.int8)
+    values = rs.normal(0, 1, shape)
+    if dtype_str in ("bool", "int1", "bool_"):
+        return values > 0
+    if dtype_str == "bfloat16":
+        return (values.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+    if dtype_str not in float_dtypes:
+        raise ValueError(f"there is no dtype {dtype_str!r}")
+    return values.astype(dtype_str)
+
+
+def to_triton(x, device, dst_type=None):
+    """A NumPy array as an argument on `device`; `dst_type` names the type where NumPy has none of it."""
+    name = x.dtype.name
+    if name in uint_dtypes:
+        return triton.reinterpret(torch.tensor(x.astype(name[1:]), device=device), getattr(tl, name))
+    tensor = torch.tensor(x, device=device)
+    if dst_type and "float8" in dst_type:
+        return triton.reinterpret(tensor, getattr(tl, dst_type))
+    return tensor.bfloat16() if name == "float32" and dst_type == "bfloat16" else tensor
+
+
+def to_numpy(x):
+    """An argument's values as NumPy holds them, bfloat16 as float32."""
+    if isinstance(x, triton.TensorWrapper):
+        return x.base.cpu().numpy().astype(torch_dtype_name(x.dtype))
+    if not isinstance(x, torch.Tensor):
+        raise ValueError(f"not an argument of a kernel: {x!r}")
+    return (x.float() if x.dtype is torch.bfloat16 else x).cpu().numpy()
+
+
+def unwrap_tensor(t):
+    return t.base if isinstance(t, triton.TensorWrapper) else t
+
+
+def torch_dtype_name(dtype):
+    """The name of a dtype of torch or of the language: "int64"."""
+    if isinstance(dtype, torch.dtype):
+        return str(dtype).removeprefix("torch.")
+    if isinstance(dtype, tl.dtype):
+        return repr(dtype).removeprefix("triton.language.")
+    raise TypeError(f"not a dtype of torch or of triton.language: {dtype!r}")
+
+
+def str_to_triton_dtype(x):
+    """The language's dtype of a name of torch or NumPy."""
+    return getattr(tl, _OTHER_NAMES.get(x, x))
+
+
+def default_alloc_fn(size, align, stream):
+    """Memory on the GPU, for `triton.set_allocator`."""
+    return torch.empty(size, dtype=torch.int8, device="cuda")
