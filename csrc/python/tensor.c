@@ -354,7 +354,6 @@ static ScalarKind typestr_scalar(const char *text)
     return SCALAR_KINDS;
 }
 
-
 static void set_interface_range(PyObject *interface, Tensor *tensor)
 {
     int64_t shape[MAX_RANK], strides[MAX_RANK];

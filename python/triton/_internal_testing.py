@@ -1,6 +1,6 @@
 """Helpers under the names that public test suites of the Triton language import them by.
 
-They need NumPy, torch and pytest. What they ask the hardware for is answered by the target that kernels are compiled for.
+They need NumPy, torch and pytest. What they ask of the hardware, the target that kernels are compiled for answers.
 """
 
 import numpy as np
