@@ -24,8 +24,8 @@ typedef struct CpuFacts {
 } CpuFacts;
 CpuFacts tt_cpu_facts(const CpuKernel *kernel);
 
-/* runtime/cpu_launch.c: runs grid[0] * grid[1] * grid[2] programs on the thread pool and returns when all are done. NULL
- * on success, else a message (failed assertion, out of memory) allocated in `arena`. What the programs printed is left
- * in *printed (NULL: nothing), allocated in `arena` too. GIL not needed. */
-const char *tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t grid[3], Arena *arena,
+/* runtime/cpu_launch.c: runs grid[0] * grid[1] * grid[2] programs on the thread pool and returns when all are done. No
+ * text on success, else why it ended (failed assertion, out of memory), allocated in `arena`. What the programs printed
+ * is left in *printed (NULL: nothing), allocated in `arena` too. GIL not needed. */
+FailureText tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t grid[3], Arena *arena,
                           const char **printed);

@@ -19,13 +19,11 @@ static LLVMValueRef site_of(Lower *l, const Op *op)
     Emit *e = l->e;
     Arena *arena = &l->kernel->arena;
     CpuSite *site = TT_NEW(arena, CpuSite);
-    site->message = tt_arena_strdup(arena, tt_string_attr(op, ATTR_message, ""));
-    site->hex = tt_int_attr(op, ATTR_hex, 0) != 0;
-    if (op->loc) {
-        site->file = tt_arena_strdup(arena, op->loc->file ? op->loc->file : "");
-        site->line = op->loc->line;
-    }
-    if (op->opcode == OP_print) {
+    if (op->opcode == OP_assert) {
+        site->failure = tt_assert_failure(op, arena);
+    } else {
+        site->message = tt_arena_strdup(arena, tt_string_attr(op, ATTR_message, ""));
+        site->hex = tt_int_attr(op, ATTR_hex, 0) != 0;
         int64_t is_unsigned = tt_int_attr(op, ATTR_unsigned_mask, 0);
         site->operand_count = op->operand_count;
         site->operands = TT_NEW_ARRAY(arena, CpuPrintOperand, op->operand_count);
@@ -49,18 +47,40 @@ static void call_back(Lower *l, size_t field, LLVMValueRef site, LLVMValueRef op
     Emit *e = l->e;
     LLVMTypeRef params[6] = {e->ptr, e->ptr, e->i32, e->i32, e->i32, e->ptr};
     LLVMValueRef args[6] = {l->launch, site, l->program[0], l->program[1], l->program[2], operands};
-    unsigned count = operands ? 6 : 5;
     LLVMValueRef callee = emit_load(e, e->ptr, emit_offset(e, l->launch, (int64_t)field), 8);
-    LLVMBuildCall2(e->b, LLVMFunctionType(e->nothing, params, count, false), callee, args, count, "");
+    LLVMBuildCall2(e->b, LLVMFunctionType(e->nothing, params, 6, false), callee, args, 6, "");
 }
 
-void emit_failure(Lower *l, const Op *op, LLVMValueRef failed)
+static LLVMValueRef any_lane(Emit *e, LLVMValueRef mask)
+{
+    return width_of(mask) ? emit_intrinsic1(e, "llvm.vector.reduce.or", mask) : mask;
+}
+
+/* The values in the first lane where `fails` holds, in memory. */
+static LLVMValueRef failing_values(Emit *e, LLVMValueRef fails, LLVMValueRef const *values, int count)
+{
+    LLVMValueRef lane = NULL, memory = stack_slot(e, LLVMArrayType2(e->i64, (uint64_t)count));
+    if (width_of(fails)) {
+        LLVMTypeRef bits = LLVMIntTypeInContext(e->context, (unsigned)width_of(fails));
+        lane = emit_intrinsic2(e, "llvm.cttz", LLVMBuildBitCast(e->b, fails, bits, ""), const_int(e->i1, 0));
+    }
+    for (int i = 0; i < count; i++) {
+        LLVMValueRef value = values[i];
+        if (lane && width_of(value))
+            value = LLVMBuildExtractElement(e->b, value, lane, "");
+        LLVMBuildStore(e->b, value, emit_offset(e, memory, 8 * i));
+    }
+    return memory;
+}
+
+void emit_failure(Lower *l, const Op *op, LLVMValueRef fails, LLVMValueRef const *values, int count)
 {
     Emit *e = l->e;
     LLVMBasicBlockRef fail = new_block(e, "fail"), go_on = new_block(e, "holds");
-    LLVMBuildCondBr(e->b, failed, fail, go_on);
+    LLVMBuildCondBr(e->b, any_lane(e, fails), fail, go_on);
     LLVMPositionBuilderAtEnd(e->b, fail);
-    call_back(l, offsetof(CpuLaunch, fail), site_of(l, op), NULL);
+    LLVMValueRef memory = count ? failing_values(e, fails, values, count) : LLVMConstNull(e->ptr);
+    call_back(l, offsetof(CpuLaunch, fail), site_of(l, op), memory);
     emit_stop(l);
     LLVMPositionBuilderAtEnd(e->b, go_on);
 }

@@ -14,9 +14,8 @@ typedef struct CpuPrintOperand {
 
 /* A place in the program that calls back. */
 typedef struct CpuSite {
-    const char *message;
-    const char *file; /* of the Python program, or NULL */
-    int line;
+    Failure failure;     /* of an assertion */
+    const char *message; /* of a print */
     bool hex;
     int operand_count;
     CpuPrintOperand *operands;
@@ -30,7 +29,8 @@ struct CpuLaunch {
     int64_t stored_bytes; /* counted by the code, of the stores that can */
     void (*print)(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z,
                   const void *const *operands);
-    void (*fail)(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z);
+    void (*fail)(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z,
+                 const int64_t *values);
 };
 
 /* Runs `count` >= 1 programs, from the one at (x, y, z) of the grid on; axis 0 is the fastest. */

@@ -196,8 +196,9 @@ void lower_if(Lower *l, Op *op);
 void lower_call(Lower *l, Op *op);
 void lower_print(Lower *l, Op *op);
 LLVMValueRef stack_slot(Emit *e, LLVMTypeRef type); /* in the function's first block */
-void emit_failure(Lower *l, const Op *op,
-                  LLVMValueRef failed); /* i1: reports the place, and ends the program */
+/* Where a lane of `fails` holds (an i1 or a vector of them), reports the assertion with that lane's values, and ends the
+ * program. */
+void emit_failure(Lower *l, const Op *op, LLVMValueRef fails, LLVMValueRef const *values, int count);
 void emit_stop(Lower *l);
 void plan_dot(Lower *l, Op *op, int now); /* reserves its packing buffers */
 void lower_dot(Lower *l, Op *op);

@@ -94,24 +94,23 @@ static void run_extract(Nest *n, Op *op)
     }
 }
 
-static LLVMValueRef any_lane(Emit *e, LLVMValueRef mask)
-{
-    return width_of(mask) ? emit_intrinsic1(e, "llvm.vector.reduce.or", mask) : mask;
-}
-
 static void run_check(Nest *n, Op *op)
 {
     Emit *e = n->e;
     LLVMValueRef holds = eval_lanes(n, tt_operand(op, 0), n->coords);
-    LLVMValueRef mask = op->operand_count > 1 ? eval_lanes(n, tt_operand(op, 1), n->coords) : NULL;
-    LLVMValueRef active = active_mask(n);
+    LLVMValueRef mask = tt_assert_mask(op) ? eval_lanes(n, tt_assert_mask(op), n->coords) : NULL;
+    LLVMValueRef active = active_mask(n), values[2];
+    Value *shown[2];
+    int count = tt_assert_values(op, shown);
+    for (int i = 0; i < count; i++)
+        values[i] = eval_lanes(n, shown[i], n->coords);
     at_level(n, n->level);
     LLVMValueRef fails = LLVMBuildNot(e->b, holds, "");
     if (mask)
         fails = LLVMBuildAnd(e->b, fails, mask, "");
     if (active)
         fails = LLVMBuildAnd(e->b, fails, active, "");
-    emit_failure(n->l, op, any_lane(e, fails));
+    emit_failure(n->l, op, fails, values, count);
 }
 
 /* One element at a time (the nest is scalar); what falls outside of the bins counts in a place of our own. */

@@ -149,8 +149,9 @@ Term tt_builtin_arithmetic(Walker *w, Term *args)
     Operator op = w->call->name[0] == 'a'   ? OPERATOR_ADD
                   : w->call->name[0] == 's' ? OPERATOR_SUB
                                             : OPERATOR_MUL;
-    tt_arg_bool(w, args, 2);
-    return tt_semantic_binary(w, op, tt_term_value(w, args[0]), args[1]);
+    Term x = tt_term_value(w, args[0]);
+    return tt_arg_bool(w, args, 2) ? tt_semantic_binary(w, op, x, args[1])
+                                   : tt_semantic_wrapping(w, op, x, args[1]);
 }
 
 /* logical_and(self, other), logical_or */

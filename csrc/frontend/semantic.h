@@ -8,6 +8,7 @@
 const char *tt_call_name(Walker *w);
 /* Is this a debug compilation (the option `debug`), with checks at run time? */
 bool tt_debug(const Walker *w);
+bool tt_checks_overflow(const Walker *w); /* and does it check integer arithmetic? */
 /* The combine functions of reductions and scans hold nothing but arithmetic. */
 bool tt_in_combine_function(const Walker *w);
 

@@ -3,11 +3,14 @@
 
 const char *tt_call_name(Walker *w) { return tt_arena_format(w->arena, "tl.%s", w->call->name); }
 
-bool tt_debug(const Walker *w)
+static bool option(const Walker *w, const char *name, bool otherwise)
 {
-    PyObject *debug = w->options ? PyDict_GetItemString(w->options, "debug") : NULL;
-    return debug && PyObject_IsTrue(debug) == 1;
+    PyObject *value = w->options ? PyDict_GetItemString(w->options, name) : NULL;
+    return value && value != Py_None ? PyObject_IsTrue(value) == 1 : otherwise;
 }
+
+bool tt_debug(const Walker *w) { return option(w, "debug", false); }
+bool tt_checks_overflow(const Walker *w) { return tt_debug(w) && option(w, "sanitize_overflow", true); }
 
 static PyObject *shape_tuple(Walker *w, const int64_t *extents, int rank)
 {

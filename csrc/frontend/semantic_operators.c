@@ -171,35 +171,54 @@ bool tt_in_combine_function(const Walker *w)
     return false;
 }
 
-/* With the option `debug`, sums, differences and products of signed integers are checked: computed again
- * in i64. */
+/* Whether the exact result of op on two i64 fits in `width` bits. */
+static Value *fits(Builder *b, Operator op, Value *x, Value *y, int width)
+{
+    Value *result = tt_build2(b, rows[op].on_signed, x, y), *zero = tt_build_int(b, result->type, 0);
+    if (width < 64) { /* computed exactly */
+        Value *low = tt_build2(b, OP_ge_s, result, tt_build_int(b, result->type, -(1LL << (width - 1))));
+        Value *high = tt_build2(b, OP_lt_s, result, tt_build_int(b, result->type, 1LL << (width - 1)));
+        return tt_build2(b, OP_and, low, high);
+    }
+    if (op == OPERATOR_MUL) { /* the high half is nothing but copies of the sign */
+        Value *sign = tt_build2(b, OP_shr_s, result, tt_build_int(b, result->type, 63));
+        return tt_build2(b, OP_eq, tt_build2(b, OP_mulhi_s, x, y), sign);
+    }
+    /* The result has the wrong sign: another than both summands; than x, which has another than y. */
+    Value *turned = tt_build2(b, OP_xor, x, result);
+    Value *other = tt_build2(b, OP_xor, op == OPERATOR_ADD ? y : x, op == OPERATOR_ADD ? result : y);
+    return tt_build2(b, OP_ge_s, tt_build2(b, OP_and, turned, other), zero);
+}
+
+/* With the option `debug`, and unless `sanitize_overflow` is False, sums, differences and products of signed integers
+ * are checked. Unsigned ones wrap around by their nature. */
 static void check_overflow(Walker *w, Operator op, Term a, Term b)
 {
     int width = tt_dtype_width(a.dtype);
-    if (op > OPERATOR_MUL || !tt_dtype_is_int(a.dtype) || a.dtype->is_unsigned || width == 1 || width == 64)
+    if (op > OPERATOR_MUL || !tt_dtype_is_int(a.dtype) || a.dtype->is_unsigned || width == 1)
         return;
-    if (!tt_debug(w) || tt_in_combine_function(w))
+    if (!tt_checks_overflow(w) || tt_in_combine_function(w))
         return;
     Builder *build = &w->builder;
     Value *x = tt_cast(w, a, &tt_int64, ROUND_NEAREST_EVEN).value;
     Value *y = tt_cast(w, b, &tt_int64, ROUND_NEAREST_EVEN).value;
-    Value *wide = tt_build2(build, rows[op].on_signed, x, y);
-    Value *low = tt_build2(build, OP_ge_s, wide, tt_build_int(build, wide->type, -(1LL << (width - 1))));
-    Value *high = tt_build2(build, OP_lt_s, wide, tt_build_int(build, wide->type, 1LL << (width - 1)));
-    Value *fits = tt_build2(build, OP_and, low, high);
-    const char *message = tt_arena_format(w->arena, "%s overflow in %s", a.dtype->name, quoted(w, op));
-    tt_build_op(build, OP_assert, &fits, 1, NULL, 0, tt_attr_string(w->module, ATTR_message, message, NULL));
+    const char *message =
+        tt_arena_format(w->arena, "%s overflow in %s of {0} and {1}", a.dtype->name, quoted(w, op));
+    Attr *attrs = tt_attr_string(w->module, ATTR_message, message, NULL);
+    attrs = tt_attr_string(w->module, ATTR_kind, "overflow", attrs);
+    tt_build_op(build, OP_assert, (Value *[]){fits(build, op, x, y, width), x, y}, 3, NULL, 0, attrs);
 }
 
 /* The common road: promote, convert, broadcast, one operation. */
-static Term compute(Walker *w, Operator op, Term a, Term b)
+static Term compute(Walker *w, Operator op, Term a, Term b, bool may_wrap)
 {
     const Dtype *dtype = operation_dtype(w, op, a, b);
     tt_common_shape(w, quoted(w, op), (Term[]){a, b},
                     2); /* so that a mismatch names the operands as they are */
     Term pair[] = {convert(w, op, a, dtype), convert(w, op, b, dtype)};
     tt_broadcast_together(w, quoted(w, op), pair, 2);
-    check_overflow(w, op, pair[0], pair[1]);
+    if (!may_wrap)
+        check_overflow(w, op, pair[0], pair[1]);
     /* fp8 is storage only: its arithmetic is that of fp32, rounded. */
     Term x = tt_dtype_is_fp8(dtype) ? tt_widen_float(w, pair[0]) : pair[0];
     Term y = tt_dtype_is_fp8(dtype) ? tt_widen_float(w, pair[1]) : pair[1];
@@ -217,7 +236,7 @@ static Term logical(Walker *w, Operator op, Term a, Term b)
     return tt_value_term(tt_build2(&w->builder, opcode, pair[0].value, pair[1].value), &tt_int1);
 }
 
-Term tt_semantic_binary(Walker *w, Operator op, Term a, Term b)
+static Term binary(Walker *w, Operator op, Term a, Term b, bool may_wrap)
 {
     check_operand(w, op, a);
     check_operand(w, op, b);
@@ -236,8 +255,12 @@ Term tt_semantic_binary(Walker *w, Operator op, Term a, Term b)
     }
     if (op == OPERATOR_POW)
         return tt_power(w, a, b);
-    return compute(w, op, a, b);
+    return compute(w, op, a, b, may_wrap);
 }
+
+Term tt_semantic_binary(Walker *w, Operator op, Term a, Term b) { return binary(w, op, a, b, false); }
+
+Term tt_semantic_wrapping(Walker *w, Operator op, Term a, Term b) { return binary(w, op, a, b, true); }
 
 /* ---- unary --------------------------------------------------------------------------------------------- */
 

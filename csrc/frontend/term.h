@@ -200,6 +200,8 @@ extern const char *const tt_operator_texts[]; /* "+", "<<", "and", ...: walker *
 
 Term tt_semantic_binary(Walker *w, Operator op, Term a,
                         Term b); /* arithmetic, bitwise, comparisons, logical */
+/* The same where integers may wrap around in a debug compilation too. */
+Term tt_semantic_wrapping(Walker *w, Operator op, Term a, Term b);
 Term tt_semantic_unary(Walker *w, Operator op, Term a);
 Term tt_semantic_cast(Walker *w, Term t, const Dtype *dtype);
 /* x[index, ..]: each index a SLICE, None, Ellipsis, a compile-time int or a VALUE. `t` is a VALUE. */

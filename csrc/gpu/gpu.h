@@ -23,12 +23,13 @@ typedef struct GpuKernel {
     int num_warps;
     /* Debug: the kernel has one more parameter, the address of a zeroed FailureRecord in device memory. The first thread
      * whose assertion fails fills it in; failing threads end. `message` counts from 1 in `failures`. */
-    const char *const *failures;
+    const Failure *failures;
     int failure_count;
 } GpuKernel;
 
 typedef struct FailureRecord {
     int32_t message, program[3];
+    int64_t values[2];
 } FailureRecord;
 
 /* Compiles the module's kernel; changes the module (layouts, calls inlined). Raises diagnostics. GIL not needed. */

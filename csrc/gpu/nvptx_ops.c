@@ -315,13 +315,9 @@ static LLVMValueRef record_field(Simt *s, LLVMValueRef record, size_t offset)
 
 /* Fills in the FailureRecord if this thread is the first one, and ends the thread. A trap would end the context of
  * every library in the process instead. */
-static void fail(Simt *s, const char *message, const Loc *loc)
+static void fail(Simt *s, const Failure *failure, LLVMValueRef const values[2])
 {
-    Text text = {.arena = s->arena};
-    if (loc && loc->file)
-        tt_text_add(&text, "%s:%d: ", loc->file, loc->line);
-    tt_text_add(&text, "assertion failed%s%s", *message ? ": " : "", message);
-    tt_push(s->arena, s->failures, text.data);
+    tt_push(s->arena, s->failures, *failure);
     LLVMValueRef record = LLVMGetParam(s->function, LLVMCountParams(s->function) - 1);
     LLVMAtomicOrdering order = LLVMAtomicOrderingMonotonic;
     LLVMValueRef both =
@@ -332,6 +328,10 @@ static void fail(Simt *s, const char *message, const Loc *loc)
     for (int axis = 0; axis < 3; axis++) {
         size_t offset = offsetof(FailureRecord, program) + sizeof(int32_t) * (size_t)axis;
         LLVMBuildStore(s->b, program_id(s, axis), record_field(s, record, offset));
+    }
+    for (int i = 0; i < 2; i++) {
+        size_t offset = offsetof(FailureRecord, values) + sizeof(int64_t) * (size_t)i;
+        LLVMBuildStore(s->b, values[i], record_field(s, record, offset));
     }
     LLVMBuildBr(s->b, end);
     LLVMPositionBuilderAtEnd(s->b, end);

@@ -304,10 +304,10 @@ static void print(Simt *s, const char *format, LLVMValueRef const *arguments, in
     MACHINE(s, tt_sim_print, s->none, self(s), string_constant(s, format), memory);
 }
 
-static void fail(Simt *s, const char *message, const Loc *loc)
+static void fail(Simt *s, const Failure *failure, LLVMValueRef const values[2])
 {
-    (void)loc; /* the site has it */
-    MACHINE(s, tt_sim_fail, s->none, self(s), simt_i32(s, SIM_ASSERT), string_constant(s, message), site(s));
+    MACHINE(s, tt_sim_fail_check, s->none, self(s), simt_i32(s, failure->kind),
+            string_constant(s, failure->place), string_constant(s, failure->message), values[0], values[1]);
 }
 
 static LLVMValueRef assembly(Simt *s, const Assembly *a, LLVMValueRef const *operands, int count)

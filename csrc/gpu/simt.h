@@ -31,8 +31,8 @@ struct Simt {
     Map per_thread;      /* what is computed once per thread: key in simt_index.c -> LLVMValueRef */
     Map sums;            /* base of an affine sum in this block, see simt_integers.c */
     LLVMBasicBlockRef sums_block;
-    Map symbols;                      /* strings in the module */
-    TT_VECTOR(const char *) failures; /* messages of tt_nvptx_ops.fail */
+    Map symbols;                 /* strings in the module */
+    TT_VECTOR(Failure) failures; /* that tt_nvptx_ops.fail reports, by number */
 };
 
 /* ---- simt.c: types, values, and one function per operation --------------------------------------------------------- */

@@ -85,22 +85,37 @@ void simt_print(Simt *s, const Op *op)
 
 /* ---- assert and assume --------------------------------------------------------------------------------------------------------------- */
 
+/* Of the assertion's values those in the first register that fails; zeros if it has none. */
+static void failing_values(Simt *s, const Op *op, LLVMValueRef const *fails, int registers,
+                           LLVMValueRef values[2])
+{
+    Value *shown[2];
+    values[0] = values[1] = simt_int(s->i64, 0);
+    for (int i = tt_assert_values(op, shown) - 1; i >= 0; i--) {
+        const Tile *tile = simt_tile(s, shown[i]);
+        values[i] = tile->at[registers - 1];
+        for (int r = registers - 2; r >= 0; r--)
+            values[i] = LLVMBuildSelect(s->b, fails[r], tile->at[r], values[i], "");
+    }
+}
+
 void simt_assert(Simt *s, const Op *op)
 {
-    const Value *value = tt_operand(op, 0);
-    const Tile *tile = simt_tile(s, value),
-               *mask = op->operand_count > 1 ? simt_tile(s, tt_operand(op, 1)) : NULL;
-    LLVMValueRef failed = NULL;
+    const Value *value = tt_operand(op, 0), *masked = tt_assert_mask(op);
+    const Tile *tile = simt_tile(s, value), *mask = masked ? simt_tile(s, masked) : NULL;
+    LLVMValueRef any = NULL, *fails = TT_NEW_ARRAY(s->arena, LLVMValueRef, tile->count), values[2];
     for (int r = 0; r < tile->count; r++) {
-        LLVMValueRef fails = LLVMBuildNot(s->b, tile->at[r], "");
+        fails[r] = LLVMBuildNot(s->b, tile->at[r], "");
         if (mask)
-            fails = simt_and(s, fails, mask->at[r]);
+            fails[r] = simt_and(s, fails[r], mask->at[r]);
         if (value->layout)
-            fails = simt_and(s, fails, simt_in_bounds(s, value->type, value->layout, r));
-        failed = failed ? LLVMBuildOr(s->b, failed, fails, "") : fails;
+            fails[r] = simt_and(s, fails[r], simt_in_bounds(s, value->type, value->layout, r));
+        any = any ? LLVMBuildOr(s->b, any, fails[r], "") : fails[r];
     }
-    LLVMBasicBlockRef after = enter_where(s, failed);
-    s->ops->fail(s, tt_string_attr(op, ATTR_message, ""), op->loc);
+    Failure failure = tt_assert_failure(op, s->arena);
+    LLVMBasicBlockRef after = enter_where(s, any);
+    failing_values(s, op, fails, tile->count, values);
+    s->ops->fail(s, &failure, values);
     LLVMBuildBr(s->b, after);
     LLVMPositionBuilderAtEnd(s->b, after);
 }

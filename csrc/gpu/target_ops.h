@@ -103,8 +103,8 @@ typedef struct TargetOps {
 
     /* printf with the arguments promoted as in C; format is a compile-time string. */
     void (*print)(Simt *s, const char *format, LLVMValueRef const *arguments, int count);
-    /* Reports and stops the launch; control does not come back. */
-    void (*fail)(Simt *s, const char *message, const Loc *loc);
+    /* Reports and stops the launch; control does not come back. `values`: two i64 for the message. */
+    void (*fail)(Simt *s, const Failure *failure, LLVMValueRef const values[2]);
 } TargetOps;
 
 extern const TargetOps tt_nvptx_ops, tt_sim_ops;

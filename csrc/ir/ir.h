@@ -300,6 +300,14 @@ void tt_walk(Region *region, void (*function)(Op *op, void *context), void *cont
 void tt_take_marks(Function *function);
 void tt_return_marks(Function *function);
 
+/* ---- failure.c: checks ---------------------------------------------------------------------------------------------- */
+
+/* Of an assert: its mask, or NULL; how many values its message shows, and these. */
+Value *tt_assert_mask(const Op *op);
+int tt_assert_values(const Op *op, Value *values[2]);
+/* What an assert says; texts are in `arena`. */
+Failure tt_assert_failure(const Op *op, Arena *arena);
+
 /* ---- fold.c -------------------------------------------------------------------------------------------------------- */
 
 /* Constant (scalar or splat tile) behind a value: through `constant` and `splat` of a constant. */

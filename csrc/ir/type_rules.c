@@ -638,8 +638,12 @@ static void check_print(Verifier *v, const Op *op) { expect_attr(v, op, ATTR_mes
 static void check_assert(Verifier *v, const Op *op)
 {
     expect_operand(v, op, 0, with_kind(type_of(op, 0), TT_I1, op));
-    expect_mask(v, op, 1);
+    for (int i = 1; i < op->operand_count; i++) {
+        bool is_mask = i == 1 && op->operand_count % 2 == 0;
+        expect_operand(v, op, i, with_kind(type_of(op, 0), is_mask ? TT_I1 : TT_I64, op));
+    }
     expect_attr(v, op, ATTR_message);
+    expect_word(v, op, ATTR_kind, (const char *const[]){"bounds", "overflow", NULL});
 }
 
 static void check_barrier(Verifier *v, const Op *op) { (void)v, (void)op; }

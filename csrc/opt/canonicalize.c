@@ -252,6 +252,18 @@ static bool simplify_masked(Op *op, int mask)
     return true;
 }
 
+static bool simplify_assert(Op *op)
+{
+    int masked = tt_assert_mask(op) ? known_mask(op, 1) : -1;
+    if (known_mask(op, 0) == 1 || masked == 0) {
+        tt_erase_op(op);
+        return true;
+    }
+    if (masked == 1)
+        tt_remove_operand(op, 1);
+    return masked == 1;
+}
+
 static bool simplify_effect(Op *op)
 {
     switch (op->opcode) {
@@ -261,10 +273,7 @@ static bool simplify_effect(Op *op)
     case OP_atomic_rmw:
         return simplify_masked(op, 2);
     case OP_assert:
-        if (known_mask(op, 0) != 1)
-            return simplify_masked(op, 1);
-        tt_erase_op(op);
-        return true;
+        return simplify_assert(op);
     case OP_assume:
         if (known_mask(op, 0) != 1)
             return false;

@@ -35,6 +35,12 @@ static Value *shaped_like(Builder *b, Value *scalar, const Value *value)
     return tt_is_tile(type) ? tt_build_splat(b, scalar, type->shape, type->rank) : scalar;
 }
 
+/* A distance in bytes as elements, a power of two of them each; the one below where it lies between two. */
+static Value *in_elements(Builder *b, Value *distance, int64_t bytes)
+{
+    return tt_build2(b, OP_shr_s, distance, tt_build_int(b, distance->type, tt_log2(bytes)));
+}
+
 /* The mask of an access, or NULL: a bool behind pointer and value. */
 static Value *mask_of(const Op *op)
 {
@@ -51,8 +57,10 @@ static const char *message(const Checks *checks, const Op *op, const Function *f
     int param = tt_pointer_param(checks->pointers, tt_operand(op, 0));
     const char *name = function->body->args[param]->name;
     Arena *arena = function->module->arena;
-    return name ? tt_arena_format(arena, "%s out of bounds of the array '%s'", access, name)
-                : tt_arena_format(arena, "%s out of bounds of the array in argument %d", access, param);
+    const char *array =
+        name ? tt_arena_format(arena, "'%s'", name) : tt_arena_format(arena, "in argument %d", param);
+    return tt_arena_format(arena, "%s out of bounds of the array %s: index {0}, and it has {1} elements",
+                           access, array);
 }
 
 static void check_access(const Checks *checks, Op *op)
@@ -61,14 +69,22 @@ static void check_access(const Checks *checks, Op *op)
     Value *pointer = tt_operand(op, 0), *mask = mask_of(op);
     const Range *range = &checks->ranges[tt_pointer_param(checks->pointers, pointer)];
     Value *address = tt_build_cast(&b, OP_ptr_to_int, pointer, tt_scalar_type(b.module, TT_I64));
-    Value *size = tt_build_int(&b, range->end->type, tt_byte_width(tt_element(pointer->type)->element));
+    int64_t bytes = tt_byte_width(tt_element(pointer->type)->element);
+    Value *size = tt_build_int(&b, range->end->type, bytes);
     Value *last = shaped_like(&b, tt_build2(&b, OP_sub, range->end, size), pointer);
+    Value *begin = shaped_like(&b, range->begin, pointer);
     Value *inside =
-        tt_build2(&b, OP_and, tt_build2(&b, OP_ge_s, address, shaped_like(&b, range->begin, pointer)),
-                  tt_build2(&b, OP_le_s, address, last));
+        tt_build2(&b, OP_and, tt_build2(&b, OP_ge_s, address, begin), tt_build2(&b, OP_le_s, address, last));
+    Value *index = in_elements(&b, tt_build2(&b, OP_sub, address, begin), bytes);
+    Value *extent = in_elements(&b, tt_build2(&b, OP_sub, range->end, range->begin), bytes);
     const char *text = message(checks, op, op->parent->function);
-    tt_build_op(&b, OP_assert, (Value *[]){inside, mask}, mask ? 2 : 1, NULL, 0,
-                tt_attr_string(b.module, ATTR_message, text, NULL));
+    Attr *attrs = tt_attr_string(b.module, ATTR_message, text, NULL);
+    attrs = tt_attr_string(b.module, ATTR_kind, "bounds", attrs);
+    Value *operands[4] = {inside, mask};
+    int count = mask ? 2 : 1;
+    operands[count++] = index;
+    operands[count++] = shaped_like(&b, extent, pointer);
+    tt_build_op(&b, OP_assert, operands, count, NULL, 0, attrs);
 }
 
 /* The callee's ranges are those of the arrays that its arguments point into, or all of memory. */

@@ -116,7 +116,9 @@ void tt_set_launch_diagnostic(const Compiled *compiled, const int32_t grid[3], c
         tt_set_error(diag, NULL);
 }
 
-void tt_set_launch_error(const Compiled *compiled, const char *failure)
+void tt_set_launch_error(const Compiled *compiled, const FailureText *failure)
 {
-    set_from("launch_error", Py_BuildValue("(ON)", compiled->kernel->name, text(failure)));
+    static const char *const kinds[FAILURE_KINDS] = {"other", "assertion", "access", "overflow", "race"};
+    set_from("launch_error",
+             Py_BuildValue("(OsN)", compiled->kernel->name, kinds[failure->kind], text(failure->text)));
 }

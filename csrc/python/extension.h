@@ -97,7 +97,7 @@ typedef enum OptionKind {
     OPTION(enable_fp_fusion, BOOL)                                                                           \
     OPTION(launch_cooperative_grid, IGNORED)                                                                 \
     OPTION(launch_pdl, IGNORED)                                                                              \
-    OPTION(sanitize_overflow, IGNORED)
+    OPTION(sanitize_overflow, BOOL)
 typedef enum Option {
 #define OPTION(name, kind) OPTION_##name,
     TT_OPTIONS(OPTION)
@@ -329,6 +329,6 @@ extern PyType_Spec tt_compiled_spec;
 /* Sets the exception of triton.errors that shows `diag`. `module` is dumped if it is a bug; may be NULL. */
 void tt_set_error(const Diagnostic *diag, const Module *module);
 /* Sets the exception for a launch that failed with a message of the target. */
-void tt_set_launch_error(const Compiled *compiled, const char *failure);
+void tt_set_launch_error(const Compiled *compiled, const FailureText *failure);
 /* tt_set_error for what came up in a launch: an error of the device is told with the kernel, the grid and the options. */
 void tt_set_launch_diagnostic(const Compiled *compiled, const int32_t grid[3], const Diagnostic *diag);

@@ -116,10 +116,10 @@ static bool run_programs(Compiled *compiled, const Specialization *s, const int3
     bool done = launched && (!result.printed || write_output(result.printed));
     if (!launched)
         tt_set_launch_diagnostic(compiled, extents, &trap.diag);
-    else if (result.failure)
-        tt_set_launch_error(compiled, result.failure);
+    else if (result.failure.text)
+        tt_set_launch_error(compiled, &result.failure);
     tt_arena_release(&arena);
-    return done && !result.failure;
+    return done && !result.failure.text;
 }
 
 /* The frontend and specialize.c count run-time parameters each in its own way; never run code with too few. */

@@ -89,7 +89,7 @@ static void run(CpuJob *job)
     if (job->what)
         job->result = tt_cpu_text(kernel, job->what, &job->arena);
     else
-        job->error = tt_cpu_launch(kernel, job->slots, job->grid, &job->arena, &job->printed);
+        job->error = tt_cpu_launch(kernel, job->slots, job->grid, &job->arena, &job->printed).text;
     tt_cpu_release(kernel);
 }
 

@@ -4,6 +4,7 @@
 #include "cpu/cpu.h"
 #include "gpu/gpu.h"
 #include "runtime/cuda.h"
+#include "runtime/failure.h"
 #include "runtime/thread_pool.h"
 #include "simulator/simulator.h"
 
@@ -18,7 +19,9 @@ struct Code {
     int threads;
     Arena arena; /* texts of the GPU stages, code of the simulator */
     const char *ttir, *ttgir, *llir, *ptx;
-    const char **failures; /* messages of a debug kernel on CUDA */
+    const Failure *failures; /* of a debug kernel on CUDA */
+    SimBuffer
+        *arrays; /* of the simulator: name and size of elements, for each pointer among the parameters */
     int64_t shared;
 };
 
@@ -68,9 +71,13 @@ static void compile_for_cuda(Code *code, Module *module, const GpuOptions *optio
     keep_texts(code, kernel->ttgir, kernel->llir);
     code->ptx = tt_arena_strdup(&code->arena, kernel->ptx);
     code->shared = kernel->shared_bytes;
-    code->failures = TT_NEW_ARRAY(&code->arena, const char *, kernel->failure_count + 1);
-    for (int i = 0; i < kernel->failure_count; i++)
-        code->failures[i] = tt_arena_strdup(&code->arena, kernel->failures[i]);
+    Failure *failures = TT_NEW_ARRAY(&code->arena, Failure, kernel->failure_count + 1);
+    for (int i = 0; i < kernel->failure_count; i++) {
+        const Failure *from = &kernel->failures[i];
+        failures[i] = (Failure){from->kind, tt_arena_strdup(&code->arena, from->place),
+                                tt_arena_strdup(&code->arena, from->message)};
+    }
+    code->failures = failures;
     code->cuda = tt_cuda_new_kernel(
         &(CudaImage){.name = kernel->name,
                      .ptx = kernel->ptx,
@@ -81,8 +88,23 @@ static void compile_for_cuda(Code *code, Module *module, const GpuOptions *optio
                      .max_registers = max_registers});
 }
 
+static void keep_arrays(Code *code, const Region *body)
+{
+    int count = 0;
+    code->arrays = TT_NEW_ARRAY(&code->arena, SimBuffer, body->arg_count);
+    for (int i = 0; i < body->arg_count; i++) {
+        const Value *param = body->args[i];
+        if (!tt_is_ptr(param->type))
+            continue;
+        code->arrays[count].name = param->name ? tt_arena_format(&code->arena, "the array '%s'", param->name)
+                                               : tt_arena_format(&code->arena, "the array in argument %d", i);
+        code->arrays[count++].element_bytes = tt_byte_width(param->type->element);
+    }
+}
+
 static void compile_for_simulator(Code *code, Module *module, const GpuOptions *options, Arena *arena)
 {
+    keep_arrays(code, module->functions->body);
     SimKernel *kernel = tt_gpu_compile_for_simulator(module, options, arena, &code->arena);
     keep_texts(code, kernel->ttgir, kernel->llir);
     code->shared = kernel->shared_bytes;
@@ -207,12 +229,13 @@ static int by_start(const void *a, const void *b)
 
 /* The ranges of the arguments, sorted; those that overlap are one. None when a range is not known: any access may be
  * right then. */
-static int collect_buffers(Place place, SimBuffer *buffers, Arena *arena)
+static int collect_buffers(const Code *code, Place place, SimBuffer *buffers)
 {
     int count = 0;
     for (int i = 0; i < place.range_count; i++) {
-        buffers[i] = (SimBuffer){place.ranges[2 * i], place.ranges[2 * i + 1],
-                                 tt_arena_format(arena, "array argument %d", i + 1), false};
+        buffers[i] = code->arrays[i];
+        buffers[i].start = place.ranges[2 * i];
+        buffers[i].end = place.ranges[2 * i + 1];
         if (buffers[i].end == INT64_MAX)
             return 0;
     }
@@ -228,6 +251,15 @@ static int collect_buffers(Place place, SimBuffer *buffers, Arena *arena)
     return count;
 }
 
+static FailureText simulator_failure(const SimError *error, Arena *arena)
+{
+    if (!error->check.message)
+        return (FailureText){error->kind, tt_arena_strdup(arena, error->message)};
+    Text text = {.arena = arena};
+    tt_write_failure(&text, &error->check, error->values, error->program);
+    return (FailureText){error->check.kind, text.data};
+}
+
 static LaunchResult launch_simulator(const Code *code, Place place, const uint64_t *args,
                                      const int32_t grid[3], Arena *arena)
 {
@@ -240,18 +272,18 @@ static LaunchResult launch_simulator(const Code *code, Place place, const uint64
                         .threads = code->threads,
                         .shared_bytes = (int)code->shared,
                         .buffers = buffers,
-                        .buffer_count = collect_buffers(place, buffers, arena),
+                        .buffer_count = collect_buffers(code, place, buffers),
                         .seed = seed ? strtoull(seed, NULL, 0) : 0,
                         .printed = &printed,
                         .lock = PTHREAD_MUTEX_INITIALIZER};
     tt_parallel_for((int64_t)grid[0] * grid[1] * grid[2], 1, tt_thread_count(), run_blocks, &launch);
     LaunchResult result = {.printed = printed.data};
-    if (launch.error.kind)
-        result.failure = tt_arena_strdup(arena, launch.error.message);
+    if (launch.failed)
+        result.failure = simulator_failure(&launch.error, arena);
     return result;
 }
 
-static const char *launch_cuda(const Code *code, Place place, const uint64_t *args, const int32_t grid[3],
+static FailureText launch_cuda(const Code *code, Place place, const uint64_t *args, const int32_t grid[3],
                                Arena *arena)
 {
     FailureRecord record;
@@ -263,10 +295,11 @@ static const char *launch_cuda(const Code *code, Place place, const uint64_t *ar
                          .grid = {grid[0], grid[1], grid[2]},
                          .failure = (int32_t *)&record};
     if (tt_cuda_launch(code->cuda, &launch, arena))
-        return NULL;
-    const int32_t *program = record.program;
-    return tt_arena_format(arena, "%s, in program (%d, %d, %d)", code->failures[record.message - 1],
-                           program[0], program[1], program[2]);
+        return (FailureText){0};
+    const Failure *failure = &code->failures[record.message - 1];
+    Text text = {.arena = arena};
+    tt_write_failure(&text, failure, record.values, record.program);
+    return (FailureText){failure->kind, text.data};
 }
 
 LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3],

@@ -55,7 +55,7 @@ typedef struct Place {
     int range_count;
 } Place;
 typedef struct LaunchResult {
-    const char *failure; /* of a program (a failed assertion, ...); NULL on success */
+    FailureText failure; /* of a program (a failed assertion, ...) */
     const char *printed; /* by the programs, or NULL */
 } LaunchResult;
 /* On the CPU returns when all programs are done, on CUDA when they are enqueued. Texts are in `arena`; refusals of the

@@ -1,6 +1,7 @@
 /* Running a grid of programs of a compiled kernel: inline when it is little work, else on the pool; and what programs
  * call back while they run. */
 #include "cpu/kernel.h"
+#include "runtime/failure.h"
 #include "runtime/thread_pool.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,7 +20,7 @@ typedef struct Running {
     pthread_mutex_t lock; /* of the texts */
     Arena *arena;
     Text printed;
-    const char *error;
+    FailureText error;
     _Atomic bool stopped;
 } Running;
 
@@ -41,7 +42,7 @@ static void write_text(Running *running, void (*write)(Running *running, void *c
         write(running, context);
         tt_end_try(&trap);
     } else {
-        running->error = "out of memory for the output of the kernel";
+        running->error.text = "out of memory for the output of the kernel";
         running->stopped = true;
     }
     pthread_mutex_unlock(&running->lock);
@@ -50,28 +51,25 @@ static void write_text(Running *running, void (*write)(Running *running, void *c
 typedef struct Callback {
     const CpuSite *site;
     int32_t program[3];
-    const void *const *operands;
+    const void *const *operands; /* of a print */
+    const int64_t *values;       /* of an assertion, or NULL */
 } Callback;
 
 static void write_failure(Running *running, void *context)
 {
     const Callback *call = context;
-    const CpuSite *site = call->site;
     Text text = {.arena = running->arena};
-    if (site->file && site->line)
-        tt_text_add(&text, "%s:%d: ", site->file, site->line);
-    tt_text_add(&text, "assertion failed in program (%d, %d, %d)", call->program[0], call->program[1],
-                call->program[2]);
-    if (*site->message)
-        tt_text_add(&text, ": %s", site->message);
-    if (!running->error)
-        running->error = text.data;
     running->stopped = true;
+    if (running->error.text)
+        return;
+    tt_write_failure(&text, &call->site->failure, call->values, call->program);
+    running->error = (FailureText){call->site->failure.kind, text.data};
 }
 
-static void on_failure(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z)
+static void on_failure(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z,
+                       const int64_t *values)
 {
-    Callback call = {site, {x, y, z}, NULL};
+    Callback call = {site, {x, y, z}, NULL, values};
     write_text((Running *)launch, write_failure, &call);
 }
 
@@ -170,7 +168,7 @@ static void write_print(Running *running, void *context)
 static void on_print(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z,
                      const void *const *operands)
 {
-    Callback call = {site, {x, y, z}, operands};
+    Callback call = {site, {x, y, z}, operands, NULL};
     write_text((Running *)launch, write_print, &call);
 }
 
@@ -183,7 +181,7 @@ static bool run_programs(void *context, int64_t begin, int64_t end)
         return false;
     void *scratch = tt_thread_scratch(running->kernel->scratch_size);
     if (!scratch) {
-        running->error = "out of memory for the kernel's scratch";
+        running->error.text = "out of memory for the kernel's scratch";
         running->stopped = true;
         return false;
     }
@@ -238,7 +236,7 @@ static bool should_stream(const CpuKernel *kernel, double programs)
     return programs * (double)kernel->stored_bytes >= 0.45 * last_cache();
 }
 
-const char *tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t grid[3], Arena *arena,
+FailureText tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t grid[3], Arena *arena,
                           const char **printed)
 {
     Running running = {
@@ -255,7 +253,7 @@ const char *tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t
     *printed = NULL;
     int64_t count = (int64_t)grid[0] * grid[1];
     if (count < 1 || grid[2] < 1)
-        return NULL;
+        return (FailureText){0};
     run_grid(&running, count * grid[2]);
     if (kernel->streams)
         kernel->stored_bytes = (float)((double)running.launch.stored_bytes / ((double)count * grid[2]));

@@ -63,11 +63,17 @@ static _Noreturn void leave(SimThread *self)
         yield(self);
 }
 
-static void record_error(SimLaunch *launch, int kind, const char *format, ...) TT_PRINTF(3, 4);
-static void record_error(SimLaunch *launch, int kind, const char *format, ...)
+/* Whether this is the launch's first error, which is the one that is told. */
+static bool is_first_error(SimLaunch *launch)
 {
     int32_t none = 0;
-    if (!__atomic_compare_exchange_n(&launch->failed, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    return __atomic_compare_exchange_n(&launch->failed, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+static void record_error(SimLaunch *launch, FailureKind kind, const char *format, ...) TT_PRINTF(3, 4);
+static void record_error(SimLaunch *launch, FailureKind kind, const char *format, ...)
+{
+    if (!is_first_error(launch))
         return;
     va_list args;
     va_start(args, format);
@@ -90,11 +96,23 @@ static Place describe(const SimSite *site)
     return place;
 }
 
-void tt_sim_fail(SimThread *self, int32_t kind, const char *message, const SimSite *site)
+static _Noreturn void fail_access(SimThread *self, const char *message, const SimSite *site)
 {
-    record_error(self->block->launch, kind, "%s:%d: %s%s, in program (%d, %d, %d), thread %d", site->file,
-                 site->line, kind == SIM_ASSERT ? "assertion failed: " : "", message, self->program[0],
-                 self->program[1], self->program[2], self->index);
+    record_error(self->block->launch, FAILURE_ACCESS, "%s:%d: %s, in program (%d, %d, %d), thread %d",
+                 site->file, site->line, message, self->program[0], self->program[1], self->program[2],
+                 self->index);
+    leave(self);
+}
+
+void tt_sim_fail_check(SimThread *self, int32_t kind, const char *place, const char *message, int64_t first,
+                       int64_t second)
+{
+    SimLaunch *launch = self->block->launch;
+    if (is_first_error(launch)) {
+        launch->error.check = (Failure){(FailureKind)kind, place, message};
+        memcpy(launch->error.values, (int64_t[]){first, second}, sizeof launch->error.values);
+        memcpy(launch->error.program, self->program, sizeof launch->error.program);
+    }
     leave(self);
 }
 
@@ -117,7 +135,7 @@ static bool ordered(const SimBlock *block, const Access *earlier, const SimThrea
 static void race(SimThread *self, const char *how, const Access *earlier, uint32_t byte, const SimSite *site)
 {
     record_error(
-        self->block->launch, SIM_RACE,
+        self->block->launch, FAILURE_RACE,
         "race in shared memory at byte %u: %s by thread %d in %s, and by thread %d in %s, with no barrier "
         "between them; program (%d, %d, %d)",
         byte, how, earlier->thread, describe(earlier->site).text, self->index, describe(site).text,
@@ -145,7 +163,7 @@ static void access_shared(SimThread *self, uint32_t offset, int32_t bytes, bool 
 {
     SimBlock *block = self->block;
     if ((uint64_t)offset + (uint64_t)bytes > (uint64_t)block->launch->shared_bytes)
-        tt_sim_fail(self, SIM_ACCESS, "access outside shared memory", site);
+        fail_access(self, "access outside shared memory", site);
     for (uint32_t byte = offset; byte < offset + (uint32_t)bytes; byte++) {
         ByteHistory *history = &block->history[byte];
         bool harmless = (is_atomic && history->write.atomic) ||
@@ -185,27 +203,30 @@ static void access_global(SimThread *self, uint64_t address, int32_t bytes, bool
     }
     const SimBuffer *buffer = low ? &launch->buffers[low - 1] : NULL;
     char message[256];
+    const char *access = is_write ? "store" : "load";
     if (buffer && address + (uint64_t)bytes <= buffer->end) {
         if (!is_write || !buffer->read_only)
             return;
         snprintf(message, sizeof message, "write to %s, which is read-only", buffer->name);
     } else if (buffer) {
         snprintf(message, sizeof message,
-                 "%s out of bounds, %lld bytes past the start of the nearest array below, %s (%lld bytes)",
-                 is_write ? "write" : "read", (long long)(address - buffer->start), buffer->name,
-                 (long long)(buffer->end - buffer->start));
+                 "%s out of bounds of every array; of the nearest one below, %s, it is index %lld, and it "
+                 "has %lld "
+                 "elements",
+                 access, buffer->name, (long long)(address - buffer->start) / buffer->element_bytes,
+                 (long long)(buffer->end - buffer->start) / buffer->element_bytes);
     } else {
-        snprintf(message, sizeof message, "%s out of bounds: address 0x%llx lies below every array",
-                 is_write ? "write" : "read", (unsigned long long)address);
+        snprintf(message, sizeof message, "%s out of bounds: address 0x%llx lies below every array", access,
+                 (unsigned long long)address);
     }
-    tt_sim_fail(self, SIM_ACCESS, message, site);
+    fail_access(self, message, site);
 }
 
 /* Vectors of up to 16 bytes must be aligned to their size, as the hardware has it. */
 static void check_alignment(SimThread *self, uint64_t address, int32_t bytes, const SimSite *site)
 {
     if (address % (uint64_t)bytes)
-        tt_sim_fail(self, SIM_ACCESS, "misaligned access", site);
+        fail_access(self, "misaligned access", site);
 }
 
 void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access,
@@ -443,7 +464,7 @@ void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32
         access_global(self, address, source_bytes, false, site);
     SimCopy *copy = calloc(1, sizeof *copy);
     if (!copy || bytes > (int)sizeof copy->data)
-        tt_sim_fail(self, SIM_ACCESS, "an asynchronous copy of more than 16 bytes, or no memory", site);
+        fail_access(self, "an asynchronous copy of more than 16 bytes, or no memory", site);
     *copy = (SimCopy){.offset = offset, .bytes = bytes, .group = -1, .site = site};
     memcpy(copy->data, (const void *)(uintptr_t)address, (size_t)source_bytes);
     *self->copies_end = copy;
@@ -501,7 +522,7 @@ static void report_deadlock(SimBlock *block)
         }
     }
     record_error(
-        block->launch, SIM_DEADLOCK,
+        block->launch, FAILURE_OTHER,
         "%d threads wait at a %s in %s that the others never reach (%d have ended); program (%d, %d, %d)",
         waiting, stuck->state == SIM_AT_BARRIER ? "barrier" : "warp collective", describe(stuck->site).text,
         done, stuck->program[0], stuck->program[1], stuck->program[2]);
@@ -564,7 +585,7 @@ void tt_sim_run_block(SimLaunch *launch, const int32_t program[3])
     block.stacks =
         mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (!block.threads || !block.shared || !block.history || block.stacks == MAP_FAILED) {
-        record_error(launch, SIM_ACCESS, "out of memory for a simulated block of %d threads",
+        record_error(launch, FAILURE_OTHER, "out of memory for a simulated block of %d threads",
                      launch->threads);
     } else {
         memset(block.shared, 0xff, (size_t)launch->shared_bytes); /* poison: NaN in every float format */

@@ -47,13 +47,17 @@ typedef void SimEntry(SimThread *self, const uint64_t *args);
 /* A piece of global memory that the kernel may touch. */
 typedef struct SimBuffer {
     uint64_t start, end;
-    const char *name;
+    const char *name; /* "the array 'x'" */
+    int64_t element_bytes;
     bool read_only;
 } SimBuffer;
 
 typedef struct SimError {
-    enum { SIM_RACE = 1, SIM_ACCESS, SIM_ASSERT, SIM_DEADLOCK } kind;
+    FailureKind kind;
     char message[1024];
+    Failure check; /* one of the kernel's own that failed: then it has a message, for these values */
+    int64_t values[2];
+    int32_t program[3];
 } SimError;
 
 typedef struct SimLaunch {
@@ -64,11 +68,11 @@ typedef struct SimLaunch {
     int shared_bytes;
     const SimBuffer *buffers; /* sorted by start; count 0: global accesses are not checked */
     int buffer_count;
-    uint64_t seed;  /* 0: threads in order and copies as late as allowed; else a random choice of both */
-    SimError error; /* kind 0: none */
-    Text *printed;  /* by the programs; under `lock` */
+    uint64_t seed; /* 0: threads in order and copies as late as allowed; else a random choice of both */
+    SimError error;
+    Text *printed; /* by the programs; under `lock` */
     pthread_mutex_t lock;
-    int32_t failed; /* set once, atomically */
+    int32_t failed; /* set once, atomically; then `error` says why */
 } SimLaunch;
 
 /* Runs one block to its end or to the launch's first error. Blocks may run on several host threads at once. */
@@ -117,5 +121,6 @@ void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32
                        int32_t source_bytes, const SimSite *site);
 void tt_sim_copy_commit(SimThread *self);
 void tt_sim_copy_wait(SimThread *self, int32_t groups_left);
-/* Ends the launch. */
-void tt_sim_fail(SimThread *self, int32_t kind, const char *message, const SimSite *site);
+/* Ends the launch: a check that the kernel makes did not hold. The texts outlive the launch. */
+void tt_sim_fail_check(SimThread *self, int32_t kind, const char *place, const char *message, int64_t first,
+                       int64_t second);

@@ -173,6 +173,29 @@ typedef struct Diagnostic {
     int64_t needed, available;
 } Diagnostic;
 
+/* ---- what a kernel says when a check in it fails ---------------------------------------------------------------- */
+
+typedef enum FailureKind {
+    FAILURE_OTHER,
+    FAILURE_ASSERTION,
+    FAILURE_ACCESS,
+    FAILURE_OVERFLOW,
+    FAILURE_RACE,
+    FAILURE_KINDS
+} FailureKind;
+
+typedef struct Failure {
+    FailureKind kind;
+    const char *place;   /* "file:line", and the calls that lead there; empty if unknown */
+    const char *message; /* {0} and {1} stand for values of the element that fails */
+} Failure;
+
+/* What is told of one that happened. */
+typedef struct FailureText {
+    FailureKind kind;
+    const char *text; /* NULL: nothing failed */
+} FailureText;
+
 /* A protected region. Use:
  *   Trap trap;
  *   if (tt_try(&trap, arena)) { ...work that may tt_raise...; tt_end_try(&trap); } else { trap.diag says why }

@@ -120,6 +120,10 @@ class MemoryAccessError(KernelError):
     """A kernel touched memory outside of its arguments."""
 
 
+class IntegerOverflowError(KernelError):
+    """A sum, difference or product of signed integers did not fit in its type."""
+
+
 class RaceError(KernelError):
     """Two threads of a program touched the same shared memory without order between them (found by the simulator)."""
 
@@ -162,17 +166,18 @@ def internal_error(message, code):
         return InternalError(message)
 
 
-def launch_error(kernel, message):
+_FAILURES = {
+    "other": KernelError,
+    "assertion": DeviceAssertionError,
+    "access": MemoryAccessError,
+    "overflow": IntegerOverflowError,
+    "race": RaceError,
+}
+
+
+def launch_error(kernel, kind, message):
     """The exception for a kernel that stopped with a message."""
-    kinds = {
-        "race in shared memory": RaceError,
-        "out of bounds": MemoryAccessError,
-        "assertion": DeviceAssertionError,
-    }
-    kind = next((kinds[words] for words in kinds if words in message), KernelError)
-    if kind is MemoryAccessError:  # the target knows it as an assertion like any other
-        message = message.replace("assertion failed", "wrong access", 1)
-    return kind(f"kernel {kernel!r}: {message}")
+    return _FAILURES[kind](f"kernel {kernel!r}: {message}")
 
 
 def _rebuild(kind_of_error, message, location, remedy, notes, kind):

@@ -138,7 +138,9 @@ def test_assertions_belong_to_debug_builds():
     assert not any("assert" in line for line in built("tl.reduce(i, 0, checked_sum)", debug=True))
     assert last("tl.device_assert(i < n, 'high')", debug=True) == 'assert % {message = "high"}'
     overflow = built("x = n + 1", debug=True)
-    assert overflow[-1] == 'assert % {message = "int32 overflow in `+`"}' or "overflow in `+`" in "".join(overflow)
+    assert 'message = "int32 overflow in `+` of {0} and {1}"' in "".join(overflow)
+    assert not any("assert" in line for line in built("x = n + 1", debug=True, sanitize_overflow=False))
+    assert not any("assert" in line for line in built("x = tl.add(n, 1, sanitize_overflow=False)", debug=True))
     assert not any("assert" in line for line in built("x = u + 1", debug=True))
 
 

@@ -414,7 +414,8 @@ class Interpreter:
         return []
 
     def op_assert(self, op, operands, *_):
-        checked = np.where(operands[1], operands[0], 1) if len(operands) > 1 else operands[0]
+        masked = len(operands) % 2 == 0  # condition [mask] [first, second]
+        checked = np.where(operands[1], operands[0], 1) if masked else operands[0]
         if any(x is POISON for x in np.array(checked, dtype=object).flat):
             raise Undefined("assert")
         if not np.all(checked):

@@ -12,8 +12,8 @@ def checked(text):
 def test_scalar_access():
     text = checked("kernel @f(%x: ptr<f32>) { %v = load %x : f32  store %x, %v  return }")
     assert "kernel @f(%x: ptr<f32>, %0: i64, %1: i64)" in text
-    assert "message = \"load out of bounds of the array 'x'\"" in text
-    assert "message = \"store out of bounds of the array 'x'\"" in text
+    for access in ("load", "store"):
+        assert f"message = \"{access} out of bounds of the array 'x': index {{0}}, and it has {{1}} elements\"" in text
     assert "constant {value = 4} : i64" in text
 
 
@@ -24,7 +24,7 @@ def test_masks_limit_the_checks():
         "  %p = addptr %1, %0 : tile<8xptr<f16>>"
         "  %v = load %p, %m : tile<8xf16>  store %p, %v, %m  return }"
     )
-    assert len(re.findall(r"assert %\d+, %m {", text)) == 2
+    assert len(re.findall(r"assert %\d+, %m, %\d+, %\d+ {", text)) == 2
 
 
 def test_loaded_pointers_are_not_checked():

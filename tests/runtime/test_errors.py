@@ -118,9 +118,16 @@ def test_internal_errors_leave_the_code_in_a_file():
 
 
 def test_failures_of_launches():
-    assert isinstance(launch_error("k", "assertion failed: x"), triton.DeviceAssertionError)
-    assert isinstance(launch_error("k", "assertion failed: load out of bounds"), triton.MemoryAccessError)
-    assert str(launch_error("k", "anything else")) == "kernel 'k': anything else"
+    kinds = {
+        "assertion": triton.DeviceAssertionError,
+        "access": triton.MemoryAccessError,
+        "overflow": triton.IntegerOverflowError,
+        "race": triton.RaceError,
+        "other": triton.KernelError,
+    }
+    for kind, error in kinds.items():
+        raised = launch_error("k", kind, "what happened")
+        assert type(raised) is error and str(raised) == "kernel 'k': what happened"
 
 
 @triton.jit

@@ -1,0 +1,176 @@
+"""What a launch with debug=True checks and says: the same words on every target, and the next launch works."""
+
+import re
+
+import numpy as np
+import pytest
+from harness import Buffer, jit
+
+import triton
+
+
+def told(kernel, grid, *arguments, **options):
+    """The kind of error that a checked launch ends with, and its text behind the name of the kernel's file."""
+    with pytest.raises(triton.KernelError) as error:
+        kernel[grid](*arguments, debug=True, **options)
+    text = str(error.value)
+    assert text.startswith(f"kernel '{kernel.__name__}': <kernel "), text
+    return type(error.value), re.sub(r"<kernel \d+>", "file", text).split(": ", 1)[1]
+
+
+def ints(*values, dtype=np.int32):
+    return Buffer(np.array(values, dtype))
+
+
+COPY = jit("""
+    @triton.jit
+    def fetch(pointer, mask):
+        return tl.load(pointer, mask=mask)
+
+    @triton.jit
+    def copy(source, target, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        value = fetch(source + i, i < n)
+        tl.store(target + i, value, mask=i < n)
+""")
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.float32, np.float64])
+def test_a_load_out_of_bounds(dtype):
+    source, target = Buffer(np.ones(700, dtype)), Buffer(np.zeros(1000, dtype))
+    kind, text = told(COPY, (4,), source.argument, target.argument, 701, BLOCK=256)
+    assert kind is triton.MemoryAccessError
+    assert text == (
+        "file:3, called at file:8: load out of bounds of the array 'source': index 700, and it has 700 elements, "
+        "in program (2, 0, 0)"
+    )
+    COPY[(4,)](source.argument, target.argument, 700, BLOCK=256, debug=True)
+    assert target.host().values.sum() == 700
+
+
+def test_a_store_out_of_bounds():
+    kernel = jit("""
+        def kernel(x, row, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+            i = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+            tl.store(x + row * COLUMNS + i, i.to(tl.int32))
+    """)
+    x = Buffer(np.zeros((48, 16), np.int32))
+    kind, text = told(kernel, (1,), x.argument, 17, ROWS=32, COLUMNS=16)
+    assert kind is triton.MemoryAccessError
+    found = re.fullmatch(
+        r"file:3: store out of bounds of the array 'x': index (\d+), and it has 768 elements, in program \(0, 0, 0\)",
+        text,
+    )
+    assert 768 <= int(found[1]) < (17 + 32) * 16  # any of the last row
+    kernel[(1,)](x.argument, 16, ROWS=32, COLUMNS=16, debug=True)
+    assert (x.host().values[16:].ravel() == np.arange(512)).all()
+
+
+def test_an_index_below_the_array():
+    kernel = jit("""
+        def kernel(x, offset):
+            tl.atomic_add(x + offset, 1)
+    """)
+    x = ints(1, 2, 3)
+    kind, text = told(kernel, (1, 1, 1), x.argument, -1)
+    assert kind is triton.MemoryAccessError
+    words = "atomic access out of bounds of the array 'x': index -1, and it has 3 elements"
+    assert text == f"file:2: {words}, in program (0, 0, 0)"
+
+
+def test_assertions():
+    kernel = jit("""
+        def kernel(x, limit, BLOCK: tl.constexpr):
+            i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+            tl.device_assert(tl.load(x + i) < limit, "more than {0}, out of bounds and 100%")
+            tl.store(x + i, 7)
+    """)
+    x = Buffer(np.arange(256, dtype=np.int32))
+    kind, text = told(kernel, (1, 4), x.argument, 255, BLOCK=64)
+    assert kind is triton.DeviceAssertionError
+    assert text == "file:3: assertion failed: more than {0}, out of bounds and 100%, in program (0, 3, 0)"
+    y = Buffer(np.arange(256, dtype=np.int32))
+    kernel[(1, 4)](y.argument, 256, BLOCK=64, debug=True)
+    assert (y.host().values == 7).all()
+
+
+def test_many_programs_fail_at_once():
+    kernel = jit("""
+        def kernel(x, BLOCK: tl.constexpr):
+            i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            value = tl.load(x + i)
+            tl.device_assert(value < 0, "all of them")
+            tl.store(x + i, tl.sum(value, 0) + value)
+    """)
+    x = Buffer(np.zeros(64 * 128, np.int32))
+    for _ in range(3):
+        kind, text = told(kernel, (64,), x.argument, BLOCK=128)
+        assert kind is triton.DeviceAssertionError
+        assert re.fullmatch(r"file:4: assertion failed: all of them, in program \(\d+, 0, 0\)", text)
+    assert not x.host().values.any()
+
+
+# ---- overflow
+
+ARITHMETIC = """
+    def kernel(x, y, SIZE: tl.constexpr):
+        i = tl.arange(0, SIZE)
+        tl.store(x + i, {})
+"""
+LOADED = "tl.load(x + i) {} tl.load(y + i)"
+
+
+def limits(dtype):
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("operator", ["+", "-", "*"])
+def test_overflow(dtype, operator):
+    low, high = limits(dtype)
+    root = 1 << (dtype(0).nbytes * 4 - 1)
+    failing = {
+        "+": [(high, 1), (low, -1), (high, high), (low, low)],
+        "-": [(high, -1), (low, 1), (0, low), (low, high), (-2, high)],
+        "*": [(high, 2), (low, -1), (-1, low), (2 * root, root), (-root, -2 * root)],
+    }[operator]
+    holding = {
+        "+": [(high, 0), (low, 0), (high, low), (high - 1, 1), (-1, low + 1)],
+        "-": [(high, high), (low, low), (-1, high), (-1, low), (low + 1, 1)],
+        "*": [(high, 1), (low, 1), (high, -1), (-root, 2 * root), (0, low), (-1, high)],
+    }[operator]
+    kernel = jit(ARITHMETIC.format(LOADED.format(operator)))
+    for left, right in failing:
+        x, y = np.ones(64, dtype), np.ones(64, dtype)
+        x[41], y[41] = left, right
+        kind, text = told(kernel, (1,), Buffer(x).argument, Buffer(y).argument, SIZE=64)
+        assert kind is triton.IntegerOverflowError
+        name = np.dtype(dtype).name
+        assert text == f"file:3: {name} overflow in `{operator}` of {left} and {right}, in program (0, 0, 0)"
+    x, y = (np.array(values, dtype) for values in zip(*holding, strict=True))
+    result = Buffer(x)
+    kernel[(1,)](result.argument, Buffer(y).argument, SIZE=len(x), debug=True)
+    assert (result.host().values == eval(f"x {operator} y")).all()
+
+
+def test_what_may_wrap_around():
+    """Unsigned integers, what says so itself, and everything where the launch says so."""
+    ones = Buffer(np.ones(4, np.uint32))
+    x = Buffer(np.full(4, 2**32 - 1, np.uint32))
+    jit(ARITHMETIC.format(LOADED.format("+")))[(1,)](x.argument, ones.argument, SIZE=4, debug=True)
+    assert not x.host().values.any()
+    ones = ints(1, 1, 1, 1)
+    wraps = jit(ARITHMETIC.format("tl.add(tl.load(x + i), tl.load(y + i), sanitize_overflow=False)"))
+    for kernel, options in ((wraps, {}), (jit(ARITHMETIC.format(LOADED.format("+"))), {"sanitize_overflow": False})):
+        x = Buffer(np.full(4, 2**31 - 1, np.int32))
+        kernel[(1,)](x.argument, ones.argument, SIZE=4, debug=True, **options)
+        assert (x.host().values == -(2**31)).all()
+
+
+def test_debugging_by_the_environment(monkeypatch):
+    monkeypatch.setenv("TRITON_DEBUG", "1")
+    kernel = jit(ARITHMETIC.format(LOADED.format("*")))
+    with pytest.raises(triton.IntegerOverflowError, match=r"int32 overflow in `\*` of 65536 and 32768"):
+        kernel[(1,)](ints(1, 65536).argument, ints(2, 32768).argument, SIZE=2)
+    monkeypatch.setenv("TRITON_DEBUG", "0")
+    jit(ARITHMETIC.format(LOADED.format("*")))[(1,)](ints(1, 65536).argument, ints(2, 32768).argument, SIZE=2)
