@@ -8,6 +8,7 @@ typedef struct GpuOptions {
     int ptx_version; /* 83: PTX 8.3. 0: the oldest with everything that sm has */
     int num_warps;   /* a power of two, 1 to 32 */
     int num_stages;
+    int max_registers;     /* a thread; 0: no limit asked for */
     bool enable_fp_fusion; /* a * b + c may be rounded once */
     bool debug;            /* bounds and overflow checks */
     const char *libdevice; /* path of libdevice's bitcode; NULL: looked for when it is needed */

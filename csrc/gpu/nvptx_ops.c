@@ -70,6 +70,8 @@ static void add_kernel(Simt *s, const Function *function)
     LLVMSetFunctionCallConv(s->function, PTX_KERNEL);
     const char *threads = tt_arena_format(s->arena, "%d", TT_LANES * s->options->num_warps);
     add_function_attribute(s, "nvvm.reqntid", threads);
+    if (s->options->max_registers) /* the driver's and ptxas's own option is a wish that they may exceed */
+        add_function_attribute(s, "nvvm.maxnreg", tt_arena_format(s->arena, "%d", s->options->max_registers));
     add_shared_memory(s);
 }
 

@@ -63,8 +63,7 @@ static void keep_texts(Code *code, const char *ttgir, const char *llir)
     code->llir = tt_arena_strdup(&code->arena, llir);
 }
 
-static void compile_for_cuda(Code *code, Module *module, const GpuOptions *options, int max_registers,
-                             Arena *arena)
+static void compile_for_cuda(Code *code, Module *module, const GpuOptions *options, Arena *arena)
 {
     int parameters = module->functions->body->arg_count;
     GpuKernel *kernel = tt_gpu_compile(module, options, arena);
@@ -84,8 +83,7 @@ static void compile_for_cuda(Code *code, Module *module, const GpuOptions *optio
                      .shared_bytes = kernel->shared_bytes,
                      .threads = kernel->num_warps * 32,
                      .parameter_count = parameters,
-                     .failure_words = options->debug ? (int)(sizeof(FailureRecord) / 4) : 0,
-                     .max_registers = max_registers});
+                     .failure_words = options->debug ? (int)(sizeof(FailureRecord) / 4) : 0});
 }
 
 static void keep_arrays(Code *code, const Region *body)
@@ -117,6 +115,7 @@ static void compile_for_gpu(Code *code, Module *module, const CodeOptions *optio
     GpuOptions gpu = {.sm = options->target.sm,
                       .num_warps = options->num_warps,
                       .num_stages = options->num_stages,
+                      .max_registers = options->max_registers,
                       .enable_fp_fusion = !options->no_fusion,
                       .debug = options->debug};
     code->ttir = tt_print_module(module, &code->arena, 0);
@@ -126,7 +125,7 @@ static void compile_for_gpu(Code *code, Module *module, const CodeOptions *optio
     }
     if (!tt_cuda_unavailable())
         gpu.ptx_version = tt_cuda_device(0)->ptx_version;
-    compile_for_cuda(code, module, &gpu, options->max_registers, arena);
+    compile_for_cuda(code, module, &gpu, arena);
 }
 
 Code *tt_code_compile(Module *module, const CodeOptions *options, Arena *arena)

@@ -75,9 +75,7 @@ void tt_cuda_release_kernel(CudaKernel *kernel)
 static CUresult link_ptx(const CudaImage *image, void **cubin, size_t *size)
 {
     CUlinkState state;
-    int options[] = {CU_JIT_MAX_REGISTERS};
-    void *values[] = {(void *)(intptr_t)image->max_registers};
-    CUresult error = tt_cuda_api.cuLinkCreate_v2(image->max_registers ? 1 : 0, options, values, &state);
+    CUresult error = tt_cuda_api.cuLinkCreate_v2(0, NULL, NULL, &state);
     if (error)
         return error;
     void *linked = NULL;
@@ -94,10 +92,10 @@ static CUresult link_ptx(const CudaImage *image, void **cubin, size_t *size)
 
 static CUresult load_on_device(const CudaImage *image, Loaded *loaded, char *log, size_t log_size)
 {
-    int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_MAX_REGISTERS};
-    void *values[] = {log, (void *)log_size, (void *)(intptr_t)image->max_registers};
-    unsigned count = image->max_registers ? 3 : 2;
-    CUresult error = tt_cuda_api.cuModuleLoadDataEx(&loaded->module, image->ptx, count, options, values);
+    int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)log_size};
+    CUresult error =
+        tt_cuda_api.cuModuleLoadDataEx(&loaded->module, image->ptx, TT_COUNT(options), options, values);
     if (!error)
         error = tt_cuda_api.cuModuleGetFunction(&loaded->function, loaded->module, image->name);
     if (!error && image->shared_bytes > 48 * 1024)

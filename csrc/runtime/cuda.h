@@ -40,7 +40,6 @@ typedef struct CudaImage {
     int shared_bytes;    /* dynamic shared memory */
     int threads;         /* a block */
     int parameter_count; /* each one a 64-bit slot, read to its own width */
-    int max_registers;   /* 0: the driver decides */
     int failure_words; /* not 0: the kernel has one more parameter, the address of so many zeroed 32-bit words, the first
                         * of which it sets when an assertion fails; launches wait for their end */
 } CudaImage;

@@ -1,6 +1,7 @@
 """PTX of whole kernels: ptxas takes it, and it has the properties that make it fast. No GPU is needed."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from gpu_kernels import (
@@ -20,6 +21,8 @@ from gpu_kernels import (
     transpose_twice,
     vector_add,
 )
+
+import triton
 
 SMS = [80, 90]
 WIDE_LOAD, WIDE_STORE = r"\bld\.global[\w.:]*\.v4\.b32", r"\bst\.global[\w.:]*\.v4\.b32"
@@ -235,6 +238,15 @@ def test_every_number_of_warps(warps):
         assert f".reqntid {32 * warps}" in compiled.ptx
         assert (compiled.count(BARRIER) == 0) == (warps == 1 or kernel is softmax_rows and warps <= 4)
         assemble(compiled, 90)
+
+
+def test_maxnreg_is_a_limit():
+    types = {name: "*fp32" for name in vector_add.arg_names[:3]} | {vector_add.arg_names[3]: "i32"}
+    source = triton.compiler.ASTSource(vector_add, types, {"BLOCK": 1024})
+    for limit in (24, None):
+        ptx = triton.compile(source, target="cuda:90", options={"maxnreg": limit}).asm["ptx"]
+        registers = assemble(SimpleNamespace(ptx=ptx), 90).registers
+        assert registers <= 24 if limit else registers > 24
 
 
 def test_too_old_a_gpu():
