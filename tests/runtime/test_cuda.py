@@ -323,24 +323,26 @@ def wild(x_ptr, offset):
     tl.store(x_ptr + offset, 1.0)
 """
     program = """
+import os
 import sys
+import time
 import torch
 import triton
 sys.path.insert(0, {folder!r})
 from wild_program import wild
 x = torch.zeros(8, device="cuda")
 try:
-    for _ in range(100):
-        wild[(3,)](x, 1 << 45)
-        torch.cuda.current_stream().query()
+    for _ in range(2000):
+        wild[(3,)](x, 1 << 40)
+        time.sleep(0.005)
 except triton.CUDAError as error:
     text = str(error)
     assert "kernel 'wild', grid (3, 1, 1), num_warps=4" in text, text
     assert "TRITON_DEBUG=1" in text, text
-except RuntimeError as error:  # torch met it first
-    assert "illegal" in str(error), error
 else:
     raise SystemExit("nothing was told")
+sys.stdout.flush()
+os._exit(0)  # what torch would say at the end is not the matter here
 """
     run_program(program, wild_program=source)
 
