@@ -15,6 +15,13 @@ def pytest_configure(config):
     os.environ.setdefault("TRITON_VERIFY", "1")
 
 
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--target").startswith("cuda"):
+        for item in items:
+            if item.get_closest_marker("host"):
+                item.add_marker(pytest.mark.skip(reason="its arrays lie in host memory"))
+
+
 @pytest.fixture(scope="session")
 def target(request):
     """The target the kernels are compiled for."""

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.host
+
 CASES = sorted((Path(__file__).parent / "cases").glob("*.py"))
 
 

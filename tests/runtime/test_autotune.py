@@ -9,6 +9,8 @@ import torch
 import triton
 import triton.language as tl
 
+pytestmark = pytest.mark.host
+
 
 @triton.jit
 def add_one(x, n, BLOCK: tl.constexpr):

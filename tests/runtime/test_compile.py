@@ -14,6 +14,8 @@ import triton
 import triton.language as tl
 from triton.compiler import ASTSource
 
+pytestmark = pytest.mark.host
+
 
 @triton.jit
 def scale(x, factor, n, BLOCK: tl.constexpr):

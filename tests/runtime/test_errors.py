@@ -14,6 +14,8 @@ import triton.language as tl
 import triton.runtime.errors
 from triton.errors import CompilationError, UnsupportedError, compilation_error, internal_error, launch_error
 
+pytestmark = pytest.mark.host
+
 TEXT = "def f(x):\n    y = añb + x\n\treturn y\n    long(\n        x)\n"
 
 

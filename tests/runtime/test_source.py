@@ -16,6 +16,8 @@ import pytest
 import triton
 import triton.language as tl
 
+pytestmark = pytest.mark.host
+
 
 @triton.jit
 def documented(x, y: tl.int32, BLOCK: tl.constexpr = 8):

@@ -11,6 +11,8 @@ import torch
 import triton
 import triton.language as tl
 
+pytestmark = pytest.mark.host
+
 
 @triton.jit
 def nothing(x):

@@ -9,6 +9,8 @@ import torch
 import triton
 from triton.testing import Benchmark, assert_close, do_bench, perf_report
 
+pytestmark = pytest.mark.host
+
 
 def test_do_bench():
     calls = []

@@ -15,6 +15,7 @@ DOCUMENTS = [
 ]
 
 
+@pytest.mark.host
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_python_in_documents_runs(document, tmp_path):
     """All blocks of a document are one program: a kernel needs a file for its source."""
