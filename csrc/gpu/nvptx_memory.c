@@ -280,8 +280,9 @@ LLVMValueRef nvptx_atomic(Simt *s, const Atomic *atomic)
         add_operand(&i, tt_arena_format(s->arena, "=%s", constraint), NULL);
     int address = add_address(&i, access);
     add_predicate(&i, access);
-    tt_text_add(&i.text, "%s.%s.%s.%s.%s%d ", reduces ? "red" : "atom", atomic->sem, atomic->scope,
-                access->space == GLOBAL_MEMORY ? "global" : "shared", operation(atomic), bits);
+    tt_text_add(&i.text, "%s.%s.%s.%s.%s%d ", reduces ? "red" : "atom",
+                access->space == GLOBAL_MEMORY ? "global" : "shared", atomic->scope, atomic->sem,
+                operation(atomic), bits);
     tt_text_add(&i.text, reduces ? "" : "$0, ");
     add_place(&i, address, access->offset);
     if (atomic->kind == ATOMIC_CAS)
