@@ -93,6 +93,12 @@ static Term tuple_attribute(Walker *w, Term t, PyObject *name)
         method.items = tt_arena_copy(w->arena, &t, sizeof t);
         return method;
     }
+    if (function && PyObject_TypeCheck(function, &PyProperty_Type)) {
+        PyObject *getter = tt_keep(w, PyObject_GetAttrString(tt_keep(w, function), "fget"));
+        if (tt_object_kind(w, getter) == OBJECT_JIT)
+            return tt_call(w, tt_python_term(w, getter), &t, 1);
+        function = NULL;
+    }
     Py_XDECREF(function);
     PyErr_Clear();
     PyObject *tuple = tt_term_python(w, t);

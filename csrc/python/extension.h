@@ -56,10 +56,11 @@ typedef enum ArgumentKind {
     ARG_NUMPY_FLOAT,
     ARG_NONE,
     ARG_TUPLE,
-    ARG_CONSTEXPR, /* tl.constexpr around a value */
-    ARG_CONSTANT,  /* a string, a type of the language, a function: a compile-time value by nature */
-    ARG_DTYPE,     /* torch.dtype, numpy.dtype: stands for an array of it in a warmup, else a constant */
-    ARG_MOCK,      /* triton.MockTensor: stands for an array of its dtype in a warmup, and is nothing else */
+    ARG_CONSTEXPR,  /* tl.constexpr around a value */
+    ARG_CONSTANT,   /* a string, a type of the language, a function: a compile-time value by nature */
+    ARG_DTYPE,      /* torch.dtype, numpy.dtype: stands for an array of it in a warmup, else a constant */
+    ARG_DESCRIPTOR, /* triton.tools.tensor_descriptor.TensorDescriptor: passed as the tuple that it makes */
+    ARG_MOCK,       /* triton.MockTensor: stands for an array of its dtype in a warmup, and is nothing else */
     ARG_NDARRAY,
     ARG_EXCHANGE,  /* DLPack's C exchange API: torch and others */
     ARG_DATA_PTR,  /* has data_ptr() and dtype */

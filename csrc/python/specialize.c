@@ -495,6 +495,12 @@ static bool add_tuple(Specialization *s, const Param *param, PyObject *tuple, co
     return done;
 }
 
+static bool add_descriptor(Specialization *s, const Param *param, PyObject *value, const ArgumentPath *path)
+{
+    PyObject *tuple = PyObject_CallMethod(value, "_as_argument", NULL);
+    return own(s, tuple) && add_tuple(s, param, tuple, path);
+}
+
 static bool unknown_error(PyObject *value, const ArgumentPath *path)
 {
     PyObject *name = PyType_GetName(Py_TYPE(value));
@@ -526,6 +532,8 @@ static bool add_argument(Specialization *s, const Param *param, PyObject *value,
         return add_tuple(s, param, value, path);
     case ARG_DTYPE:
         return s->warmup ? add_array_of(s, param, value, path) : add_constant(s, value, path);
+    case ARG_DESCRIPTOR:
+        return add_descriptor(s, param, value, path);
     case ARG_MOCK:
         return add_mock(s, param, value, path);
     case ARG_NONE:

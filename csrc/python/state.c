@@ -133,6 +133,8 @@ static ArgumentKind classify_marked(State *state, PyTypeObject *type)
         kind = ARG_CONSTEXPR;
     else if (PyUnicode_Check(mark) && !PyUnicode_CompareWithASCIIString(mark, "mock"))
         kind = ARG_MOCK;
+    else if (PyUnicode_Check(mark) && !PyUnicode_CompareWithASCIIString(mark, "descriptor"))
+        kind = ARG_DESCRIPTOR;
     Py_DECREF(mark);
     return kind;
 }

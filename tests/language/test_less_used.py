@@ -10,7 +10,7 @@ from harness import Array, check, random
 import triton
 import triton.language as tl
 
-NOT_SUPPORTED = ["dot_scaled", "make_tensor_descriptor"]
+NOT_SUPPORTED = ["dot_scaled"]
 
 
 def functions():
@@ -35,7 +35,6 @@ def test_every_function_is_tested():
 def test_what_is_not_supported_says_so(name):
     calls = {
         "dot_scaled": "tl.dot_scaled(x, x, 'e2m1', x, x, 'e2m1')",
-        "make_tensor_descriptor": "tl.make_tensor_descriptor(x_ptr, (16, 16), (16, 1), (16, 16))",
     }
     with pytest.raises(triton.CompilationError, match=name):
         check(calls[name], {"x": np.zeros((16, 16), np.int32)}, np.zeros((16, 16), np.int32))

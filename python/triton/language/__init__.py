@@ -8,6 +8,7 @@ what is written in the language itself is in `standard` and `random`.
 from . import core, extra, math, random, standard
 from .core import *  # noqa: F403
 from .core import PropagateNan, builtin, constexpr, tensor
+from .descriptor import load_tensor_descriptor, make_tensor_descriptor, store_tensor_descriptor, tensor_descriptor
 from .random import (
     pair_uniform_to_normal,
     philox,

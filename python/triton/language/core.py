@@ -88,7 +88,6 @@ from .memory import (
     atomic_xor,
     load,
     make_block_ptr,
-    make_tensor_descriptor,
     store,
 )
 from .programs import num_programs, program_id, range, static_range

@@ -89,15 +89,6 @@ def advance(base: block_pointer, offsets) -> block_pointer:
     outside()
 
 
-@builtin
-def make_tensor_descriptor(base: tensor, shape, strides, block_shape, padding_option: str = "zero"):
-    """A descriptor of an array that tiles of one shape are loaded from and stored to.
-
-    Not supported by this release: use `make_block_ptr`.
-    """
-    outside()
-
-
 @method
 def atomic_add(
     pointer: tensor,
