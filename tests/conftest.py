@@ -7,12 +7,19 @@ import pytest
 
 def pytest_addoption(parser):
     parser.addoption("--target", default="cpu", help="the target to compile for: cpu, sim:80, sim:90, cuda")
+    parser.addoption(
+        "--assemble", type=int, nargs="?", const=1, default=0, metavar="N", help="have ptxas take each N-th kernel too"
+    )
     parser.addoption("--update", action="store_true", help="rewrite the expected texts (messages, IR) in the tests")
 
 
 def pytest_configure(config):
     os.environ["TRITON_TARGET"] = config.getoption("--target")
     os.environ.setdefault("TRITON_VERIFY", "1")
+    if config.getoption("--assemble"):
+        import assembling  # and with it triton, which reads the environment
+
+        assembling.install(config, config.getoption("--assemble"))
 
 
 def pytest_collection_modifyitems(config, items):

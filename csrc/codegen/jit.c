@@ -4,6 +4,7 @@
 #include "codegen/codegen.h"
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/Orc.h>
+#include <math.h>
 #include <stdlib.h>
 
 typedef struct Linker {
@@ -25,7 +26,7 @@ static void check(Codegen *codegen, LLVMErrorRef error)
     char *text = LLVMGetErrorMessage(error);
     const char *copy = tt_arena_strdup(codegen->arena, text);
     LLVMDisposeErrorMessage(text);
-    tt_bug("LLVM: %s", copy);
+    tt_bug("LLVM: %s%s%s", codegen->error ? codegen->error : "", codegen->error ? "; " : "", copy);
 }
 
 static LLVMMemoryBufferRef emit_object(Codegen *codegen)
@@ -45,11 +46,14 @@ static LLVMMemoryBufferRef emit_object(Codegen *codegen)
     return object;
 }
 
-/* What goes wrong comes back from the lookup; the session would print it too. */
-static void ignore_error(void *context, LLVMErrorRef error)
+/* The lookup only says that it failed; here comes why. The session would print it. */
+static void keep_error(void *context, LLVMErrorRef error)
 {
-    (void)context;
-    LLVMConsumeError(error);
+    Codegen *codegen = context;
+    char *text = LLVMGetErrorMessage(error);
+    if (!codegen->error)
+        codegen->error = tt_arena_strdup(codegen->arena, text);
+    LLVMDisposeErrorMessage(text);
 }
 
 static void release_jit(void *jit) { LLVMConsumeError(LLVMOrcDisposeLLJIT(jit)); }
@@ -68,17 +72,35 @@ static Linker create_linker(Codegen *codegen, Arena *owner)
     check(codegen, LLVMOrcCreateLLJIT(&linker.jit, builder));
     tt_arena_on_release(owner, release_jit, linker.jit);
     linker.session = LLVMOrcLLJITGetExecutionSession(linker.jit);
-    LLVMOrcExecutionSessionSetErrorReporter(linker.session, ignore_error, NULL);
+    LLVMOrcExecutionSessionSetErrorReporter(linker.session, keep_error, codegen);
     linker.dylib = LLVMOrcExecutionSessionCreateBareJITDylib(linker.session, "kernel");
     return linker;
+}
+
+/* What LLVM itself calls: for copies, and for what machines have no instruction for. */
+static void add_library_symbols(Codegen *codegen)
+{
+    static const struct {
+        const char *name;
+        void *address;
+    } symbols[] = {
+        {"memcpy", (void *)memcpy}, {"memset", (void *)memset}, {"memmove", (void *)memmove},
+        {"floor", (void *)floor},   {"floorf", (void *)floorf}, {"ceil", (void *)ceil},
+        {"ceilf", (void *)ceilf},   {"trunc", (void *)trunc},   {"truncf", (void *)truncf},
+        {"rint", (void *)rint},     {"rintf", (void *)rintf},   {"round", (void *)round},
+        {"roundf", (void *)roundf}, {"fma", (void *)fma},       {"fmaf", (void *)fmaf},
+        {"fmin", (void *)fmin},     {"fminf", (void *)fminf},   {"fmax", (void *)fmax},
+        {"fmaxf", (void *)fmaxf},
+    };
+    for (size_t i = 0; i < TT_COUNT(symbols); i++)
+        tt_add_symbol(codegen, symbols[i].name, symbols[i].address);
 }
 
 static void define_symbols(const Linker *linker)
 {
     Codegen *codegen = linker->codegen;
+    add_library_symbols(codegen);
     int count = codegen->symbols.count;
-    if (!count)
-        return;
     LLVMOrcCSymbolMapPair *pairs = TT_NEW_ARRAY(codegen->arena, LLVMOrcCSymbolMapPair, count);
     for (int i = 0; i < count; i++) {
         pairs[i].Name = LLVMOrcExecutionSessionIntern(linker->session, codegen->symbols.data[i].name);

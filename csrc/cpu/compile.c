@@ -1,6 +1,5 @@
 /* From a module of tile IR to a compiled kernel, and its texts. */
 #include "cpu/lower.h"
-#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -44,23 +43,6 @@ static void release_unfinished(void *holder)
 
 static void release_arena(void *arena) { tt_arena_release(arena); }
 
-/* What LLVM itself calls: for copies, and for rounding on machines that have no instruction for it. */
-static void add_library_symbols(Codegen *codegen)
-{
-    static const struct {
-        const char *name;
-        void *address;
-    } symbols[] = {
-        {"memcpy", (void *)memcpy}, {"memset", (void *)memset}, {"memmove", (void *)memmove},
-        {"floor", (void *)floor},   {"floorf", (void *)floorf}, {"ceil", (void *)ceil},
-        {"ceilf", (void *)ceilf},   {"trunc", (void *)trunc},   {"truncf", (void *)truncf},
-        {"rint", (void *)rint},     {"rintf", (void *)rintf},   {"round", (void *)round},
-        {"roundf", (void *)roundf}, {"fma", (void *)fma},       {"fmaf", (void *)fmaf},
-    };
-    for (size_t i = 0; i < TT_COUNT(symbols); i++)
-        tt_add_symbol(codegen, symbols[i].name, symbols[i].address);
-}
-
 static double milliseconds(void)
 {
     struct timespec time;
@@ -95,7 +77,6 @@ CpuKernel *tt_cpu_compile(Module *module, const CpuOptions *options, Arena *aren
     kernel->lowering_milliseconds = milliseconds() - start;
     if (wants_verification())
         tt_codegen_verify(codegen);
-    add_library_symbols(codegen);
     kernel->entry = (CpuEntry)(uintptr_t)tt_jit_load(codegen, kernel->name, &kernel->arena);
     *holder = NULL;
     tt_arena_release(work);

@@ -54,6 +54,10 @@ static bool has_order(const Op *op, const char *order)
 
 static bool is_scalar_atomic(const Op *op) { return is_atomic(op) && has_scalar_pointer(op); }
 
+bool tt_releases(const Op *op) { return is_scalar_atomic(op) && has_order(op, "release"); }
+
+bool tt_acquires(const Op *op) { return is_scalar_atomic(op) && has_order(op, "acquire"); }
+
 /* ---- hazards -------------------------------------------------------------------------------------------------------------------------- */
 
 static bool scratch_overlaps(const Op *a, const Op *b)
@@ -87,7 +91,7 @@ static bool must_wait(const Flow *flow, const Op *op, const uint64_t *pending)
     int own = memory_index(b, op);
     if (own < 0)
         return false;
-    bool releases = is_scalar_atomic(op) && has_order(op, "release");
+    bool releases = tt_releases(op);
     for (int i = 0; i < b->memory.count; i++)
         if (tt_flow_has(pending, b->scratch.count + i) &&
             (releases || memory_conflicts(&b->memory.data[own], &b->memory.data[i])))
@@ -105,7 +109,7 @@ static void visit(Flow *flow, Op *op, uint64_t *pending)
     if (memory < 0)
         return;
     tt_flow_add(pending, b->scratch.count + memory);
-    if (is_scalar_atomic(op) && has_order(op, "acquire"))
+    if (tt_acquires(op))
         tt_flow_add(pending, b->acquired);
 }
 

@@ -107,7 +107,7 @@ SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *option
     kernel->ttgir = tt_print_module(module, arena, 0);
     kernel->shared_bytes = shared_bytes(module);
     Codegen *codegen = tt_new_codegen(arena, module->functions->name);
-    tt_lower_kernel(codegen, module, options, &tt_sim_ops, NULL);
+    kernel->synchronisations = tt_lower_kernel(codegen, module, options, &tt_sim_ops, NULL);
     tt_codegen_verify(codegen);
     tt_codegen_run_passes(codegen, llvm_passes);
     kernel->llir = tt_codegen_llvm_text(codegen);

@@ -12,6 +12,7 @@ typedef struct GpuOptions {
     bool enable_fp_fusion; /* a * b + c may be rounded once */
     bool debug;            /* bounds and overflow checks */
     const char *libdevice; /* path of libdevice's bitcode; NULL: looked for when it is needed */
+    int left_out; /* for tests of the tests: the synchronisation, counted from 1, that the code lacks; 0: none */
 } GpuOptions;
 
 /* Owned by the arena that it was compiled in. */
@@ -42,6 +43,7 @@ typedef struct SimKernel {
     void (*entry)(struct SimThread *self, const uint64_t *args);
     const char *llir, *ttgir;
     int shared_bytes, num_warps;
+    int synchronisations; /* in the code: barriers, or syncs of the one warp */
 } SimKernel;
 SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *options, Arena *arena,
                                         Arena *owner);

@@ -29,6 +29,10 @@ bool tt_inline_calls(Module *module, const GpuOptions *options);
 bool tt_assign_layouts(Module *module, const GpuOptions *options);
 bool tt_allocate_shared_memory(Module *module, const GpuOptions *options);
 bool tt_insert_barriers(Module *module, const GpuOptions *options);
+/* Is it an atomic by which one thread speaks for the whole program, before which all that the others did must be done, or
+ * after which the others begin what follows? */
+bool tt_releases(const Op *op);
+bool tt_acquires(const Op *op);
 /* NULL, or the IR with each value whose layout does not follow from its operation's others. */
 const char *tt_verify_layouts(const Module *module, Arena *arena);
 

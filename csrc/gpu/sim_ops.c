@@ -47,37 +47,56 @@ static LLVMValueRef string_constant(Simt *s, const char *text)
     return *slot;
 }
 
+/* The parameter that a memory operation goes through: its number among the pointers, or -1. */
+static int array_of(Simt *s, const Op *op)
+{
+    int param = op && op->operand_count ? tt_pointer_param(s->pointers, tt_operand(op, 0)) : -1, number = 0;
+    const Region *body = s->module->functions->body;
+    for (int i = 0; i < param; i++)
+        number += tt_is_ptr(body->args[i]->type);
+    return param >= 0 ? number : -1;
+}
+
 /* The SimSite of the operation being lowered. */
 static LLVMValueRef site(Simt *s)
 {
     void **slot = tt_map_slot_ptr(&s->symbols, s->op);
     if (*slot)
         return *slot;
-    const Loc *loc = s->op ? s->op->loc : NULL;
+    const Loc *loc = s->op ? tt_user_loc(s->op->loc) : NULL;
     const char *what = s->op ? tt_op_infos[s->op->opcode].name : "kernel";
+    if (s->op && tt_has(s->op, READS) && tt_has(s->op, WRITES))
+        what = "atomic access";
     LLVMValueRef fields[] = {string_constant(s, loc && loc->file ? loc->file : "unknown"),
                              simt_i32(s, loc ? loc->line : 0), simt_i32(s, loc ? loc->column : 0),
-                             string_constant(s, what)};
-    LLVMValueRef value = LLVMConstStructInContext(s->context, fields, 4, 0);
+                             simt_i32(s, array_of(s, s->op)), string_constant(s, what)};
+    LLVMValueRef value = LLVMConstStructInContext(s->context, fields, TT_COUNT(fields), 0);
     LLVMValueRef global = LLVMAddGlobal(s->llvm, LLVMTypeOf(value), "site");
     LLVMSetInitializer(global, value);
     LLVMSetGlobalConstant(global, 1);
     LLVMSetLinkage(global, LLVMPrivateLinkage);
+    slot = tt_map_slot_ptr(&s->symbols, s->op); /* strings may have made the map grow */
     return *slot = global;
 }
 
 /* ---- the kernel and its threads -------------------------------------------------------------------------------------------- */
 
-/* A SimEntry: (thread, slots). The host's bf16 instructions flush denormals, so they are left alone. */
+static void add_attribute(Simt *s, const char *name, const char *value)
+{
+    LLVMAttributeRef attribute =
+        LLVMCreateStringAttribute(s->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
+    LLVMAddAttributeAtIndex(s->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
+}
+
+/* A SimEntry: (thread, slots). The host's bf16 instructions flush denormals, so they are left alone. LLVM is not to make
+ * calls of functions out of others (exp2 of pow): only what was asked for is there. */
 static void add_kernel(Simt *s, const Function *function)
 {
     LLVMTypeRef params[] = {host_ptr(s), host_ptr(s)};
     s->function = LLVMAddFunction(s->llvm, function->name, LLVMFunctionType(s->none, params, 2, 0));
-    const char *features =
-        tt_arena_format(s->arena, "%s,-avx512bf16,-avxneconvert", s->codegen->host.features);
-    LLVMAttributeRef attribute =
-        LLVMCreateStringAttribute(s->context, "target-features", 15, features, (unsigned)strlen(features));
-    LLVMAddAttributeAtIndex(s->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
+    add_attribute(s, "target-features",
+                  tt_arena_format(s->arena, "%s,-avx512bf16,-avxneconvert", s->codegen->host.features));
+    add_attribute(s, "no-builtins", "");
     tt_add_symbol(s->codegen, "__truncsfbf2", (void *)tt_sim_float_to_bf16);
     tt_add_symbol(s->codegen, "__truncdfbf2", (void *)tt_sim_double_to_bf16);
     tt_add_symbol(s->codegen, "__truncdfhf2", (void *)tt_sim_double_to_f16);
@@ -112,6 +131,10 @@ static void barrier(Simt *s)
 }
 
 static void warp_sync(Simt *s) { MACHINE(s, tt_sim_warp_sync, s->none, self(s), simt_i32(s, -1), site(s)); }
+
+static void releases(Simt *s) { MACHINE(s, tt_sim_release, s->none, self(s), site(s)); }
+
+static void acquired(Simt *s) { MACHINE(s, tt_sim_acquired, s->none, self(s), site(s)); }
 
 static LLVMValueRef shuffle(Simt *s, SimCollective mode, LLVMValueRef word, LLVMValueRef argument)
 {
@@ -156,20 +179,11 @@ static LLVMValueRef size_of(Simt *s, const Access *access)
     return simt_i32(s, access->word_bits / 8 * access->words);
 }
 
-/* The machine knows the arrays among the arguments. A pointer that was itself loaded may lead anywhere. */
-static int checked(Simt *s, const Access *access, SimAccess kind)
-{
-    bool loaded = access->space == GLOBAL_MEMORY && s->op && s->op->operand_count &&
-                  tt_pointer_param(s->pointers, tt_operand(s->op, 0)) < 0;
-    return loaded ? kind | SIM_ANYWHERE : kind;
-}
-
 /* Host memory to carry the access out on, as the machine gives it. */
 static LLVMValueRef place(Simt *s, const Access *access, SimAccess kind)
 {
     return MACHINE(s, tt_sim_access, host_ptr(s), self(s), simt_i32(s, access->space), address_of(s, access),
-                   size_of(s, access), simt_i32(s, checked(s, access, kind)), predicate_of(s, access),
-                   site(s));
+                   size_of(s, access), simt_i32(s, kind), predicate_of(s, access), site(s));
 }
 
 /* Memory of the thread's own, of this many 64-bit words. */
@@ -204,8 +218,7 @@ static void store(Simt *s, const Access *access, LLVMValueRef const *words)
     for (int i = 0; i < access->words; i++)
         LLVMBuildStore(s->b, words[i], word_at(s, data, access, i));
     MACHINE(s, tt_sim_store, s->none, self(s), simt_i32(s, access->space), address_of(s, access),
-            size_of(s, access), simt_i32(s, checked(s, access, SIM_WRITE)), data, predicate_of(s, access),
-            site(s));
+            size_of(s, access), simt_i32(s, SIM_WRITE), data, predicate_of(s, access), site(s));
 }
 
 static bool has_atomic(const Simt *s, AtomicKind kind, TypeKind type)
@@ -324,6 +337,8 @@ const TargetOps tt_sim_ops = {
     .num_programs = num_programs,
     .barrier = barrier,
     .warp_sync = warp_sync,
+    .releases = releases,
+    .acquired = acquired,
     .shuffle_xor = shuffle_xor,
     .shuffle_index = shuffle_index,
     .reduce_warp = reduce_warp,

@@ -254,7 +254,7 @@ static void lower_op(Simt *s, const Op *op)
         simt_inline_asm(s, op);
         break;
     case OP_barrier:
-        simt_sync(s, false);
+        simt_sync(s);
         break;
     case OP_print:
         simt_print(s, op);
@@ -283,6 +283,7 @@ static void lower_op(Simt *s, const Op *op)
 
 void simt_lower_region(Simt *s, const Region *region)
 {
+    const Op *outer = s->op;
     TT_FOR_OPS(op, region)
     {
         if (tt_has(op, TERMINATOR))
@@ -291,4 +292,7 @@ void simt_lower_region(Simt *s, const Region *region)
         s->op = op;
         lower_op(s, op);
     }
+    s->op = outer;
+    if (outer)
+        tt_debug_at(s->debug_info, s->b, outer->loc);
 }

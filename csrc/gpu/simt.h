@@ -33,6 +33,7 @@ struct Simt {
     LLVMBasicBlockRef sums_block;
     Map symbols;                 /* strings in the module */
     TT_VECTOR(Failure) failures; /* that tt_nvptx_ops.fail reports, by number */
+    int synchronisations;        /* so far */
 };
 
 /* ---- simt.c: types, values, and one function per operation --------------------------------------------------------- */
@@ -144,8 +145,8 @@ Access simt_shared_access(LLVMValueRef offset, int64_t constant, int bytes);
 LLVMValueRef simt_shared_load(Simt *s, LLVMValueRef offset, int64_t constant, LLVMTypeRef type);
 void simt_shared_store(Simt *s, LLVMValueRef offset, int64_t constant, LLVMValueRef value,
                        LLVMValueRef predicate);
-/* Between the writes and the reads of an operation's scratch. */
-void simt_sync(Simt *s, bool within_warp);
+/* All threads of the program meet, and see what the others wrote. */
+void simt_sync(Simt *s);
 /* One side of an exchange: where the registers of a layout lie in the memory that both sides know. */
 typedef struct SharedSide {
     const LinearLayout *layout;
@@ -211,6 +212,6 @@ Partial simt_shuffled(Simt *s, const Combine *combine, Partial partial, int mask
 
 /* ---- simt_lower.c ------------------------------------------------------------------------------------------------------------- */
 
-/* What the kernel may fail with is left in `kernel` if that is not NULL. */
-void tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options, const TargetOps *ops,
-                     GpuKernel *kernel);
+/* What the kernel may fail with is left in `kernel` if that is not NULL. Returns how many synchronisations it has. */
+int tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options, const TargetOps *ops,
+                    GpuKernel *kernel);

@@ -51,7 +51,7 @@ static void share_through_memory(Simt *s, const Op *op, Tile *tile)
                 tile->at[r] = simt_shared_load(s, address, scratch + constant, LLVMTypeOf(tile->at[r]));
         }
         if (store)
-            simt_sync(s, false);
+            simt_sync(s);
     }
 }
 
@@ -269,6 +269,8 @@ void simt_atomic(Simt *s, const Op *op)
         *(swaps ? &replacements : &mask) = simt_tile(s, tt_operand(op, 2));
     LLVMValueRef first = simt_is_first_copy(s, layout);
     Tile *tile = simt_new_tile(s, pointers->count);
+    if (tt_releases(op) && s->ops->releases)
+        s->ops->releases(s);
     for (int r = 0; r < pointers->count; r++) {
         if (layout && simt_is_register_copy(layout, r))
             continue;
@@ -285,6 +287,8 @@ void simt_atomic(Simt *s, const Op *op)
         atomic.compare = swaps ? values->at[r] : NULL;
         tile->at[r] = update_element(s, op, &atomic);
     }
+    if (tt_acquires(op) && s->ops->acquired)
+        s->ops->acquired(s);
     if (!used)
         return;
     for (int r = 0; r < tile->count; r++)

@@ -259,7 +259,7 @@ void simt_dot(Simt *s, const Op *op)
     store_operand(s, op, 0, &plan.a, p.computed, &p.a);
     store_operand(s, op, 1, &plan.b, p.computed, &p.b);
     if (plan.bytes)
-        simt_sync(s, false);
+        simt_sync(s);
     const Tile *initial = simt_tile(s, tt_operand(op, 2));
     Operand c = {.type = tt_element(result->type), .computed = p.computed};
     p.sums = TT_NEW_ARRAY(s->arena, LLVMValueRef, p.count);

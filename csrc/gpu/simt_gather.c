@@ -18,7 +18,7 @@ void simt_gather(Simt *s, const Op *op)
     int64_t strides[TT_MAX_RANK], scratch = tt_scratch_offset(op), bytes = tt_byte_width(source->type);
     row_major_strides(source->type, strides);
     simt_store_numbered(s, source, strides, 0, scratch);
-    simt_sync(s, false);
+    simt_sync(s);
     const Tile *indices = simt_tile(s, index);
     Tile *tile = simt_new_tile(s, simt_registers(result));
     LLVMValueRef last = simt_i32(s, (source->type->count - 1) * bytes);
@@ -85,9 +85,9 @@ void simt_histogram(Simt *s, const Op *op)
     const Value *result = op->results[0];
     int64_t scratch = tt_scratch_offset(op), bins = result->type->shape[0];
     clear_counts(s, bins, scratch);
-    simt_sync(s, false);
+    simt_sync(s);
     count_elements(s, op, bins, scratch);
-    simt_sync(s, false);
+    simt_sync(s);
     Tile *tile = simt_new_tile(s, simt_registers(result));
     for (int r = 0; r < tile->count; r++) {
         LLVMValueRef bin = simt_coordinate(s, result->layout, 0, r);

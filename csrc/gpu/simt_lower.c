@@ -53,8 +53,8 @@ static void enter(Simt *s, const Function *function)
 
 static void dispose_builder(void *builder) { LLVMDisposeBuilder(builder); }
 
-void tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options, const TargetOps *ops,
-                     GpuKernel *kernel)
+int tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options, const TargetOps *ops,
+                    GpuKernel *kernel)
 {
     Arena *arena = codegen->arena;
     Function *function = module->functions;
@@ -88,4 +88,5 @@ void tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options
         kernel->failures = s->failures.data;
         kernel->failure_count = s->failures.count;
     }
+    return s->synchronisations;
 }

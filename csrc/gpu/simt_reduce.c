@@ -215,7 +215,7 @@ static void reduce_elements(Simt *s, const Combine *combine, const Partial *elem
     if (plan.warps) {
         WarpExchange exchange = plan_exchange(combine, &plan, tt_scratch_offset(op));
         store_partials(s, &exchange, partials, count);
-        simt_sync(s, false);
+        simt_sync(s);
         for (int r = 0; r < count; r++)
             partials[r] = combine_row(s, &exchange, r, &partials[r]);
     }

@@ -313,7 +313,7 @@ static void join_warps(Scan *x, int first_bit, int number)
     for (int c = 0; c < x->chain_count; c++)
         if (!is_joined_copy(x, &run, &x->chains[c]))
             store_total(x, &run, &x->chains[c], predicate);
-    simt_sync(s, false);
+    simt_sync(s);
     LLVMValueRef own = simt_thread_offset(s, run.warp_columns, layout->in_bits[LAYOUT_LANE],
                                           layout->in_bits[LAYOUT_WARP], 1);
     for (int c = 0; c < x->chain_count; c++)

@@ -166,7 +166,7 @@ static void move_through_memory(Simt *s, const Op *op)
             }
         simt_store_numbered(s, operand, store.strides, store.constant, scratch);
     }
-    simt_sync(s, false);
+    simt_sync(s);
     load_numbered(s, result, &load, scratch);
 }
 

@@ -44,9 +44,11 @@ void simt_shared_store(Simt *s, LLVMValueRef offset, int64_t constant, LLVMValue
     shared_store_vector(s, offset, constant, 1, &value, predicate);
 }
 
-void simt_sync(Simt *s, bool within_warp)
+void simt_sync(Simt *s)
 {
-    if (within_warp || s->options->num_warps == 1)
+    if (++s->synchronisations == s->options->left_out)
+        return;
+    if (s->options->num_warps == 1)
         s->ops->warp_sync(s);
     else
         s->ops->barrier(s);
@@ -256,6 +258,6 @@ Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayo
     SharedSide stored = simt_shared_side(s, from, &plan.shared, true, bytes);
     SharedSide loaded = simt_shared_side(s, to, &plan.shared, false, bytes);
     simt_store_side(s, &stored, tile, scratch);
-    simt_sync(s, false);
+    simt_sync(s);
     return load_side(s, &loaded, simt_type(s, type), scratch);
 }

@@ -72,6 +72,10 @@ typedef struct TargetOps {
     LLVMValueRef (*num_programs)(Simt *s, int axis);
     void (*barrier)(Simt *s);   /* all threads of the program; orders memory */
     void (*warp_sync)(Simt *s); /* all threads of the warp; orders memory */
+    /* In all threads, before tt_releases(s->op) and after tt_acquires(s->op): the barriers that these need are there, and
+     * a simulator sees to it that they are. NULL: nothing to do. */
+    void (*releases)(Simt *s);
+    void (*acquired)(Simt *s);
 
     /* Between the lanes of a warp, all of which take part; `word` is an i32. */
     LLVMValueRef (*shuffle_xor)(Simt *s, LLVMValueRef word, int mask);

@@ -31,6 +31,8 @@ static void compile(GpuJob *job)
     const char *failures = tt_verify(module, &job->arena);
     if (failures)
         tt_error(NULL, "the IR is not well-formed:\n%s", failures);
+    if (job->options.debug)
+        tt_check_bounds(module);
     if (job->run_pipeline)
         tt_run_pipeline(module);
     job->kernel = tt_gpu_compile(module, &job->options, &job->arena);
@@ -70,25 +72,26 @@ static bool run_job(GpuJob *job, void (*work)(GpuJob *job))
 static bool read_arguments(PyObject *args, PyObject *keywords, GpuJob *job, const char *format, char **names)
 {
     GpuOptions *o = &job->options;
-    int fusion = 1, pipeline = 0;
+    int fusion = 1, pipeline = 0, debug = 0;
     *o = (GpuOptions){.sm = 80, .num_warps = 4, .num_stages = 3};
     if (!PyArg_ParseTupleAndKeywords(args, keywords, format, names, &job->text, &o->sm, &o->num_warps,
-                                     &o->ptx_version, &fusion, &pipeline, &o->libdevice, &job->last))
+                                     &o->ptx_version, &fusion, &pipeline, &o->libdevice, &job->last, &debug))
         return false;
     o->enable_fp_fusion = fusion != 0;
+    o->debug = debug != 0;
     job->run_pipeline = pipeline != 0;
     return true;
 }
 
 static char *names[] = {"text",     "sm",        "num_warps", "ptx_version", "enable_fp_fusion",
-                        "pipeline", "libdevice", "last",      NULL};
+                        "pipeline", "libdevice", "last",      "debug",       NULL};
 
 static PyObject *py_run_gpu_passes(PyObject *module, PyObject *args, PyObject *keywords)
 {
     (void)module;
     GpuJob job = {0};
     PyObject *result = NULL;
-    if (read_arguments(args, keywords, &job, "s|iiippzz", names) && run_job(&job, run_passes))
+    if (read_arguments(args, keywords, &job, "s|iiippzzp", names) && run_job(&job, run_passes))
         result = PyUnicode_FromString(job.ir);
     tt_arena_release(&job.arena);
     return result;
@@ -110,7 +113,7 @@ static PyObject *py_compile_gpu(PyObject *module, PyObject *args, PyObject *keyw
     (void)module;
     GpuJob job = {0};
     PyObject *result = NULL;
-    if (read_arguments(args, keywords, &job, "s|iiippzz", names) && run_job(&job, compile)) {
+    if (read_arguments(args, keywords, &job, "s|iiippzzp", names) && run_job(&job, compile)) {
         const GpuKernel *k = job.kernel;
         result = Py_BuildValue("{s:s,s:s,s:s,s:s,s:i,s:i}", "name", k->name, "ptx", k->ptx, "llir", k->llir,
                                "ttgir", k->ttgir, "shared", k->shared_bytes, "num_warps", k->num_warps);
@@ -127,7 +130,7 @@ PyMethodDef tt_testing_gpu_methods[] = {
      "_verify_layouts(text) -> str | None\n--\n\nThe IR with layouts that do not fit marked, or None."},
     {"_compile_gpu", (PyCFunction)(void (*)(void))py_compile_gpu, METH_VARARGS | METH_KEYWORDS,
      "_compile_gpu(text, sm=80, num_warps=4, ptx_version=0, enable_fp_fusion=True, pipeline=False, "
-     "libdevice=None) -> "
+     "libdevice=None, *, debug=False) -> "
      "dict\n--\n\nIR text compiled for a GPU: name, ptx, llir, ttgir, shared, num_warps."},
     {NULL, NULL, 0, NULL},
 };

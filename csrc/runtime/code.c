@@ -16,7 +16,7 @@ struct Code {
     CpuKernel *cpu;
     CudaKernel *cuda;
     SimEntry *sim;
-    int threads;
+    int threads, synchronisations;
     Arena arena; /* texts of the GPU stages, code of the simulator */
     const char *ttir, *ttgir, *llir, *ptx;
     const Failure *failures; /* of a debug kernel on CUDA */
@@ -107,6 +107,7 @@ static void compile_for_simulator(Code *code, Module *module, const GpuOptions *
     keep_texts(code, kernel->ttgir, kernel->llir);
     code->shared = kernel->shared_bytes;
     code->threads = kernel->num_warps * SIM_WARP;
+    code->synchronisations = kernel->synchronisations;
     code->sim = kernel->entry;
 }
 
@@ -117,7 +118,8 @@ static void compile_for_gpu(Code *code, Module *module, const CodeOptions *optio
                       .num_stages = options->num_stages,
                       .max_registers = options->max_registers,
                       .enable_fp_fusion = !options->no_fusion,
-                      .debug = options->debug};
+                      .debug = options->debug,
+                      .left_out = options->left_out};
     code->ttir = tt_print_module(module, &code->arena, 0);
     if (options->target.kind == TARGET_SIM) {
         compile_for_simulator(code, module, &gpu, arena);
@@ -164,17 +166,17 @@ Target tt_code_target(const Code *code) { return code->target; }
 CodeFacts tt_code_facts(const Code *code)
 {
     if (!code->cpu)
-        return (CodeFacts){0, code->shared};
+        return (CodeFacts){0, code->shared, code->synchronisations};
     CpuFacts facts = tt_cpu_facts(code->cpu);
-    return (CodeFacts){facts.lowering_milliseconds, (int64_t)TT_MAX(facts.scratch_size, (size_t)64)};
+    return (CodeFacts){facts.lowering_milliseconds, (int64_t)TT_MAX(facts.scratch_size, (size_t)64), 0};
 }
 
 LoadedFacts tt_code_load(Code *code, int device, Arena *arena)
 {
     if (code->cpu) /* all registers of a core are a program's own */
         return (LoadedFacts){.registers = 16, .max_threads = 1};
-    if (code->sim)
-        return (LoadedFacts){.max_threads = SIM_MAX_THREADS};
+    if (code->sim) /* there is no allocation of registers; host code that divides by their number gets a usual one */
+        return (LoadedFacts){.registers = 32, .max_threads = SIM_MAX_THREADS};
     const CudaKernelInfo *info = tt_cuda_load(code->cuda, device, arena);
     return (LoadedFacts){info->registers, info->spilled_bytes / 4, info->max_threads};
 }
@@ -220,34 +222,30 @@ static bool run_blocks(void *context, int64_t begin, int64_t end)
     return !launch->failed;
 }
 
-static int by_start(const void *a, const void *b)
+/* The range of each argument. One that overlaps another is part of the same array, and may reach to the end of that; an
+ * array of unknown extent (up to INT64_MAX) says nothing of the others. */
+static const SimBuffer *collect_buffers(const Code *code, Place place, Arena *arena)
 {
-    uint64_t first = ((const SimBuffer *)a)->start, second = ((const SimBuffer *)b)->start;
-    return first < second ? -1 : first > second;
-}
-
-/* The ranges of the arguments, sorted; those that overlap are one. None when a range is not known: any access may be
- * right then. */
-static int collect_buffers(const Code *code, Place place, SimBuffer *buffers)
-{
-    int count = 0;
-    for (int i = 0; i < place.range_count; i++) {
+    int count = place.range_count;
+    SimBuffer *buffers = TT_NEW_ARRAY(arena, SimBuffer, count);
+    for (int i = 0; i < count; i++) {
         buffers[i] = code->arrays[i];
         buffers[i].start = place.ranges[2 * i];
         buffers[i].end = place.ranges[2 * i + 1];
-        if (buffers[i].end == INT64_MAX)
-            return 0;
     }
-    if (place.range_count)
-        qsort(buffers, (size_t)place.range_count, sizeof *buffers, by_start);
-    for (int i = 0; i < place.range_count; i++) {
-        SimBuffer *last = count ? &buffers[count - 1] : NULL;
-        if (last && buffers[i].start < last->end)
-            last->end = TT_MAX(last->end, buffers[i].end);
-        else
-            buffers[count++] = buffers[i];
+    for (bool grew = true; grew;) {
+        grew = false;
+        for (int i = 0; i < count * count; i++) {
+            SimBuffer *own = &buffers[i / count], other = buffers[i % count];
+            bool overlaps = own->start < other.end && other.start < own->end && other.end != INT64_MAX;
+            if (!overlaps || (own->start <= other.start && own->end >= other.end))
+                continue;
+            own->start = TT_MIN(own->start, other.start);
+            own->end = TT_MAX(own->end, other.end);
+            grew = true;
+        }
     }
-    return count;
+    return buffers;
 }
 
 static FailureText simulator_failure(const SimError *error, Arena *arena)
@@ -264,18 +262,18 @@ static LaunchResult launch_simulator(const Code *code, Place place, const uint64
 {
     Text printed = {.arena = arena};
     const char *seed = getenv("TRITON_SIM_SEED");
-    SimBuffer *buffers = TT_NEW_ARRAY(arena, SimBuffer, place.range_count);
     SimLaunch launch = {.entry = code->sim,
                         .args = args,
                         .grid = {grid[0], grid[1], grid[2]},
                         .threads = code->threads,
                         .shared_bytes = (int)code->shared,
-                        .buffers = buffers,
-                        .buffer_count = collect_buffers(code, place, buffers),
+                        .buffers = collect_buffers(code, place, arena),
+                        .buffer_count = place.range_count,
                         .seed = seed ? strtoull(seed, NULL, 0) : 0,
                         .printed = &printed,
                         .lock = PTHREAD_MUTEX_INITIALIZER};
     tt_parallel_for((int64_t)grid[0] * grid[1] * grid[2], 1, tt_thread_count(), run_blocks, &launch);
+    tt_sim_end(&launch);
     LaunchResult result = {.printed = printed.data};
     if (launch.failed)
         result.failure = simulator_failure(&launch.error, arena);

@@ -19,6 +19,7 @@ typedef struct CodeOptions {
     int max_registers; /* a thread; 0: no limit asked for */
     bool debug;        /* assertions are checked */
     bool no_fusion;    /* a product and a sum are never one fma unless the program says so */
+    int left_out;      /* GpuOptions.left_out; only tests set it */
 } CodeOptions;
 
 typedef struct Code Code;
@@ -31,6 +32,7 @@ Target tt_code_target(const Code *code);
 typedef struct CodeFacts {
     double lowering_milliseconds; /* of the time that compiling took; the rest was LLVM's */
     int64_t shared;               /* bytes of fast memory a program keeps */
+    int synchronisations;         /* simulator: places in the code where threads wait for each other */
 } CodeFacts;
 CodeFacts tt_code_facts(const Code *code);
 

@@ -1,29 +1,11 @@
-/* The simulator's scheduler, collectives, shared-memory order checking and asynchronous copies. See simulator.h. */
-#include "simulator/simulator.h"
+/* The simulator's scheduler, collectives, checks of memory accesses and asynchronous copies. See simulator.h. */
+#include "simulator/order.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 enum { STACK_BYTES = 256 << 10 };
-
-/* ---- who touched a byte -------------------------------------------------------------------------------------------------- */
-
-/* A block barrier of all threads starts a new block epoch for everyone; a warp collective a new warp epoch for its
- * warp. Access a is ordered before access b when b's block epoch is later, or they are of one warp and b's warp epoch
- * is later, or they are of one thread. */
-typedef struct Access {
-    uint32_t block_epoch, warp_epoch;
-    int16_t thread;  /* -1: nobody */
-    bool many_warps; /* readers: other warps read it in this block epoch too */
-    bool many_lanes; /* ... other lanes of this warp did in this warp epoch */
-    bool atomic;
-    const SimSite *site;
-} Access;
-
-typedef struct ByteHistory {
-    Access write, read;
-} ByteHistory;
 
 typedef struct SimCopy {
     struct SimCopy *next;
@@ -36,16 +18,15 @@ typedef struct SimCopy {
 
 typedef struct SimBlock {
     SimLaunch *launch;
+    struct SimBlock *next_idle;
     SimThread *threads;
     char *stacks;
     char *shared;
-    ByteHistory *history;
+    OrderLog order;
     uint32_t block_epoch;
     uint32_t warp_epoch[SIM_MAX_THREADS / SIM_WARP];
     uint64_t random;
     Coroutine scheduler;
-    SimThread *running;
-    int live;
 } SimBlock;
 
 static bool stopped(const SimLaunch *launch)
@@ -116,45 +97,41 @@ void tt_sim_fail_check(SimThread *self, int32_t kind, const char *place, const c
     leave(self);
 }
 
-/* ---- order in shared memory ------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------------------------------------- */
 
-static bool ordered(const SimBlock *block, const Access *earlier, const SimThread *now)
-{
-    int warp = now->index / SIM_WARP;
-    if (earlier->thread < 0 || earlier->block_epoch < block->block_epoch)
-        return true;
-    if (earlier->many_warps)
-        return false;
-    if (earlier->thread / SIM_WARP != warp)
-        return false;
-    if (earlier->warp_epoch < block->warp_epoch[warp])
-        return true;
-    return earlier->thread == now->index && !earlier->many_lanes;
-}
+/* What a thread did, and where. */
+typedef struct Deed {
+    const char *verb;
+    int thread;
+    const SimSite *site;
+} Deed;
 
-static void race(SimThread *self, const char *how, const Access *earlier, uint32_t byte, const SimSite *site)
+static void race(SimThread *self, const char *memory, Deed earlier, Deed later)
 {
-    record_error(
-        self->block->launch, FAILURE_RACE,
-        "race in shared memory at byte %u: %s by thread %d in %s, and by thread %d in %s, with no barrier "
-        "between them; program (%d, %d, %d)",
-        byte, how, earlier->thread, describe(earlier->site).text, self->index, describe(site).text,
-        self->program[0], self->program[1], self->program[2]);
+    record_error(self->block->launch, FAILURE_RACE,
+                 "race in %s: %s by thread %d in %s, then %s by thread %d in %s, with no barrier between; "
+                 "program (%d, %d, %d)",
+                 memory, earlier.verb, earlier.thread, describe(earlier.site).text, later.verb, later.thread,
+                 describe(later.site).text, self->program[0], self->program[1], self->program[2]);
     leave(self);
 }
 
-static void note_read(SimBlock *block, Access *read, const SimThread *self, const SimSite *site)
+static void report_conflict(SimThread *self, const char *memory, const OrderConflict *conflict, bool is_write,
+                            const SimSite *site)
 {
-    int warp = self->index / SIM_WARP;
-    Access now = {
-        block->block_epoch, block->warp_epoch[warp], (int16_t)self->index, false, false, false, site};
-    if (read->thread >= 0 && read->block_epoch == block->block_epoch) {
-        bool same_warp = read->thread / SIM_WARP == warp;
-        now.many_warps = read->many_warps || !same_warp;
-        now.many_lanes = same_warp && read->warp_epoch == now.warp_epoch &&
-                         (read->many_lanes || read->thread != self->index);
-    }
-    *read = now;
+    race(self, memory, (Deed){conflict->was_write ? "written" : "read", conflict->thread, conflict->site},
+         (Deed){is_write ? "written" : "read", self->index, site});
+}
+
+static OrderAccess access_now(const SimThread *self, bool is_write, bool is_atomic, const SimSite *site)
+{
+    const SimBlock *block = self->block;
+    return (OrderAccess){.block_epoch = block->block_epoch,
+                         .warp_epoch = block->warp_epoch[self->index / SIM_WARP],
+                         .thread = self->index,
+                         .is_write = is_write,
+                         .is_atomic = is_atomic,
+                         .site = site};
 }
 
 /* `data`: what a plain store writes, else NULL. */
@@ -162,64 +139,88 @@ static void access_shared(SimThread *self, uint32_t offset, int32_t bytes, bool 
                           const char *data, const SimSite *site)
 {
     SimBlock *block = self->block;
+    OrderConflict conflict;
     if ((uint64_t)offset + (uint64_t)bytes > (uint64_t)block->launch->shared_bytes)
         fail_access(self, "access outside shared memory", site);
-    for (uint32_t byte = offset; byte < offset + (uint32_t)bytes; byte++) {
-        ByteHistory *history = &block->history[byte];
-        bool harmless = (is_atomic && history->write.atomic) ||
-                        (data && self->shared[byte] == data[byte - offset]); /* the same value again */
-        if (!harmless && !ordered(block, &history->write, self))
-            race(self, is_write ? "written" : "written, then read", &history->write, byte, site);
-        if (is_write && !is_atomic && !ordered(block, &history->read, self))
-            race(self, "read, then written", &history->read, byte, site);
-        if (!is_write) {
-            note_read(block, &history->read, self, site);
-        } else {
-            int warp = self->index / SIM_WARP;
-            history->write = (Access){block->block_epoch,
-                                      block->warp_epoch[warp],
-                                      (int16_t)self->index,
-                                      false,
-                                      false,
-                                      is_atomic,
-                                      site};
-        }
-    }
+    OrderAccess access = access_now(self, is_write, is_atomic, site);
+    access.data = data;
+    access.present = self->shared + offset;
+    if (tt_order_shared(&block->order, offset, bytes, &access, &conflict))
+        return;
+    char memory[64];
+    snprintf(memory, sizeof memory, "shared memory at byte %llu", (unsigned long long)conflict.address);
+    report_conflict(self, memory, &conflict, is_write, site);
 }
 
-static void access_global(SimThread *self, uint64_t address, int32_t bytes, bool is_write,
+/* Of an access through this site; NULL where it may go anywhere, as through a pointer that was loaded. */
+static const SimBuffer *buffer_of(const SimLaunch *launch, const SimSite *site)
+{
+    bool known = site->array >= 0 && site->array < launch->buffer_count;
+    return known ? &launch->buffers[site->array] : NULL;
+}
+
+static void check_bounds(SimThread *self, uint64_t address, int32_t bytes, const SimSite *site)
+{
+    const SimBuffer *buffer = buffer_of(self->block->launch, site);
+    if (!buffer || (address >= buffer->start && address + (uint64_t)bytes <= buffer->end))
+        return;
+    uint64_t first =
+        address < buffer->start ? address : TT_MAX(address, buffer->end); /* byte that is outside */
+    char message[256];
+    snprintf(message, sizeof message, "%s out of bounds of %s: index %lld, and it has %lld elements",
+             site->what, buffer->name, (long long)(first - buffer->start) / buffer->element_bytes,
+             (long long)(buffer->end - buffer->start) / buffer->element_bytes);
+    fail_access(self, message, site);
+}
+
+static SimMoment moment_of(const SimThread *self)
+{
+    const SimBlock *block = self->block;
+    return (SimMoment){block->block_epoch, block->warp_epoch[self->index / SIM_WARP]};
+}
+
+/* Is there a barrier between what this thread did at a moment and what thread 0 does now, or the other way round? */
+static bool meets_first_thread(const SimThread *self, SimMoment moment)
+{
+    SimMoment now = moment_of(self);
+    bool in_its_warp = self->index < SIM_WARP;
+    return !self->index || moment.block_epoch < now.block_epoch ||
+           (in_its_warp && moment.warp_epoch < now.warp_epoch);
+}
+
+void tt_sim_release(SimThread *self, const SimSite *site)
+{
+    if (!meets_first_thread(self, self->touched))
+        race(self, "global memory", (Deed){"used", self->index, self->touched_site},
+             (Deed){"released", 0, site});
+}
+
+void tt_sim_acquired(SimThread *self, const SimSite *site)
+{
+    self->acquired = moment_of(self);
+    self->acquired_site = site;
+}
+
+static void access_global(SimThread *self, uint64_t address, int32_t bytes, int32_t access,
                           const SimSite *site)
 {
-    const SimLaunch *launch = self->block->launch;
-    if (!launch->buffer_count)
+    SimBlock *block = self->block;
+    OrderConflict conflict;
+    check_bounds(self, address, bytes, site);
+    if (!meets_first_thread(self, self->acquired))
+        race(self, "global memory", (Deed){"acquired", 0, self->acquired_site},
+             (Deed){"used", self->index, site});
+    self->touched = moment_of(self);
+    self->touched_site = site;
+    OrderAccess now = access_now(self, access != SIM_READ, access == SIM_ATOMIC, site);
+    if (tt_order_global(&block->order, address, bytes, &now, &conflict))
         return;
-    int low = 0, high = launch->buffer_count; /* the last buffer that starts at or before the address */
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (launch->buffers[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const SimBuffer *buffer = low ? &launch->buffers[low - 1] : NULL;
-    char message[256];
-    const char *access = is_write ? "store" : "load";
-    if (buffer && address + (uint64_t)bytes <= buffer->end) {
-        if (!is_write || !buffer->read_only)
-            return;
-        snprintf(message, sizeof message, "write to %s, which is read-only", buffer->name);
-    } else if (buffer) {
-        snprintf(message, sizeof message,
-                 "%s out of bounds of every array; of the nearest one below, %s, it is index %lld, and it "
-                 "has %lld "
-                 "elements",
-                 access, buffer->name, (long long)(address - buffer->start) / buffer->element_bytes,
-                 (long long)(buffer->end - buffer->start) / buffer->element_bytes);
-    } else {
-        snprintf(message, sizeof message, "%s out of bounds: address 0x%llx lies below every array", access,
-                 (unsigned long long)address);
-    }
-    fail_access(self, message, site);
+    const SimBuffer *buffer = buffer_of(block->launch, site);
+    char memory[200] = "global memory";
+    if (buffer)
+        snprintf(memory, sizeof memory, "global memory at byte %llu of %s",
+                 (unsigned long long)(conflict.address - buffer->start), buffer->name);
+    report_conflict(self, memory, &conflict, now.is_write, site);
 }
 
 /* Vectors of up to 16 bytes must be aligned to their size, as the hardware has it. */
@@ -239,8 +240,7 @@ void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t by
         access_shared(self, (uint32_t)address, bytes, access != SIM_READ, access == SIM_ATOMIC, NULL, site);
         return self->shared + (uint32_t)address;
     }
-    if (!(access & SIM_ANYWHERE))
-        access_global(self, address, bytes, access != SIM_READ, site);
+    access_global(self, address, bytes, access, site);
     return (void *)(uintptr_t)address;
 }
 
@@ -254,8 +254,8 @@ void tt_sim_store(SimThread *self, int32_t space, uint64_t address, int32_t byte
     if (space == SIM_SHARED) {
         access_shared(self, (uint32_t)address, bytes, true, false, data, site);
         place = self->shared + (uint32_t)address;
-    } else if (!(access & SIM_ANYWHERE)) {
-        access_global(self, address, bytes, true, site);
+    } else {
+        access_global(self, address, bytes, access, site);
     }
     memcpy(place, data, (size_t)bytes);
 }
@@ -414,7 +414,7 @@ static bool release_warp(SimBlock *block, int warp)
                            lanes[i].collective == lanes[first].collective;
         if (!together)
             continue;
-        block->warp_epoch[warp]++;
+        block->warp_epoch[warp] += lanes[first].collective == SIM_SYNC;
         for (int i = 0; i < SIM_WARP; i++)
             if (mask >> i & 1)
                 lanes[i].result = collective_result(lanes, i);
@@ -461,7 +461,7 @@ void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32
                        int32_t source_bytes, const SimSite *site)
 {
     if (source_bytes)
-        access_global(self, address, source_bytes, false, site);
+        access_global(self, address, source_bytes, SIM_READ, site);
     SimCopy *copy = calloc(1, sizeof *copy);
     if (!copy || bytes > (int)sizeof copy->data)
         fail_access(self, "an asynchronous copy of more than 16 bytes, or no memory", site);
@@ -574,40 +574,103 @@ static void free_copies(SimBlock *block)
         }
 }
 
+/* ---- blocks ------------------------------------------------------------------------------------------------------------------------ */
+
+static size_t shared_size(const SimLaunch *launch)
+{
+    return ((size_t)launch->shared_bytes + 2047) & ~(size_t)1023;
+}
+
+static size_t stack_size(const SimLaunch *launch) { return (size_t)launch->threads * STACK_BYTES; }
+
+static void free_block(SimBlock *block)
+{
+    if (block->stacks != MAP_FAILED)
+        munmap(block->stacks, stack_size(block->launch));
+    tt_order_end(&block->order);
+    free(block->shared);
+    free(block->threads);
+    free(block);
+}
+
+static SimBlock *new_block(SimLaunch *launch)
+{
+    SimBlock *block = calloc(1, sizeof *block);
+    if (!block)
+        return NULL;
+    block->launch = launch;
+    block->threads = calloc((size_t)launch->threads, sizeof *block->threads);
+    block->shared = aligned_alloc(1024, shared_size(launch));
+    block->stacks = mmap(NULL, stack_size(launch), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    bool has_log = tt_order_begin(&block->order, launch->shared_bytes);
+    if (has_log && block->threads && block->shared && block->stacks != MAP_FAILED)
+        return block;
+    free_block(block);
+    return NULL;
+}
+
+static SimBlock *take_block(SimLaunch *launch)
+{
+    pthread_mutex_lock(&launch->lock);
+    SimBlock *block = launch->idle;
+    if (block)
+        launch->idle = block->next_idle;
+    pthread_mutex_unlock(&launch->lock);
+    return block ? block : new_block(launch);
+}
+
+static void give_back(SimBlock *block)
+{
+    SimLaunch *launch = block->launch;
+    tt_order_forget(&block->order, launch->shared_bytes);
+    pthread_mutex_lock(&launch->lock);
+    block->next_idle = launch->idle;
+    launch->idle = block;
+    pthread_mutex_unlock(&launch->lock);
+}
+
+void tt_sim_end(SimLaunch *launch)
+{
+    for (SimBlock *block = launch->idle, *next; block; block = next) {
+        next = block->next_idle;
+        free_block(block);
+    }
+}
+
+static void prepare(SimBlock *block, const int32_t program[3])
+{
+    const SimLaunch *launch = block->launch;
+    block->block_epoch = 1;
+    memset(block->warp_epoch, 0, sizeof block->warp_epoch);
+    block->random = launch->seed ^ 0x9e3779b97f4a7c15u;
+    block->random ^= ((uint64_t)program[0] << 42) ^ ((uint64_t)program[1] << 21) ^ (uint64_t)program[2];
+    memset(block->shared, 0xff, shared_size(launch)); /* poison: NaN in every float format */
+    for (int i = 0; i < launch->threads; i++) {
+        SimThread *thread = &block->threads[i];
+        *thread = (SimThread){.index = i, .shared = block->shared, .block = block};
+        memcpy(thread->program, program, sizeof thread->program);
+        memcpy(thread->grid, launch->grid, sizeof thread->grid);
+        thread->copies_end = &thread->copies;
+        tt_coroutine_prepare(&thread->coroutine, block->stacks + (size_t)i * STACK_BYTES, STACK_BYTES,
+                             run_thread, thread);
+    }
+}
+
 void tt_sim_run_block(SimLaunch *launch, const int32_t program[3])
 {
-    size_t stack_bytes = (size_t)launch->threads * STACK_BYTES;
-    SimBlock block = {.launch = launch, .random = launch->seed ^ 0x9e3779b97f4a7c15u};
-    block.random ^= ((uint64_t)program[0] << 42) ^ ((uint64_t)program[1] << 21) ^ (uint64_t)program[2];
-    block.threads = calloc((size_t)launch->threads, sizeof *block.threads);
-    block.shared = aligned_alloc(1024, ((size_t)launch->shared_bytes + 2047) & ~(size_t)1023);
-    block.history = calloc((size_t)launch->shared_bytes + 1, sizeof *block.history);
-    block.stacks =
-        mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (!block.threads || !block.shared || !block.history || block.stacks == MAP_FAILED) {
+    SimBlock *block = take_block(launch);
+    if (!block) {
         record_error(launch, FAILURE_OTHER, "out of memory for a simulated block of %d threads",
                      launch->threads);
-    } else {
-        memset(block.shared, 0xff, (size_t)launch->shared_bytes); /* poison: NaN in every float format */
-        for (int i = 0; i < launch->shared_bytes; i++)
-            block.history[i].write.thread = block.history[i].read.thread = -1;
-        for (int i = 0; i < launch->threads; i++) {
-            SimThread *thread = &block.threads[i];
-            *thread = (SimThread){.index = i, .shared = block.shared, .block = &block};
-            memcpy(thread->program, program, sizeof thread->program);
-            memcpy(thread->grid, launch->grid, sizeof thread->grid);
-            thread->copies_end = &thread->copies;
-            tt_coroutine_prepare(&thread->coroutine, block.stacks + (size_t)i * STACK_BYTES, STACK_BYTES,
-                                 run_thread, thread);
-        }
-        while (!stopped(launch) && !all_done(&block))
-            if (!run_ready(&block) && !release_any(&block))
-                report_deadlock(&block);
-        free_copies(&block);
+        return;
     }
-    if (block.stacks != MAP_FAILED)
-        munmap(block.stacks, stack_bytes);
-    free(block.history);
-    free(block.shared);
-    free(block.threads);
+    prepare(block, program);
+    while (!stopped(launch) && !all_done(block))
+        if (!run_ready(block) && !release_any(block))
+            report_deadlock(block);
+    free_copies(block);
+    if (block->order.out_of_memory)
+        record_error(launch, FAILURE_OTHER, "out of memory for the checks of a simulated block's order");
+    give_back(block);
 }

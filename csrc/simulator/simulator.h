@@ -2,9 +2,9 @@
  *
  * A block (CTA) runs on one host thread; its GPU threads are coroutines that switch only where GPU threads meet: block
  * barriers and warp collectives. Between two meetings a thread runs alone, so what the machine must find is not torn
- * data but missing order: every byte of shared memory remembers who wrote and read it since the last ordering point,
- * and two accesses of different threads without order between them, one a write, are a race. Asynchronous copies take
- * effect as late as the program's waits permit. Global memory is checked against the buffers of the launch.
+ * data but missing order (order.h): two accesses of different threads of a block without a barrier between them, one a
+ * write, are a race, in shared memory as in global memory. Asynchronous copies take effect as late as the program's
+ * waits permit. Global memory is checked against the buffers of the launch.
  *
  * Generated code calls the tt_sim_ functions below with its SimThread; a SimSite says which Python line an access
  * belongs to. Errors end the launch: the first one is kept. */
@@ -15,10 +15,16 @@
 
 enum { SIM_WARP = 32, SIM_MAX_THREADS = 1024, SIM_BARRIERS = 16 };
 
+/* When a thread did something. */
+typedef struct SimMoment {
+    uint32_t block_epoch, warp_epoch; /* see order.h; epochs begin with 1, so 0 is never */
+} SimMoment;
+
 typedef struct SimSite {
     const char *file;
     int32_t line, column;
-    const char *what; /* "load of x", "conversion", ...: for messages */
+    int32_t array;    /* whose pointer among the parameters an access of global memory goes through, or -1 */
+    const char *what; /* "load", "convert_layout", ...: for messages */
 } SimSite;
 
 /* What generated code reads directly: keep the order of the fields up to `shared`. */
@@ -37,6 +43,8 @@ typedef struct SimThread {
     int argument;
     uint64_t value, result;
     const SimSite *site;
+    SimMoment touched, acquired; /* global memory, last; another thread acquired for this one */
+    const SimSite *touched_site, *acquired_site;
     _Alignas(16) char dummy[64];
     struct SimCopy *copies, **copies_end; /* asynchronous copies in flight, oldest first */
     int open_groups;
@@ -44,12 +52,11 @@ typedef struct SimThread {
 
 typedef void SimEntry(SimThread *self, const uint64_t *args);
 
-/* A piece of global memory that the kernel may touch. */
+/* The memory behind a pointer among the parameters, which the kernel may touch through it. */
 typedef struct SimBuffer {
     uint64_t start, end;
     const char *name; /* "the array 'x'" */
     int64_t element_bytes;
-    bool read_only;
 } SimBuffer;
 
 typedef struct SimError {
@@ -66,17 +73,20 @@ typedef struct SimLaunch {
     int32_t grid[3];
     int threads; /* a block; a multiple of 32 */
     int shared_bytes;
-    const SimBuffer *buffers; /* sorted by start; count 0: global accesses are not checked */
+    const SimBuffer *buffers; /* one for each pointer parameter, in their order */
     int buffer_count;
     uint64_t seed; /* 0: threads in order and copies as late as allowed; else a random choice of both */
     SimError error;
     Text *printed; /* by the programs; under `lock` */
     pthread_mutex_t lock;
-    int32_t failed; /* set once, atomically; then `error` says why */
+    int32_t failed;        /* set once, atomically; then `error` says why */
+    struct SimBlock *idle; /* that have ended: their memory serves the next ones; under `lock` */
 } SimLaunch;
 
 /* Runs one block to its end or to the launch's first error. Blocks may run on several host threads at once. */
 void tt_sim_run_block(SimLaunch *launch, const int32_t program[3]);
+/* Frees what the blocks had. */
+void tt_sim_end(SimLaunch *launch);
 
 /* ---- called by generated code --------------------------------------------------------------------------------------- */
 
@@ -84,6 +94,10 @@ void tt_sim_run_block(SimLaunch *launch, const int32_t program[3]);
 void tt_sim_barrier(SimThread *self, int32_t id, int32_t count, const SimSite *site);
 /* bar.warp.sync: orders the lanes of `mask`. */
 void tt_sim_warp_sync(SimThread *self, uint32_t mask, const SimSite *site);
+/* Thread 0 of the block is about to release, or has acquired, for all its threads: what another one did before must have
+ * a barrier between, and so must what it does next. Called by all. */
+void tt_sim_release(SimThread *self, const SimSite *site);
+void tt_sim_acquired(SimThread *self, const SimSite *site);
 typedef enum SimCollective {
     SIM_SHUFFLE_XOR,
     SIM_SHUFFLE_UP,
@@ -96,12 +110,7 @@ typedef enum SimCollective {
 uint64_t tt_sim_shuffle(SimThread *self, int32_t mode, uint64_t value, int32_t argument, const SimSite *site);
 uint32_t tt_sim_ballot(SimThread *self, int32_t predicate, const SimSite *site);
 typedef enum SimSpace { SIM_GLOBAL = 1, SIM_SHARED = 3 } SimSpace;
-typedef enum SimAccess {
-    SIM_READ,
-    SIM_WRITE,
-    SIM_ATOMIC,
-    SIM_ANYWHERE = 4, /* flag: bounds are not known */
-} SimAccess;
+typedef enum SimAccess { SIM_READ, SIM_WRITE, SIM_ATOMIC } SimAccess;
 /* Checks an access of `bytes` at an address of global memory or an offset in shared memory, and gives the place in host
  * memory to carry it out on: for a false predicate a dummy of 64 bytes. Atomics order themselves among each other. */
 void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access,

@@ -62,3 +62,10 @@ _Noreturn void tt_bug(const char *format, ...)
     va_start(args, format);
     raise_v(TT_BUG, NULL, NULL, format, args);
 }
+
+const Loc *tt_user_loc(const Loc *loc)
+{
+    while (loc && loc->caller && loc->file && strstr(loc->file, "/triton/language/"))
+        loc = loc->caller;
+    return loc;
+}

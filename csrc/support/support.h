@@ -146,6 +146,8 @@ typedef struct Loc {
     int end_line, end_column;
     const struct Loc *caller; /* call site this code was inlined at, or NULL */
 } Loc;
+/* Where the user's program called what `loc` is in, when that is a function of triton.language written in itself. */
+const Loc *tt_user_loc(const Loc *loc);
 
 typedef enum DiagKind {
     TT_USER_ERROR,  /* the program is wrong: location, both sides, advice */

@@ -27,6 +27,12 @@ def message(case):
     pytest.fail(f"{case.name} raises nothing")
 
 
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch):
+    """Messages name the target."""
+    monkeypatch.setenv("TRITON_TARGET", "cpu")
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_message(case, request):
     text, file = message(case), case.with_suffix(".txt")

@@ -2,10 +2,10 @@
 
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 
 import pytest
+from assembling import run_ptxas
 
 import triton
 import triton.language as tl
@@ -152,10 +152,6 @@ def compile_kernel(kernel, *entries, sm=90, num_warps=4, **constants):
     return compile_ir(ir(kernel, *entries, **constants), sm, num_warps, pipeline=True)
 
 
-def architecture(sm):
-    return f"sm_{sm}a" if sm >= 90 else f"sm_{sm}"
-
-
 @dataclass
 class Resources:
     registers: int
@@ -168,10 +164,8 @@ def assemble(compiled, sm):
     """Machine code by ptxas, which must take the PTX; what it says of the kernel's resources."""
     if not shutil.which("ptxas"):
         pytest.skip("no ptxas on the PATH (it comes with a CUDA toolkit)")
-    command = ["ptxas", "-v", f"-arch={architecture(sm)}", "-o", "/dev/null", "-"]
-    result = subprocess.run(command, input=compiled.ptx, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr + compiled.ptx
-    said = result.stderr
+    said, taken = run_ptxas(compiled.ptx, sm, "-v")
+    assert taken, said + compiled.ptx
     stack, spills = map(int, re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores", said).groups())
     barriers = re.search(r"used (\d+) barriers", said)
     return Resources(

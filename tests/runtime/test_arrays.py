@@ -208,17 +208,17 @@ def test_misaligned_elements():
         DataPointer(np.zeros(4), dtype=torch.float64, device="cuda:1"),
     ],
 )
-def test_arrays_on_a_gpu(array):
+def test_arrays_on_a_gpu(array, target):
     with pytest.raises(ValueError) as error:
         nothing[(1,)](array)
     assert str(error.value) == (
-        "nothing() argument 'x': it is on cuda:1, which the target 'cpu' (TRITON_TARGET) cannot reach; pass an array "
-        "that is on the CPU"
+        f"nothing() argument 'x': it is on cuda:1, which the target '{target}' (TRITON_TARGET) cannot reach; pass an "
+        "array that is on the CPU"
     )
 
 
-def test_cuda_array_interface():
-    with pytest.raises(ValueError, match="it is on cuda:0, which the target 'cpu'"):
+def test_cuda_array_interface(target):
+    with pytest.raises(ValueError, match=f"it is on cuda:0, which the target '{target}'"):
         nothing[(1,)](CudaInterface(np.zeros(4)))
 
 

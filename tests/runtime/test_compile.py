@@ -29,18 +29,19 @@ def fresh(kernel=scale):
     return triton.jit(kernel.fn)
 
 
-def test_what_a_compiled_kernel_says():
+def test_what_a_compiled_kernel_says(target):
+    stages = ["ttir", "llir", "asm"] if target == "cpu" else ["ttir", "ttgir", "llir"]
     x = np.ones(64, np.float32)
     compiled = fresh().warmup(x, 2.0, 64, BLOCK=32, num_warps=2, grid=(2,))
-    assert set(compiled.asm) == {"ttir", "llir", "asm"}
+    assert set(compiled.asm) == set(stages)
     assert "store" in compiled.asm["ttir"]
     assert "define" in compiled.asm["llir"]
-    assert compiled.asm["asm"].strip()
+    assert all(compiled.asm[stage].strip() for stage in stages)
     assert compiled.asm.get("ptx") is None
-    with pytest.raises(KeyError, match="no stage 'ptx' on target 'cpu'; there are: ttir, llir, asm"):
+    with pytest.raises(KeyError, match=f"no stage 'ptx' on target '{target}'; there are: {', '.join(stages)}"):
         compiled.asm["ptx"]
     metadata = compiled.metadata
-    assert (metadata.name, metadata.target, metadata.num_warps) == ("scale", "cpu", 2)
+    assert (metadata.name, metadata.target, metadata.num_warps) == ("scale", target, 2)
     assert metadata.signature == {"x": "*fp32", "factor": "fp32", "n": "i32", "BLOCK": "constexpr"}
     assert metadata.constants == {"BLOCK": 32}
     assert compiled.name == "scale"
@@ -49,7 +50,7 @@ def test_what_a_compiled_kernel_says():
     assert "scale" in repr(compiled)
     assert sum(compiled.timings.values()) > 0
     assert list(compiled.timings) == ["ast", "frontend", "passes", "lowering", "llvm"]
-    assert compiled.metadata.shared >= 64
+    assert compiled.metadata.shared >= (64 if target == "cpu" else 0)
     assert metadata.timings == compiled.timings
 
 
@@ -58,7 +59,7 @@ def test_how_many_programs_fit():
     properties = triton.runtime.driver.active.utils.get_device_properties(0)
     compiled = fresh().warmup(np.ones(64, np.float32), 2.0, 64, BLOCK=32, num_warps=8, grid=(1,))
     by_registers = properties["max_num_regs"] // (compiled.n_regs * properties["warpSize"] * 8)
-    by_memory = properties["max_shared_mem"] // compiled.metadata.shared
+    by_memory = properties["max_shared_mem"] // max(compiled.metadata.shared, 1)
     assert properties["multiprocessor_count"] * min(by_registers, by_memory) >= 1
 
 

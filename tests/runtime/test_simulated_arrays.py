@@ -25,7 +25,7 @@ def test_views_that_overlap():
     assert x[10:20].tolist() == list(range(10)) and x[20] == 20
     copy[(1,)](part, whole, 90, 80, BLOCK=16)  # through a short view to what another argument covers
     assert x[80:90].tolist() == list(range(90, 100))
-    with pytest.raises(triton.MemoryAccessError, match="read out of bounds"):
+    with pytest.raises(triton.MemoryAccessError, match="load out of bounds"):
         copy[(1,)](part, whole, 91, 90, BLOCK=16)
 
 

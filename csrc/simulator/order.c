@@ -1,0 +1,283 @@
+/* See order.h. History is kept by words of four bytes as long as whole words are accessed, and by bytes in words of which
+ * parts are. Memory of the log is zeroed, and a zeroed Note is nobody's. */
+#include "simulator/order.h"
+
+#include <stdlib.h>
+
+enum { WORD = 4, SEGMENT_BITS = 8, SEGMENT_WORDS = (1 << SEGMENT_BITS) / WORD, CHUNK_BYTES = 1 << 20 };
+
+/* The last access of a kind. */
+typedef struct Note {
+    const SimSite *site;
+    uint32_t block_epoch, warp_epoch;
+    int16_t thread;  /* plus one; 0: nobody */
+    bool many_warps; /* readers: other warps read it in this block epoch too */
+    bool many_lanes; /* ... other lanes of this warp did in this warp epoch */
+    bool atomic;
+} Note;
+
+typedef struct Cell {
+    Note write, read;
+} Cell;
+
+struct OrderWord {
+    Cell whole;
+    Cell *bytes; /* NULL: all four are alike */
+};
+
+struct OrderChunk {
+    OrderChunk *next;
+    _Alignas(16) char data[];
+};
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------------- */
+
+static void *allocate(OrderLog *log, size_t size)
+{
+    if (!log->chunks || log->chunk_used + size > CHUNK_BYTES) {
+        OrderChunk *chunk = calloc(1, sizeof *chunk + TT_MAX((size_t)CHUNK_BYTES, size));
+        if (!chunk) {
+            log->out_of_memory = true;
+            return NULL;
+        }
+        chunk->next = log->chunks;
+        log->chunks = chunk;
+        log->chunk_used = 0;
+    }
+    void *memory = log->chunks->data + log->chunk_used;
+    log->chunk_used += (size + 15) & ~(size_t)15;
+    return memory;
+}
+
+bool tt_order_begin(OrderLog *log, int shared_bytes)
+{
+    log->shared = calloc((size_t)shared_bytes / WORD + 1, sizeof *log->shared);
+    return log->shared;
+}
+
+static void free_chunks(OrderChunk *chunk)
+{
+    for (OrderChunk *next; chunk; chunk = next) {
+        next = chunk->next;
+        free(chunk);
+    }
+}
+
+void tt_order_forget(OrderLog *log, int shared_bytes)
+{
+    memset(log->shared, 0, ((size_t)shared_bytes / WORD + 1) * sizeof *log->shared);
+    if (log->capacity)
+        memset(log->segments, 0, log->capacity * sizeof *log->segments);
+    log->count = 0;
+    log->last_segment = 0;
+    if (!log->chunks)
+        return;
+    free_chunks(log->chunks->next);
+    log->chunks->next = NULL;
+    memset(log->chunks->data, 0, log->chunk_used);
+    log->chunk_used = 0;
+}
+
+void tt_order_end(OrderLog *log)
+{
+    free_chunks(log->chunks);
+    free(log->shared);
+    free(log->global);
+    free(log->segments);
+}
+
+/* Where the segment is in the table, or would be. */
+static uint32_t find(const uint64_t *segments, uint32_t capacity, uint64_t key)
+{
+    uint32_t at = (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) & (capacity - 1);
+    while (segments[at] && segments[at] != key)
+        at = (at + 1) & (capacity - 1);
+    return at;
+}
+
+static bool grow(OrderLog *log)
+{
+    uint32_t capacity = TT_MAX(64u, 2 * log->capacity);
+    uint64_t *segments = calloc(capacity, sizeof *segments);
+    OrderWord **global = calloc(capacity, sizeof(OrderWord *));
+    for (uint32_t i = 0; segments && global && i < log->capacity; i++)
+        if (log->segments[i]) {
+            uint32_t at = find(segments, capacity, log->segments[i]);
+            segments[at] = log->segments[i];
+            global[at] = log->global[i];
+        }
+    if (segments && global) {
+        free(log->segments);
+        free(log->global);
+        log->segments = segments;
+        log->global = global;
+        log->capacity = capacity;
+        return true;
+    }
+    free(segments);
+    free(global);
+    log->out_of_memory = true;
+    return false;
+}
+
+/* Words of the segment that the address is in; NULL when there is no memory. */
+static OrderWord *segment_of(OrderLog *log, uint64_t address)
+{
+    uint64_t key = (address >> SEGMENT_BITS) + 1;
+    if (key == log->last_segment)
+        return log->last;
+    if (2 * log->count >= log->capacity && !grow(log))
+        return NULL;
+    uint32_t at = find(log->segments, log->capacity, key);
+    if (!log->segments[at]) {
+        OrderWord *words = allocate(log, SEGMENT_WORDS * sizeof(OrderWord));
+        if (!words)
+            return NULL;
+        log->segments[at] = key;
+        log->global[at] = words;
+        log->count++;
+    }
+    log->last_segment = key;
+    return log->last = log->global[at];
+}
+
+/* ---- one byte, or four alike ----------------------------------------------------------------------------------------------- */
+
+static bool ordered(const Note *earlier, const OrderAccess *now)
+{
+    if (!earlier->thread || earlier->block_epoch < now->block_epoch)
+        return true;
+    int thread = earlier->thread - 1;
+    if (earlier->many_warps || thread / SIM_WARP != now->thread / SIM_WARP)
+        return false;
+    return earlier->warp_epoch < now->warp_epoch || (thread == now->thread && !earlier->many_lanes);
+}
+
+static void note_read(Note *read, const OrderAccess *now)
+{
+    Note note = {now->site, now->block_epoch, now->warp_epoch, (int16_t)(now->thread + 1), false, false,
+                 false};
+    if (read->thread && read->block_epoch == now->block_epoch) {
+        bool same_warp = (read->thread - 1) / SIM_WARP == now->thread / SIM_WARP;
+        note.many_warps = read->many_warps || !same_warp;
+        note.many_lanes = same_warp && read->warp_epoch == now->warp_epoch &&
+                          (read->many_lanes || read->thread != note.thread);
+    }
+    *read = note;
+}
+
+static bool conflicts(const Note *earlier, bool was_write, const OrderAccess *now, OrderConflict *conflict)
+{
+    if (ordered(earlier, now))
+        return false;
+    *conflict = (OrderConflict){.was_write = was_write, .thread = earlier->thread - 1, .site = earlier->site};
+    return true;
+}
+
+static void note(Cell *cell, const OrderAccess *now)
+{
+    if (!now->is_write)
+        note_read(&cell->read, now);
+    else
+        cell->write = (Note){now->site, now->block_epoch, now->warp_epoch, (int16_t)(now->thread + 1), false,
+                             false,     now->is_atomic};
+}
+
+/* `harmless`: after a write that it need not be ordered with, in itself. */
+static bool access_cell(Cell *cell, const OrderAccess *now, bool harmless, OrderConflict *conflict)
+{
+    harmless |= now->is_atomic && cell->write.atomic;
+    if (!harmless && conflicts(&cell->write, true, now, conflict))
+        return false;
+    if (now->is_write && conflicts(&cell->read, false, now, conflict))
+        return false;
+    note(cell, now);
+    return true;
+}
+
+/* The compiler keeps the order of what goes through one parameter. */
+static bool through_one_parameter(const Note *earlier, const OrderAccess *now)
+{
+    return earlier->thread && earlier->site->array == now->site->array;
+}
+
+static bool access_global_cell(Cell *cell, const OrderAccess *now, OrderConflict *conflict)
+{
+    if (!now->is_write && through_one_parameter(&cell->write, now) &&
+        conflicts(&cell->write, true, now, conflict))
+        return false;
+    if (now->is_write && through_one_parameter(&cell->read, now) &&
+        conflicts(&cell->read, false, now, conflict))
+        return false;
+    note(cell, now);
+    return true;
+}
+
+/* ---- words ----------------------------------------------------------------------------------------------------------------- */
+
+static bool split(OrderLog *log, OrderWord *word)
+{
+    if (!word->bytes)
+        word->bytes = allocate(log, WORD * sizeof(Cell));
+    for (int i = 0; word->bytes && i < WORD; i++)
+        word->bytes[i] = word->whole;
+    return word->bytes;
+}
+
+static bool same_value(const OrderAccess *now, int byte, int bytes)
+{
+    return now->data && !memcmp(now->data + byte, now->present + byte, (size_t)bytes);
+}
+
+static bool access_one(Cell *cell, const OrderAccess *now, bool is_global, int byte, int bytes,
+                       OrderConflict *conflict)
+{
+    return is_global ? access_global_cell(cell, now, conflict)
+                     : access_cell(cell, now, same_value(now, byte, bytes), conflict);
+}
+
+/* Bytes first .. last of a word; `byte` of the access is the first of them. */
+static bool access_word(OrderLog *log, OrderWord *word, int first, int last, int byte, const OrderAccess *now,
+                        bool is_global, OrderConflict *conflict)
+{
+    bool is_whole = !first && last == WORD - 1;
+    if (is_whole && !word->bytes)
+        return access_one(&word->whole, now, is_global, byte, WORD, conflict);
+    if (!word->bytes && !split(log, word))
+        return true;
+    for (int i = first; i <= last; i++)
+        if (!access_one(&word->bytes[i], now, is_global, byte + i - first, 1, conflict))
+            return false;
+    return true;
+}
+
+static bool access_bytes(OrderLog *log, uint64_t address, int bytes, const OrderAccess *now, bool is_global,
+                         OrderConflict *conflict)
+{
+    for (int byte = 0; byte < bytes;) {
+        uint64_t at = address + (uint64_t)byte;
+        OrderWord *words = is_global ? segment_of(log, at) : log->shared;
+        if (!words)
+            return true;
+        uint64_t index = is_global ? at / WORD % SEGMENT_WORDS : at / WORD;
+        int first = (int)(at % WORD), last = TT_MIN(WORD - 1, first + bytes - byte - 1);
+        if (!access_word(log, &words[index], first, last, byte, now, is_global, conflict)) {
+            conflict->address = at;
+            return false;
+        }
+        byte += last - first + 1;
+    }
+    return true;
+}
+
+bool tt_order_shared(OrderLog *log, uint32_t offset, int bytes, const OrderAccess *access,
+                     OrderConflict *conflict)
+{
+    return access_bytes(log, offset, bytes, access, false, conflict);
+}
+
+bool tt_order_global(OrderLog *log, uint64_t address, int bytes, const OrderAccess *access,
+                     OrderConflict *conflict)
+{
+    return access->is_atomic || access_bytes(log, address, bytes, access, true, conflict);
+}

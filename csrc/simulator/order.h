@@ -1,0 +1,50 @@
+/* order: which accesses of a block's threads have a barrier between them. Every byte of shared memory, and every byte of
+ * global memory that the block touches, remembers who wrote and who read it last; two accesses of different threads
+ * without order between them, one a write, are a race.
+ *
+ * A block barrier of all threads starts a new block epoch for everyone; a warp-level sync a new warp epoch for its warp
+ * (a shuffle makes lanes wait, but orders no memory). Access a is ordered before access b when b's block epoch is later,
+ * or they are of one warp and b's warp epoch is later, or they are of one thread. */
+#pragma once
+#include "simulator/simulator.h"
+
+typedef struct OrderChunk OrderChunk;
+typedef struct OrderWord OrderWord;
+typedef struct OrderLog {
+    OrderWord *shared;  /* one a word of shared memory */
+    OrderWord **global; /* by hash of the segment */
+    uint64_t *segments; /* keys of `global`, plus one; 0: free */
+    uint32_t capacity, count;
+    uint64_t last_segment; /* plus one */
+    OrderWord *last;
+    OrderChunk *chunks; /* all memory that the log has */
+    size_t chunk_used;
+    bool out_of_memory; /* it misses what it should have noted */
+} OrderLog;
+
+/* One access, by one thread, now. */
+typedef struct OrderAccess {
+    uint32_t block_epoch, warp_epoch;
+    int thread;
+    bool is_write, is_atomic;
+    const char *data, *present; /* of a plain store: what it writes, and what is there; else NULL */
+    const SimSite *site;
+} OrderAccess;
+
+typedef struct OrderConflict {
+    bool was_write; /* of the earlier access: */
+    int thread;
+    const SimSite *site;
+    uint64_t address;
+} OrderConflict;
+
+bool tt_order_begin(OrderLog *log, int shared_bytes);  /* *log is zeroed */
+void tt_order_forget(OrderLog *log, int shared_bytes); /* as after begin */
+void tt_order_end(OrderLog *log);
+/* Notes an access of shared memory at an offset. Threads may write the same value without order. False: it conflicts. */
+bool tt_order_shared(OrderLog *log, uint32_t offset, int bytes, const OrderAccess *access,
+                     OrderConflict *conflict);
+/* The same in global memory, among accesses through one parameter: which of two stores comes last is not checked, for
+ * programs may leave it open. Atomics have an order of their own. */
+bool tt_order_global(OrderLog *log, uint64_t address, int bytes, const OrderAccess *access,
+                     OrderConflict *conflict);

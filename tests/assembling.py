@@ -1,0 +1,81 @@
+"""With `pytest --assemble` every kernel that the tests compile, whatever the target, becomes PTX too, and ptxas has to
+take it. `--assemble 10` does so with one kernel in ten, always the same ones."""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from triton import _C
+from triton.compiler import compiler
+
+SMS = (80, 90)
+OLD_SM, OLD_EVERY = 75, 4  # the oldest GPU gets a part of the kernels
+
+
+def architecture(sm):
+    return f"sm_{sm}a" if sm >= 90 else f"sm_{sm}"
+
+
+def run_ptxas(ptx, sm, *options):
+    """What ptxas says of PTX, and whether it took it."""
+    command = ["ptxas", *options, f"-arch={architecture(sm)}", "-o", "/dev/null", "-"]
+    done = subprocess.run(command, input=ptx, capture_output=True, text=True)
+    return done.stdout + done.stderr, done.returncode == 0
+
+
+class Assembler:
+    """A pytest plugin. It sees kernels where they are described for compilation."""
+
+    def __init__(self, every):
+        self.every, self.seen, self.refused, self.count = every, set(), [], 0
+        self.describe = compiler.describe
+        compiler.describe = self
+
+    def __call__(self, kernel, signature, options, target):
+        info = self.describe(kernel, signature, options, target)
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # it may print as it is compiled
+            try:
+                text = _C._frontend(kernel, signature, info)
+            except Exception:  # a mistake, which is what the test is about
+                return info
+        self.assemble(text, info)
+        return info
+
+    def assemble(self, text, info):
+        options = {"enable_fp_fusion": info["enable_fp_fusion"], "debug": info["debug"]}
+        warps = info["num_warps"]
+        number = int(hashlib.sha256(f"{text}{warps}{options}".encode()).hexdigest(), 16)
+        if number in self.seen or number % self.every:
+            return
+        self.seen.add(number)
+        for sm in (*SMS, OLD_SM) if number // self.every % OLD_EVERY == 0 else SMS:
+            try:
+                compiled = _C._compile_gpu(text, sm, warps, pipeline=True, **options)
+            except RuntimeError as error:
+                if "a program needs" not in str(error):  # shared memory
+                    self.refused.append(f"sm_{sm}: {error}\n{text}")
+                continue
+            said, taken = run_ptxas(compiled["ptx"], sm)
+            self.count += 1
+            if not taken:
+                self.refused.append(f"sm_{sm}: {said}\n{compiled['ptx']}")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item):
+        result = yield
+        if self.refused:
+            refused, self.refused = self.refused, []
+            pytest.fail("\n\n".join(refused), pytrace=False)
+        return result
+
+    def pytest_terminal_summary(self, terminalreporter):
+        terminalreporter.write_line(f"ptxas took {self.count} kernels")
+
+
+def install(config, every):
+    if shutil.which("ptxas"):
+        config.pluginmanager.register(Assembler(every), "assembler")
