@@ -46,6 +46,9 @@ static void check_options(const GpuOptions *options)
     if (options->sm < 75)
         tt_unsupported(NULL, "GPUs of compute capability %d.%d: 7.5 is the oldest", options->sm / 10,
                        options->sm % 10);
+    if (options->early && options->sm < 90)
+        tt_unsupported(NULL, "launch_pdl on GPUs of compute capability %d.%d: it takes 9.0", options->sm / 10,
+                       options->sm % 10);
     if (!tt_is_pow2(options->num_warps) || options->num_warps > 32)
         tt_error_with_remedy(NULL, "use 1, 2, 4, 8, 16 or 32",
                              "num_warps is %d, and not a power of two up to 32", options->num_warps);

@@ -75,6 +75,13 @@ static void add_kernel(Simt *s, const Function *function)
     add_shared_memory(s);
 }
 
+/* What an early launch saves is the time that setting up its blocks takes; what the kernel before stores is waited for. */
+static void begin(Simt *s)
+{
+    if (s->options->early)
+        nvptx_asm(s, ASM_MEMORY, "griddepcontrol.wait;", "~{memory}", s->none, NULL, 0);
+}
+
 static LLVMValueRef param(Simt *s, LLVMTypeRef type, int index)
 {
     (void)type;
@@ -351,6 +358,7 @@ static LLVMValueRef assembly(Simt *s, const Assembly *a, LLVMValueRef const *ope
 
 const TargetOps tt_nvptx_ops = {
     .add_kernel = add_kernel,
+    .begin = begin,
     .param = param,
     .thread_id = thread_id,
     .program_id = program_id,

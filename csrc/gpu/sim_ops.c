@@ -108,6 +108,8 @@ static LLVMValueRef load_field(Simt *s, LLVMValueRef base, LLVMTypeRef type, siz
     return LLVMBuildLoad2(s->b, type, LLVMBuildGEP2(s->b, s->i8, base, &index, 1, ""), "");
 }
 
+static void begin(Simt *s) { (void)s; }
+
 static LLVMValueRef param(Simt *s, LLVMTypeRef type, int index)
 {
     return load_field(s, LLVMGetParam(s->function, 1), type, sizeof(uint64_t) * (size_t)index);
@@ -331,6 +333,7 @@ static LLVMValueRef assembly(Simt *s, const Assembly *a, LLVMValueRef const *ope
 
 const TargetOps tt_sim_ops = {
     .add_kernel = add_kernel,
+    .begin = begin,
     .param = param,
     .thread_id = thread_id,
     .program_id = program_id,

@@ -30,6 +30,7 @@ static int known_zeros(const Attr *attr)
 static void enter(Simt *s, const Function *function)
 {
     LLVMPositionBuilderAtEnd(s->b, simt_new_block(s, "entry"));
+    s->ops->begin(s);
     s->thread = s->ops->thread_id(s);
     s->lane = s->thread;
     s->warp = simt_i32(s, 0);

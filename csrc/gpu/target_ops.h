@@ -66,6 +66,7 @@ typedef enum MathFunction {
 typedef struct TargetOps {
     /* Adds s->function, of which `function` becomes the body, and whatever holds the shared memory. */
     void (*add_kernel)(Simt *s, const Function *function);
+    void (*begin)(Simt *s);                                      /* what comes before the body */
     LLVMValueRef (*param)(Simt *s, LLVMTypeRef type, int index); /* i1 as a byte */
     LLVMValueRef (*thread_id)(Simt *s);                          /* i32, 0 .. 32 * warps - 1 */
     LLVMValueRef (*program_id)(Simt *s, int axis);

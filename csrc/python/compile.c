@@ -149,15 +149,22 @@ static int int_option(const Compilation *c, const char *name)
     return value && PyLong_Check(value) ? (int)PyLong_AsLong(value) : 0;
 }
 
+static bool bool_option(const Compilation *c, const char *name, bool otherwise)
+{
+    PyObject *value = PyDict_GetItemString(c->compiled->info, name);
+    return value && value != Py_None ? PyObject_IsTrue(value) == 1 : otherwise;
+}
+
 static bool compile(Compilation *c, PyObject *signature)
 {
     c->options.num_warps = int_option(c, "num_warps");
     c->options.num_stages = int_option(c, "num_stages");
+    c->options.num_ctas = int_option(c, "num_ctas");
     c->options.max_registers = int_option(c, "maxnreg");
-    PyObject *debug = PyDict_GetItemString(c->compiled->info, "debug");
-    c->options.debug = c->compiled->checks_bounds = debug && PyObject_IsTrue(debug) == 1;
-    PyObject *fusion = PyDict_GetItemString(c->compiled->info, "enable_fp_fusion");
-    c->options.no_fusion = fusion && PyObject_IsTrue(fusion) == 0;
+    c->options.debug = c->compiled->checks_bounds = bool_option(c, "debug", false);
+    c->options.no_fusion = !bool_option(c, "enable_fp_fusion", true);
+    c->options.cooperative = bool_option(c, "launch_cooperative_grid", false);
+    c->options.early = bool_option(c, "launch_pdl", false);
     c->request.function = (PyObject *)c->compiled->kernel;
     c->request.signature = signature;
     c->request.options = c->compiled->info;

@@ -96,8 +96,8 @@ typedef enum OptionKind {
     OPTION(stream, LAUNCH)                                                                                   \
     OPTION(cluster_dims, IGNORED)                                                                            \
     OPTION(enable_fp_fusion, BOOL)                                                                           \
-    OPTION(launch_cooperative_grid, IGNORED)                                                                 \
-    OPTION(launch_pdl, IGNORED)                                                                              \
+    OPTION(launch_cooperative_grid, BOOL)                                                                    \
+    OPTION(launch_pdl, BOOL)                                                                                 \
     OPTION(sanitize_overflow, BOOL)
 typedef enum Option {
 #define OPTION(name, kind) OPTION_##name,

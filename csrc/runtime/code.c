@@ -63,7 +63,8 @@ static void keep_texts(Code *code, const char *ttgir, const char *llir)
     code->llir = tt_arena_strdup(&code->arena, llir);
 }
 
-static void compile_for_cuda(Code *code, Module *module, const GpuOptions *options, Arena *arena)
+static void compile_for_cuda(Code *code, Module *module, const GpuOptions *options, bool cooperative,
+                             Arena *arena)
 {
     int parameters = module->functions->body->arg_count;
     GpuKernel *kernel = tt_gpu_compile(module, options, arena);
@@ -83,6 +84,8 @@ static void compile_for_cuda(Code *code, Module *module, const GpuOptions *optio
                      .shared_bytes = kernel->shared_bytes,
                      .threads = kernel->num_warps * 32,
                      .parameter_count = parameters,
+                     .cooperative = cooperative,
+                     .early = options->early,
                      .failure_words = options->debug ? (int)(sizeof(FailureRecord) / 4) : 0});
 }
 
@@ -119,7 +122,13 @@ static void compile_for_gpu(Code *code, Module *module, const CodeOptions *optio
                       .max_registers = options->max_registers,
                       .enable_fp_fusion = !options->no_fusion,
                       .debug = options->debug,
-                      .left_out = options->left_out};
+                      .left_out = options->left_out,
+                      .early = options->early};
+    if (options->num_ctas > 1)
+        tt_unsupported(module->functions->loc,
+                       "num_ctas=%d: a program runs on one block of threads, and clusters of "
+                       "them are not supported; leave num_ctas at 1",
+                       options->num_ctas);
     code->ttir = tt_print_module(module, &code->arena, 0);
     if (options->target.kind == TARGET_SIM) {
         compile_for_simulator(code, module, &gpu, arena);
@@ -127,7 +136,7 @@ static void compile_for_gpu(Code *code, Module *module, const CodeOptions *optio
     }
     if (!tt_cuda_unavailable())
         gpu.ptx_version = tt_cuda_device(0)->ptx_version;
-    compile_for_cuda(code, module, &gpu, arena);
+    compile_for_cuda(code, module, &gpu, options->cooperative, arena);
 }
 
 Code *tt_code_compile(Module *module, const CodeOptions *options, Arena *arena)

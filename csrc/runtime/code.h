@@ -15,10 +15,12 @@ const char *tt_target_name(Target target, char out[16]);
 
 typedef struct CodeOptions {
     Target target;
-    int num_warps, num_stages;
+    int num_warps, num_stages, num_ctas;
     int max_registers; /* a thread; 0: no limit asked for */
     bool debug;        /* assertions are checked */
     bool no_fusion;    /* a product and a sum are never one fma unless the program says so */
+    bool cooperative;  /* all programs run at the same time, or the launch fails */
+    bool early;        /* blocks may be set up while the kernel before still runs */
     int left_out;      /* GpuOptions.left_out; only tests set it */
 } CodeOptions;
 

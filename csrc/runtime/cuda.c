@@ -250,10 +250,42 @@ const void *tt_cuda_cubin(CudaKernel *kernel, int device, Arena *arena, size_t *
 
 /* ---- launching ---- */
 
+/* A launch with attributes. */
+static CUresult enqueue_specially(const CudaImage *image, const Loaded *loaded, const CudaLaunch *launch,
+                                  void **parameters)
+{
+    CUlaunchAttribute attributes[2];
+    unsigned count = 0;
+    memset(attributes, 0, sizeof attributes);
+    if (image->cooperative) {
+        attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        attributes[count++].value.cooperative = 1;
+    }
+    if (image->early) {
+        attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        attributes[count++].value.programmaticStreamSerializationAllowed = 1;
+    }
+    CUlaunchConfig config = {.gridDimX = (unsigned)launch->grid[0],
+                             .gridDimY = (unsigned)launch->grid[1],
+                             .gridDimZ = (unsigned)launch->grid[2],
+                             .blockDimX = (unsigned)image->threads,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .sharedMemBytes = (unsigned)image->shared_bytes,
+                             .hStream = launch->stream,
+                             .attrs = attributes,
+                             .numAttrs = count};
+    if (!tt_cuda_api.cuLaunchKernelEx)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return tt_cuda_api.cuLaunchKernelEx(&config, loaded->function, parameters, NULL);
+}
+
 static CUresult enqueue(const CudaKernel *kernel, const Loaded *loaded, const CudaLaunch *launch,
                         void **parameters)
 {
     const int32_t *grid = launch->grid;
+    if (kernel->image.cooperative || kernel->image.early)
+        return enqueue_specially(&kernel->image, loaded, launch, parameters);
     return tt_cuda_api.cuLaunchKernel(loaded->function, (unsigned)grid[0], (unsigned)grid[1],
                                       (unsigned)grid[2], (unsigned)kernel->image.threads, 1, 1,
                                       (unsigned)kernel->image.shared_bytes, launch->stream, parameters, NULL);

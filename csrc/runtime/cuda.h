@@ -40,6 +40,8 @@ typedef struct CudaImage {
     int shared_bytes;    /* dynamic shared memory */
     int threads;         /* a block */
     int parameter_count; /* each one a 64-bit slot, read to its own width */
+    bool cooperative;    /* all blocks run at the same time, or the launch is refused */
+    bool early; /* may be set up before the kernel in front of it has ended, and waits for that itself */
     int failure_words; /* not 0: the kernel has one more parameter, the address of so many zeroed 32-bit words, the first
                         * of which it sets when an assertion fails; launches wait for their end */
 } CudaImage;

@@ -20,6 +20,8 @@ enum {
     CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
     CUDA_ERROR_ILLEGAL_ADDRESS = 700,
     CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
+    CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
+    CUDA_ERROR_NOT_SUPPORTED = 801,
 
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK = 8,
@@ -51,7 +53,26 @@ enum {
     CU_EVENT_DISABLE_TIMING = 2,
     CU_STREAM_CAPTURE_MODE_RELAXED = 2,
     CU_STREAM_CAPTURE_STATUS_NONE = 0,
+    CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
 };
+
+typedef struct CUlaunchAttribute {
+    int id;
+    char pad[4];
+    union {
+        char pad[64];
+        int cooperative;
+        int programmaticStreamSerializationAllowed;
+    } value;
+} CUlaunchAttribute;
+
+typedef struct CUlaunchConfig {
+    unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    CUstream hStream;
+    CUlaunchAttribute *attrs;
+    unsigned numAttrs;
+} CUlaunchConfig;
 
 /* One row a function: CUDA(symbol, arguments). */
 #define TT_CUDA_FUNCTIONS                                                                                    \
@@ -98,8 +119,14 @@ enum {
                           unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,       \
                           CUstream stream, void **parameters, void **extra))
 
+/* Those that older drivers do not have; NULL there. */
+#define TT_CUDA_LATER_FUNCTIONS                                                                              \
+    CUDA(cuLaunchKernelEx,                                                                                   \
+         (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra))
+
 typedef struct CudaApi {
 #define CUDA(symbol, arguments) CUresult(*symbol) arguments;
     TT_CUDA_FUNCTIONS
+    TT_CUDA_LATER_FUNCTIONS
 #undef CUDA
 } CudaApi;

@@ -86,6 +86,9 @@ static void open_driver(void)
     }
     TT_CUDA_FUNCTIONS
 #undef CUDA
+#define CUDA(symbol, arguments) *(void **)&tt_cuda_api.symbol = dlsym(library, #symbol);
+    TT_CUDA_LATER_FUNCTIONS
+#undef CUDA
     int count = 0, driver = 0;
     CUresult error = tt_cuda_api.cuInit(0);
     if (!error)
@@ -221,6 +224,10 @@ static const char *advice(CUresult error)
                "the GPU "
                "any more; run it again with TRITON_DEBUG=1, which checks each access and names the Python "
                "line";
+    if (error == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
+        return "with launch_cooperative_grid all programs run at the same time: launch fewer of them, or "
+               "ones that need "
+               "fewer warps, registers and less shared memory";
     return NULL;
 }
 

@@ -1,5 +1,6 @@
 """Kernels on a GPU: arrays of torch and CuPy, streams, graphs, several devices, and what is told of failures."""
 
+import gc
 import subprocess
 import sys
 import threading
@@ -205,6 +206,60 @@ def test_a_debug_launch_cannot_be_captured():
     assert "cannot be launched while a CUDA graph is captured" in problems[0]
     graph.replay()
     assert torch.equal(out, x)
+
+
+def test_a_graph_outlives_its_kernels():
+    x, y, out = tensors()
+    add, graph = new_add(), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        launch(add, x, y, out)
+    del add
+    gc.collect()
+    for _ in range(3):
+        x.copy_(torch.rand_like(x))
+        graph.replay()
+        assert torch.equal(out, x + y)
+
+
+# ---- ways to launch
+
+
+@triton.jit
+def meet(count_ptr, out_ptr):
+    """All programs wait for all others, which ends only if all of them run."""
+    tl.atomic_add(count_ptr, 1)
+    while tl.atomic_add(count_ptr, 0) < tl.num_programs(0):
+        pass
+    tl.store(out_ptr + tl.program_id(0), 1)
+
+
+def test_a_cooperative_launch():
+    programs = torch.cuda.get_device_properties(0).multi_processor_count
+    count, out = (torch.zeros(size, device="cuda", dtype=torch.int32) for size in (1, programs))
+    meet[(programs,)](count, out, launch_cooperative_grid=True)
+    assert out.all() and count.item() == programs
+    with pytest.raises(triton.CUDAError, match="launch_cooperative_grid=True.*(.|\n)*launch fewer"):
+        meet[(1 << 20,)](count, out, launch_cooperative_grid=True)
+
+
+def test_early_launches_see_what_came_before():
+    if torch.cuda.get_device_capability() < (9, 0):
+        pytest.skip("needs compute capability 9.0")
+    x, y, out = tensors(1 << 22)
+    add, graph = new_add(), torch.cuda.CUDAGraph()
+    launch(add, x, y, out, launch_pdl=True)
+    with torch.cuda.graph(graph):
+        for _ in range(10):
+            launch(add, out, y, out, launch_pdl=True)
+    expected = x + y
+    for _ in range(10):
+        launch(add, out, y, out, launch_pdl=True)
+        expected += y
+    assert torch.equal(out, expected)
+    for _ in range(10):
+        expected += y
+    graph.replay()
+    assert torch.equal(out, expected)
 
 
 # ---- devices

@@ -21,7 +21,7 @@ cuda.fake_log.restype = ctypes.c_char_p
 cuda.fake_context.restype = ctypes.c_void_p
 cuda.fake_begin_capture.argtypes = ctypes.c_size_t, ctypes.c_int
 GLOBAL, THREAD_LOCAL, RELAXED = range(3)
-NOT_INITIALIZED, INVALID_PTX, ILLEGAL_ADDRESS, OUT_OF_RESOURCES = 3, 218, 700, 701
+NOT_INITIALIZED, INVALID_PTX, ILLEGAL_ADDRESS, OUT_OF_RESOURCES, COOPERATIVE_LAUNCH_TOO_LARGE = 3, 218, 700, 701, 720
 
 
 @pytest.fixture(autouse=True)
@@ -219,6 +219,35 @@ def test_arrays_of_many_streams():
     with pytest.raises(ValueError, match=r"many\(\): its arrays come from more than 8 streams; synchronize them"):
         many[(1,)](arrays)
     many[(1,)](arrays, stream=0x1008)
+
+
+# ---- ways to launch
+
+
+def test_cooperative_and_early_launches():
+    kernel = new_kernel()
+    launch(kernel)
+    cuda.fake_reset()
+    launch(kernel, launch_cooperative_grid=True)
+    assert log()[1:] == ["attribute 2 is 1", "launch (8, 1, 1) of 128 on 0, stream 0"]
+    cuda.fake_reset()
+    early = launch(kernel, launch_pdl=True, stream=0x1008)
+    assert log()[1:] == ["attribute 6 is 1", "launch (8, 1, 1) of 128 on 0, stream 0x1008"]
+    assert early.asm["ptx"].count("griddepcontrol.wait;") == 1
+    launch(kernel, launch_pdl=False, launch_cooperative_grid=False)
+    assert "attribute" not in log()[-2]
+    cuda.fake_set_launch_error(COOPERATIVE_LAUNCH_TOO_LARGE)
+    with pytest.raises(triton.CUDAError, match="launch_cooperative_grid=True: (.|\n)*launch fewer of them"):
+        launch(kernel, launch_cooperative_grid=True)
+
+
+def test_clusters_are_refused():
+    with pytest.raises(triton.UnsupportedError, match="num_ctas=2: a program runs on one block of threads"):
+        launch(new_kernel(), num_ctas=2)
+    with pytest.raises(triton.UnsupportedError, match="launch_pdl on GPUs of compute capability 8.0: it takes 9.0"):
+        types = {"x": "*fp32", "y": "*fp32", "n": "i32"}
+        source = triton.compiler.ASTSource(new_kernel(), types, {"BLOCK": 128})
+        triton.compile(source, target="cuda:80", options={"launch_pdl": True})
 
 
 # ---- graphs

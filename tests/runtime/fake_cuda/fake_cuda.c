@@ -336,3 +336,26 @@ int cuLaunchKernel(Module *function, unsigned x, unsigned y, unsigned z, unsigne
     }
     return launch_error ? launch_error : check_stream(stream);
 }
+
+typedef struct Attribute {
+    int id;
+    char pad[4];
+    union {
+        int number;
+        char pad[64];
+    } value;
+} Attribute;
+typedef struct Config {
+    unsigned x, y, z, threads, threads_y, threads_z, shared;
+    uintptr_t stream;
+    Attribute *attributes;
+    unsigned count;
+} Config;
+
+int cuLaunchKernelEx(const Config *config, Module *function, void **parameters, void **extra)
+{
+    for (unsigned i = 0; i < config->count; i++)
+        note("attribute %d is %d\n", config->attributes[i].id, config->attributes[i].value.number);
+    return cuLaunchKernel(function, config->x, config->y, config->z, config->threads, config->threads_y,
+                          config->threads_z, config->shared, config->stream, parameters, extra);
+}
