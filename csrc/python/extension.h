@@ -133,6 +133,7 @@ typedef struct State {
     } names; /* interned */
 #undef NAME
     PyObject *options[TT_OPTION_COUNT]; /* their names, interned */
+    PyObject *launch_hooks[2];          /* called before and after each launch of any kernel; NULL: none */
     TypeEntry types[TYPE_CACHE_SIZE];
 } State;
 int tt_state_init(PyObject *module);

@@ -197,6 +197,55 @@ static bool choose_stream(Launch *launch)
     return true;
 }
 
+/* The arguments by name, for hooks. */
+static PyObject *named_arguments(const Launch *launch)
+{
+    const Kernel *kernel = launch->kernel;
+    PyObject *named = PyDict_New();
+    for (int i = 0; named && i < kernel->param_count; i++)
+        if (PyDict_SetItem(named, kernel->params[i].name, launch->call.values[i]) < 0)
+            Py_CLEAR(named);
+    return named;
+}
+
+/* The hooks of all kernels' launches share what they are told: *metadata, made for the first of them. */
+static bool call_launch_hook(const Launch *launch, const Compiled *compiled, const int32_t extents[3],
+                             int which, PyObject **metadata)
+{
+    PyObject *hook = launch->kernel->state->launch_hooks[which];
+    if (!hook)
+        return true;
+    Py_INCREF(hook); /* it may take itself off */
+    if (!*metadata) {
+        PyObject *type = tt_import("triton.compiler.compiler", "LaunchMetadata");
+        PyObject *named = named_arguments(launch);
+        PyObject *stream = PyLong_FromVoidPtr(launch->specialization.place.stream);
+        if (type && named && stream)
+            *metadata = PyObject_CallFunction(type, "O(iii)OO", (PyObject *)compiled, extents[0], extents[1],
+                                              extents[2], stream, named);
+        Py_XDECREF(type);
+        Py_XDECREF(named);
+        Py_XDECREF(stream);
+    }
+    PyObject *result = *metadata ? PyObject_CallFunctionObjArgs(hook, *metadata, NULL) : NULL;
+    Py_DECREF(hook);
+    Py_XDECREF(result);
+    return result != NULL;
+}
+
+static bool run_between_hooks(Launch *launch, Compiled *compiled, const int32_t extents[3])
+{
+    const Specialization *s = &launch->specialization;
+    PyObject *metadata = NULL;
+    bool done = call_launch_hook(launch, compiled, extents, 0, &metadata) &&
+                (compiled->checks_bounds || s->target.kind == TARGET_SIM
+                     ? run_checked(launch->kernel, &launch->call, compiled, s->place, extents)
+                     : run_unchecked(compiled, s, extents)) &&
+                call_launch_hook(launch, compiled, extents, 1, &metadata);
+    Py_XDECREF(metadata);
+    return done;
+}
+
 /* Whatever may raise comes before the hooks, and they come before the programs: a launch happens as a whole or not. */
 static bool start(Launch *launch, Compiled *compiled)
 {
@@ -214,9 +263,7 @@ static bool start(Launch *launch, Compiled *compiled)
     return tt_read_grid(kernel, grid, &launch->call, extents) && choose_stream(launch) &&
            !(s->any_read_only && stores_to_read_only(kernel, &launch->call, s, compiled)) &&
            run_hooks(kernel, launch->args, launch->count, launch->keywords) &&
-           (compiled->checks_bounds || s->target.kind == TARGET_SIM
-                ? run_checked(kernel, &launch->call, compiled, s->place, extents)
-                : run_unchecked(compiled, s, extents));
+           run_between_hooks(launch, compiled, extents);
 }
 
 static Compiled *launch_bound(Launch *launch, int warmup)

@@ -39,6 +39,20 @@ static PyObject *launch_options(PyObject *module, PyObject *unused)
     return options;
 }
 
+static PyObject *set_launch_hooks(PyObject *module, PyObject *args)
+{
+    State *state = PyModule_GetState(module);
+    PyObject *hooks[2];
+    if (!PyArg_ParseTuple(args, "OO", &hooks[0], &hooks[1]))
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        PyObject *old = state->launch_hooks[i];
+        state->launch_hooks[i] = hooks[i] == Py_None ? NULL : Py_NewRef(hooks[i]);
+        Py_XDECREF(old);
+    }
+    return Py_NewRef(Py_None);
+}
+
 static PyObject *compile_signature(PyObject *module, PyObject *args)
 {
     const State *state = PyModule_GetState(module);
@@ -59,6 +73,9 @@ static PyMethodDef methods[] = {
     {"launch_options", launch_options, METH_NOARGS,
      "launch_options() -> dict[str, str]\n--\n\nThe keywords of a launch that are no parameters, and their "
      "kinds."},
+    {"set_launch_hooks", set_launch_hooks, METH_VARARGS,
+     "set_launch_hooks(enter, exit)\n--\n\nFunctions of a LaunchMetadata, or None, to call around every "
+     "launch."},
     {"compile", compile_signature, METH_VARARGS,
      "compile(kernel, signature, options, target) -> CompiledKernel\n--\n\nCompile for a tuple of signature "
      "entries."},

@@ -54,12 +54,14 @@ __all__ = [
     "TritonError",
     "UnsupportedError",
     "autotune",
+    "backends",
     "cdiv",
     "compile",
     "compiler",
     "constexpr_function",
     "heuristics",
     "jit",
+    "knobs",
     "language",
     "next_power_of_2",
     "reinterpret",
@@ -74,7 +76,7 @@ _LATER = {"compile": "compiler", "constexpr_function": "language"}
 
 
 def __getattr__(name):
-    if name in ("compiler", "language", "testing", "tools") or name in _LATER:
+    if name in ("backends", "compiler", "knobs", "language", "testing", "tools") or name in _LATER:
         from importlib import import_module
 
         module = import_module(f".{_LATER.get(name, name)}", __name__)

@@ -378,3 +378,51 @@ def _write_page(benchmarks, save_path):
     images = "\n".join(f'<img src="{escape(benchmark.plot_name)}.png"/>' for benchmark in benchmarks)
     with open(os.path.join(save_path, "results.html"), "w") as file:
         file.write(f"<html><body>\n{images}\n</body></html>\n")
+
+
+# ---- what a GPU could do at most
+
+
+def _gpu(device):
+    from .runtime.driver import driver
+
+    device = driver.active.get_current_device() if device is None else device
+    properties = driver.active.utils.get_device_properties(device)
+    if "capability" not in properties:
+        raise ValueError("the limits of a GPU were asked for, and the active driver is the CPU's")
+    return properties
+
+
+def get_dram_gbps(device=None):
+    """Gigabytes a second between a GPU and its memory: two transfers a clock over the whole bus."""
+    properties = _gpu(device)
+    return 2 * properties["mem_clock_rate"] * properties["mem_bus_width"] / 8e6
+
+
+def _tflops(dtype, a_clock, clock_rate, device):
+    """`a_clock` maps names of dtypes to operations that a quarter of a multiprocessor does in a clock."""
+    name = str(getattr(dtype, "name", dtype)).split(".")[-1].replace("fp", "float").replace("bf16", "bfloat16")
+    if name not in a_clock:
+        raise ValueError(f"dtype {dtype!r} is none of {', '.join(a_clock)}")
+    properties = _gpu(device)
+    clock = properties["sm_clock_rate"] if clock_rate is None else clock_rate
+    return 4 * properties["multiprocessor_count"] * clock * a_clock[name] * 1e-9
+
+
+def get_max_simd_tflops(dtype, clock_rate=None, device=None):
+    """10¹² operations a second of a GPU's ordinary arithmetic, where a multiplication with an addition is two.
+
+    :param dtype: float32, float16 or bfloat16, of the language or of torch, or its name.
+    :param clock_rate: in kHz; by default the highest of the device.
+    """
+    wide = 64 if _gpu(device)["capability"] not in (75, 80) else 32
+    return _tflops(dtype, {"float32": wide, "float16": 128, "bfloat16": 128}, clock_rate, device)
+
+
+def get_max_tensorcore_tflops(dtype, clock_rate=None, device=None):
+    """The same of its tensor cores; float32 is computed as tf32."""
+    capability = _gpu(device)["capability"]
+    half = 256 if capability < 80 else 1024 if capability in (90, 100) else 512
+    rates = {"float32": half // 2, "float16": half, "bfloat16": half}
+    rates |= dict.fromkeys(("int8", "float8_e4m3fn", "float8_e5m2", "float8e4nv", "float8e5"), 2 * half)
+    return _tflops(dtype, rates, clock_rate, device)

@@ -148,6 +148,21 @@ class KernelMetadata(SimpleNamespace):
         super().__init__(**info)
 
 
+class LaunchMetadata:
+    """What launch hooks get: ``get()`` is a dict, put together when it is first asked for."""
+
+    def __init__(self, compiled, grid, stream, arguments):
+        self.data = {"name": compiled.name, "function": compiled, "stream": stream}
+        self._more = compiled.fn.launch_metadata, (grid, compiled.metadata, arguments)
+
+    def get(self):
+        function, arguments = self._more
+        if function is not None:
+            self.data |= function(*arguments)
+            self._more = None, ()
+        return self.data
+
+
 class CompiledLauncher:
     """compiled[grid]: launches with the compile-time values and options that the kernel was compiled with.
 

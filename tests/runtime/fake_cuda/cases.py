@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from triton import _C
 from triton.runtime import driver
-from triton.testing import do_bench
+from triton.testing import do_bench, get_dram_gbps, get_max_simd_tflops, get_max_tensorcore_tflops
 
 cuda = ctypes.CDLL("libcuda.so.1")
 cuda.fake_log.restype = ctypes.c_char_p
@@ -439,6 +439,18 @@ def test_device_properties():
     assert properties.items() >= expected.items()
     assert {"sm_clock_rate", "mem_clock_rate", "mem_bus_width", "name", "total_memory"} <= properties.keys()
     assert driver.active.get_device_capability(1) == (9, 0)
+
+
+def test_limits_of_a_device(monkeypatch):
+    properties = dict(driver.active.utils.get_device_properties(0))
+    properties |= {"mem_clock_rate": 3_201_000, "mem_bus_width": 6144, "sm_clock_rate": 1_830_000}
+    monkeypatch.setattr(driver.active.utils, "get_device_properties", lambda device: properties)
+    assert get_dram_gbps() == pytest.approx(4916.7, abs=0.1)
+    assert get_max_tensorcore_tflops(tl.float16) == pytest.approx(989, abs=1)
+    assert get_max_tensorcore_tflops("float8_e4m3fn", clock_rate=915_000) == pytest.approx(989, abs=1)
+    assert get_max_simd_tflops(tl.float32) == pytest.approx(61.8, abs=0.1)
+    with pytest.raises(ValueError, match="is none of float32, float16, bfloat16"):
+        get_max_simd_tflops("int8")
 
 
 def test_capsules_are_not_mixed_up():

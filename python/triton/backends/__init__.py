@@ -1,0 +1,1 @@
+"""Targets, under the names that code written for the public API imports from here."""

@@ -1,0 +1,165 @@
+"""Settings of a program: ``triton.knobs.runtime.debug = True``. Those that an environment variable sets too are that
+variable: reading looks at it, setting sets it (for processes that are started later as well), ``del`` removes it.
+
+``with knobs.runtime.scope():`` takes back at its end what was set inside.
+"""
+
+import os
+from contextlib import contextmanager
+
+from . import _C
+
+
+class HookChain:
+    """Functions that are called one after the other, in the order in which they were added (or the reverse)."""
+
+    def __init__(self, reversed=False):
+        self.calls, self.reversed, self._changed = [], reversed, lambda: None
+
+    def add(self, hook):
+        if not callable(hook):
+            raise TypeError(f"a hook must be callable, not {hook!r}")
+        if hook not in self.calls:
+            self.calls.append(hook)
+        self._changed()
+
+    def remove(self, hook):
+        """Take a hook out; no error if it is not there."""
+        if hook in self.calls:
+            self.calls.remove(hook)
+        self._changed()
+
+    def __call__(self, *args, **kwargs):
+        for hook in reversed(self.calls) if self.reversed else list(self.calls):
+            hook(*args, **kwargs)
+
+
+class _Variable:
+    """An attribute that is an environment variable."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __get__(self, knobs, owner=None):
+        return self if knobs is None else self._read(os.environ.get(self.name) or None)
+
+    def __set__(self, knobs, value):
+        os.environ[self.name] = self._write(value)
+
+    def __delete__(self, knobs):
+        os.environ.pop(self.name, None)
+
+
+class _Flag(_Variable):
+    _read = staticmethod(lambda text: text not in (None, "0"))
+    _write = staticmethod(lambda value: "1" if value else "0")
+
+
+class _Text(_Variable):
+    _read = staticmethod(lambda text: text)
+    _write = staticmethod(lambda value: "" if value is None else str(value))
+
+
+class _Knobs:
+    """A group of settings; there are no others than those of its class."""
+
+    __slots__ = ()
+
+    @classmethod
+    def _variables(cls):
+        return [value.name for value in vars(cls).values() if isinstance(value, _Variable)]
+
+    @contextmanager
+    def scope(self):
+        saved = {name: os.environ.get(name) for name in self._variables()}
+        try:
+            yield self
+        finally:
+            for name, value in saved.items():
+                os.environ.pop(name, None)
+                if value is not None:
+                    os.environ[name] = value
+
+    def reset(self):
+        """Everything as if nothing had been set."""
+        for name in self._variables():
+            os.environ.pop(name, None)
+        return self
+
+
+class _Runtime(_Knobs):
+    """``debug``: kernels check bounds, overflow and assertions. ``target``: what they are compiled for.
+
+    ``launch_enter_hook`` and ``launch_exit_hook`` are chains of functions that are called around each launch with an
+    object whose ``get()`` is a dict: ``name`` of the kernel, ``function`` (the compiled kernel), ``stream``, and what
+    ``@triton.jit(launch_metadata=...)`` adds. On a GPU a launch ends before its kernel does.
+    """
+
+    __slots__ = ("_enter", "_exit")
+    debug = _Flag("TRITON_DEBUG")
+    target = _Text("TRITON_TARGET")
+
+    def __init__(self):
+        self._enter, self._exit = HookChain(), HookChain(reversed=True)
+        self._enter._changed = self._exit._changed = self._install
+
+    def _install(self):
+        _C.set_launch_hooks(*(chain if chain.calls else None for chain in (self._enter, self._exit)))
+
+    def _replace(self, chain, hook):
+        if hook is chain:
+            return
+        chain.calls[:] = []
+        if hook is None:
+            self._install()
+        else:
+            chain.add(hook)
+
+    @property
+    def launch_enter_hook(self):
+        return self._enter
+
+    @launch_enter_hook.setter
+    def launch_enter_hook(self, hook):
+        self._replace(self._enter, hook)
+
+    @property
+    def launch_exit_hook(self):
+        return self._exit
+
+    @launch_exit_hook.setter
+    def launch_exit_hook(self, hook):
+        self._replace(self._exit, hook)
+
+    @contextmanager
+    def scope(self):
+        chains = self._enter, self._exit
+        saved = [list(chain.calls) for chain in chains]
+        try:
+            with super().scope():
+                yield self
+        finally:
+            for chain, calls in zip(chains, saved, strict=True):
+                chain.calls[:] = calls
+            self._install()
+
+    def reset(self):
+        self.launch_enter_hook = self.launch_exit_hook = None
+        return super().reset()
+
+
+class _Autotuning(_Knobs):
+    """``print``: say what was measured and chosen."""
+
+    __slots__ = ()
+    print = _Flag("TRITON_PRINT_AUTOTUNING")
+
+
+class _Nvidia(_Knobs):
+    """``libdevice_path``: the library of mathematical functions, where it is not found."""
+
+    __slots__ = ()
+    libdevice_path = _Text("TRITON_LIBDEVICE_PATH")
+
+
+runtime, autotuning, nvidia = _Runtime(), _Autotuning(), _Nvidia()
