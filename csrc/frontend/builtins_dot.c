@@ -137,9 +137,3 @@ Term tt_builtin_dot(Walker *w, Term *args)
     options.max_imprecise = tt_arg_int_or(w, args, IMPRECISE, 0);
     return build_dot(w, "tl.dot", tt_arg_value(w, args, INPUT), tt_arg_value(w, args, OTHER), &options);
 }
-
-Term tt_builtin_unsupported(Walker *w, Term *args)
-{
-    (void)args;
-    tt_unsupported(tt_here(w), "%s is not supported", tt_call_name(w));
-}

@@ -174,7 +174,7 @@ CASES = [
      "tl.device_assert"),
     ("tl.static_assert(B == 4, 'four it is')", "static assertion failed: four it is", None),
     ("tl.device_print('Zürich', n)", "`prefix` of device_print must be a string of printable ASCII", None),
-    ("tl.dot_scaled(m, m, 'e2m1', m, m, 'e2m1')", "tl.dot_scaled is not supported", None),
+    ("tl.dot_scaled(m, None, 'e3m0', m, None, 'bf16')", "ValueError: lhs_format is 'e3m0'", None),
     ("tl.inline_asm_elementwise('nop', '=r,r', [x], tl.float32, True, 3)", "`pack` must be a power of two up to 64",
      None),
     ("tl.inline_asm_elementwise('nop', '=r,r', [x], (), True, 1)", "has from 1 to 16 results, not 0", None),

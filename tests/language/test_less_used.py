@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 from harness import Array, check, random
 
-import triton
 import triton.language as tl
-
-NOT_SUPPORTED = ["dot_scaled"]
 
 
 def functions():
@@ -29,15 +26,6 @@ def test_every_function_is_tested():
     names = list(functions())
     assert len(names) > 90
     assert not [name for name in names if not re.search(rf"\b(atomic_)?{name.removeprefix('atomic_')}\b", text)]
-
-
-@pytest.mark.parametrize("name", NOT_SUPPORTED)
-def test_what_is_not_supported_says_so(name):
-    calls = {
-        "dot_scaled": "tl.dot_scaled(x, x, 'e2m1', x, x, 'e2m1')",
-    }
-    with pytest.raises(triton.CompilationError, match=name):
-        check(calls[name], {"x": np.zeros((16, 16), np.int32)}, np.zeros((16, 16), np.int32))
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4)])

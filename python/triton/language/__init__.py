@@ -9,6 +9,7 @@ from . import core, extra, math, random, standard
 from .core import *  # noqa: F403
 from .core import PropagateNan, builtin, constexpr, tensor
 from .descriptor import load_tensor_descriptor, make_tensor_descriptor, store_tensor_descriptor, tensor_descriptor
+from .microscaling import dot_scaled
 from .random import (
     pair_uniform_to_normal,
     philox,

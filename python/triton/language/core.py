@@ -46,7 +46,7 @@ from .dtypes import (
     uint64,
     void,
 )
-from .linalg import dot, dot_scaled
+from .linalg import dot
 from .math import (
     PropagateNan,
     abs,

@@ -34,24 +34,3 @@ def dot(
     :return: a tile of ``[M, N]`` or ``[B, M, N]``.
     """
     outside()
-
-
-@builtin
-def dot_scaled(
-    lhs: tensor,
-    lhs_scale: tensor,
-    lhs_format: str,
-    rhs: tensor,
-    rhs_scale: tensor | None,
-    rhs_format: str,
-    acc: tensor | None = None,
-    fast_math: bool = False,
-    lhs_k_pack: bool = True,
-    rhs_k_pack: bool = True,
-    out_dtype: dtype = float32,
-) -> tensor:
-    """The product of matrices in a microscaling format, each block of elements with a scale of its own.
-
-    Not supported by this release.
-    """
-    outside()

@@ -1,0 +1,117 @@
+"""tl.dot_scaled against NumPy in float64, in every pair of formats."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import triton
+import triton.language as tl
+
+torch = pytest.importorskip("torch")
+
+M, N, K = 32, 16, 64
+FORMATS = ["e2m1", "e4m3", "e5m2", "bf16", "fp16"]
+MAGNITUDES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+TORCH = {"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+@triton.jit
+def product(
+    lhs_ptr, rhs_ptr, out_ptr, lhs_scale_ptr, rhs_scale_ptr, LHS: tl.constexpr, RHS: tl.constexpr, PACK: tl.constexpr,
+    LHS_SHAPE: tl.constexpr, RHS_SHAPE: tl.constexpr, M: tl.constexpr, N: tl.constexpr, GROUPS: tl.constexpr,
+):  # fmt: skip
+    lhs = tl.load(lhs_ptr + tl.arange(0, LHS_SHAPE[0])[:, None] * LHS_SHAPE[1] + tl.arange(0, LHS_SHAPE[1])[None, :])
+    rhs = tl.load(rhs_ptr + tl.arange(0, RHS_SHAPE[0])[:, None] * RHS_SHAPE[1] + tl.arange(0, RHS_SHAPE[1])[None, :])
+    lhs_scale, rhs_scale = None, None
+    if lhs_scale_ptr is not None:
+        lhs_scale = tl.load(lhs_scale_ptr + tl.arange(0, M)[:, None] * GROUPS + tl.arange(0, GROUPS)[None, :])
+    if rhs_scale_ptr is not None:
+        rhs_scale = tl.load(rhs_scale_ptr + tl.arange(0, N)[:, None] * GROUPS + tl.arange(0, GROUPS)[None, :])
+    out = tl.dot_scaled(lhs, lhs_scale, LHS, rhs, rhs_scale, RHS, lhs_k_pack=PACK, rhs_k_pack=PACK)
+    tl.store(out_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], out)
+
+
+def elements(format, shape, axis, rng):
+    """Values in float64, and the tensor that holds them; pairs of e2m1 are neighbours along `axis`."""
+    if format == "e2m1":
+        bits = rng.integers(0, 16, shape, np.uint8)
+        low, high = (np.take(bits, range(start, shape[axis], 2), axis) for start in (0, 1))
+        values = MAGNITUDES[bits & 7] * np.where(bits & 8, -1, 1)
+        return values, torch.tensor(low | high << 4)
+    tensor = torch.tensor(rng.standard_normal(shape).astype(np.float32)).to(TORCH[format])
+    return tensor.double().numpy(), tensor.view(torch.uint8) if format[0] == "e" else tensor
+
+
+def scales(format, rows, group, rng):
+    if format in ("bf16", "fp16"):
+        return np.ones((rows, K)), None
+    if group == 32:
+        exponents = rng.integers(120, 132, (rows, K // 32), np.uint8)
+        return np.repeat(np.exp2(exponents.astype(np.float64) - 127), 32, 1), torch.tensor(exponents)
+    tensor = torch.tensor(rng.uniform(0.5, 4, (rows, K // 16)).astype(np.float32)).to(torch.float8_e4m3fn)
+    return np.repeat(tensor.double().numpy(), 16, 1), tensor
+
+
+def moved(tensor, device):
+    return tensor if tensor is None else tensor.to(device)
+
+
+@pytest.mark.parametrize("lhs, rhs", itertools.product(FORMATS, repeat=2))
+@pytest.mark.parametrize("pack, group", [(True, 32), (False, 16)])
+def test_formats(lhs, rhs, pack, group, device):
+    rng = np.random.default_rng(0)
+    a, lhs_tensor = elements(lhs, (M, K), int(pack), rng)
+    b, rhs_tensor = elements(rhs, (K, N), int(not pack), rng)
+    a_scale, lhs_scale = scales(lhs, M, group, rng)
+    b_scale, rhs_scale = scales(rhs, N, group, rng)
+    out = torch.zeros(M, N, device=device)
+    arguments = [moved(x, device) for x in (lhs_tensor, rhs_tensor, out, lhs_scale, rhs_scale)]
+    product[(1,)](
+        *arguments, lhs, rhs, pack, tuple(lhs_tensor.shape), tuple(rhs_tensor.shape), M, N, K // group
+    )  # fmt: skip
+    expected = (a * a_scale) @ (b * b_scale.T)
+    # Elements have 4 bits of mantissa at most, so a scale that is a power of two loses nothing.
+    tolerance = 1e-5 if group == 32 and "16" not in lhs + rhs else 1e-2
+    np.testing.assert_allclose(out.cpu().numpy(), expected, rtol=tolerance, atol=tolerance * np.abs(expected).max())
+
+
+def test_special_scales(device):
+    """255 is NaN, and 0 is the least power of two there is."""
+    lhs = torch.ones(M, K, dtype=torch.bfloat16, device=device)
+    rhs = torch.full((K, N), 0x38, dtype=torch.uint8, device=device)  # one
+    scale = torch.full((N, K // 32), 127, dtype=torch.uint8, device=device)
+    scale[0, 0], scale[1, :] = 255, 0
+    out = torch.zeros(M, N, device=device)
+    product[(1,)](lhs, rhs, out, None, scale, "bf16", "e4m3", True, (M, K), (K, N), M, N, K // 32)
+    out = out.cpu()
+    assert out[:, 0].isnan().all() and (out[:, 2:] == K).all()
+    assert (out[:, 1] == K * 2.0**-127).all() or (out[:, 1] == 0).all()  # targets may flush what is not normal
+
+
+@triton.jit
+def wrong(CASE: tl.constexpr):
+    m = tl.zeros((32, 64), tl.bfloat16)
+    bits, scale = tl.zeros((64, 16), tl.uint8), tl.zeros((16, 3), tl.uint8)
+    if CASE == "format":
+        tl.dot_scaled(m, None, "e3m0", bits, None, "e4m3")
+    elif CASE == "type":
+        tl.dot_scaled(m, None, "e4m3", bits, None, "e4m3")
+    elif CASE == "scale":
+        tl.dot_scaled(m, None, "bf16", bits, scale, "e4m3")
+    else:
+        tl.dot_scaled(m, None, "bf16", bits, None, "e2m1")
+
+
+@pytest.mark.parametrize(
+    "case, message",
+    [
+        ("format", "lhs_format is 'e3m0', and must be one of 'e2m1'"),
+        ("type", "lhs has elements of type bf16, and in the format e4m3 must be fp8e4nv"),
+        ("scale", r"scales of shape \(16, 3\) for elements of shape \(16, 64\)"),
+        ("extents", "lhs has 64 elements along K, and rhs 128"),
+    ],
+)
+def test_mistakes(case, message):
+    with pytest.raises(triton.CompilationError, match=message):
+        wrong[(1,)](case)
