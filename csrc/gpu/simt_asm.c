@@ -90,12 +90,22 @@ static Packing packing_of(const AsmCall *c, const Value *value)
     return (Packing){bits >= 32 ? 1 : TT_MIN(c->pack, 32 / bits), bits};
 }
 
+/* Only elements that share a register may leave a part of it unused. */
+static void check_fit(const AsmCall *c, Packing packing, int bits, const char *too_small,
+                      const char *too_large)
+{
+    int needed = packing.elements * packing.bits;
+    if (needed > bits)
+        bad_constraints(c, too_small);
+    if (packing.bits >= 32 && needed < bits)
+        bad_constraints(c, too_large);
+}
+
 static LLVMValueRef to_register(AsmCall *c, LLVMValueRef const *elements, Packing packing, char letter)
 {
     Simt *s = c->s;
     int bits = letter_bits(letter);
-    if (packing.elements * packing.bits > bits)
-        bad_constraints(c, "an operand does not fit its register");
+    check_fit(c, packing, bits, "an operand does not fit its register", "an operand is half of its register");
     LLVMValueRef word = LLVMConstNull(simt_int_type(s, bits));
     for (int i = 0; i < packing.elements; i++) {
         LLVMValueRef part = LLVMBuildZExtOrBitCast(s->b, simt_to_bits(s, elements[i]), LLVMTypeOf(word), "");
@@ -111,8 +121,7 @@ static void from_register(AsmCall *c, LLVMValueRef value, Packing packing, LLVMT
     Simt *s = c->s;
     LLVMValueRef word = simt_to_bits(s, value);
     int bits = (int)LLVMGetIntTypeWidth(LLVMTypeOf(word));
-    if (packing.elements * packing.bits > bits)
-        bad_constraints(c, "a result does not fit its register");
+    check_fit(c, packing, bits, "a result does not fit its register", "a result is half of its register");
     for (int i = 0; i < packing.elements; i++) {
         LLVMValueRef part = LLVMBuildLShr(s->b, word, simt_int(LLVMTypeOf(word), i * packing.bits), "");
         part = LLVMBuildTruncOrBitCast(s->b, part, simt_int_type(s, packing.bits), "");

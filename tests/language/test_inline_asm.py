@@ -69,7 +69,8 @@ def sum_and_difference(x_ptr, y_ptr, sum_ptr, difference_ptr, SIZE: tl.constexpr
 def doubles(x_ptr, out_ptr, SIZE: tl.constexpr):
     offsets = tl.arange(0, SIZE)
     x = tl.load(x_ptr + offsets)
-    out = tl.inline_asm_elementwise("fma.rn.f64 $0, $1, $2, $3;", "=d,d,d,d", [x, x, 1.0], tl.float64, True, 1)
+    one = tl.full([], 1, tl.float64)
+    out = tl.inline_asm_elementwise("fma.rn.f64 $0, $1, $2, $3;", "=d,d,d,d", [x, x, one], tl.float64, True, 1)
     tl.store(out_ptr + offsets, out)
 
 
@@ -152,6 +153,8 @@ def test_special_registers():
         ("=r,r", 4, "name 1 results and 1 operands, and 4 elements at a time take 4 and 4 registers"),
         ("=h,r", 1, "a result does not fit its register"),
         ("=r,h", 1, "an operand does not fit its register"),
+        ("=r,d", 1, "an operand is half of its register"),
+        ("=l,r", 1, "a result is half of its register"),
         ("=r,x", 1, "registers are h, r, l, f or d"),
         ("r,=r", 1, "a result after an operand"),
         ("=r,1", 1, "there is no such result"),
