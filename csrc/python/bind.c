@@ -105,3 +105,62 @@ void tt_call_release(Call *call)
     Py_CLEAR(call->variadic);
     Py_CLEAR(call->meta);
 }
+
+/* ---- for the tuners, which bind no arguments themselves ---- */
+
+PyObject *tt_named_arguments(PyObject *module, PyObject *const *arguments, Py_ssize_t given)
+{
+    (void)module;
+    if (given != 3 || !PyList_Check(arguments[0]) || !PyTuple_Check(arguments[1]) ||
+        !PyDict_Check(arguments[2])) {
+        PyErr_SetString(PyExc_TypeError, "named_arguments() takes a list, a tuple and a dict");
+        return NULL;
+    }
+    PyObject *names = arguments[0], *values = arguments[1], *named = PyDict_New();
+    Py_ssize_t count = TT_MIN(PyList_Size(names), PyTuple_Size(values));
+    bool done = named != NULL;
+    for (Py_ssize_t i = 0; done && i < count; i++)
+        done = !PyDict_SetItem(named, PyList_GetItem(names, i), PyTuple_GetItem(values, i));
+    if (!done || PyDict_Update(named, arguments[2]))
+        Py_CLEAR(named);
+    return named;
+}
+
+/* Its `dtype`; None where there is none. */
+static PyObject *dtype_of(const State *state, PyObject *value)
+{
+    PyTypeObject *type = Py_TYPE(value);
+    if (type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || value == Py_None)
+        return Py_NewRef(Py_None);
+    PyObject *dtype = PyObject_GetAttr(value, state->names.dtype);
+    if (dtype || !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return dtype;
+    PyErr_Clear();
+    return Py_NewRef(Py_None);
+}
+
+PyObject *tt_tuning_key(PyObject *module, PyObject *const *arguments, Py_ssize_t given)
+{
+    if (given != 2 || !PyTuple_Check(arguments[0]) || !PyTuple_Check(arguments[1])) {
+        PyErr_SetString(PyExc_TypeError, "tuning_key() takes two tuples");
+        return NULL;
+    }
+    PyObject *values = arguments[0], *places = arguments[1];
+    Py_ssize_t count = PyTuple_Size(values), chosen = PyTuple_Size(places);
+    PyObject *key = PyTuple_New(chosen + count);
+    for (Py_ssize_t i = 0; key && i < chosen; i++) {
+        Py_ssize_t place = PyLong_AsSsize_t(PyTuple_GetItem(places, i));
+        PyTuple_SetItem(key, i,
+                        Py_NewRef(place >= 0 && place < count ? PyTuple_GetItem(values, place) : Py_None));
+    }
+    for (Py_ssize_t i = 0; key && i < count; i++) {
+        PyObject *dtype = dtype_of(PyModule_GetState(module), PyTuple_GetItem(values, i));
+        if (!dtype)
+            Py_CLEAR(key);
+        else
+            PyTuple_SetItem(key, chosen + i, dtype);
+    }
+    if (PyErr_Occurred())
+        Py_CLEAR(key);
+    return key;
+}

@@ -118,11 +118,14 @@ extern const OptionKind tt_option_kinds[TT_OPTION_COUNT];
     NAME(cell_contents)                                                                                      \
     NAME(shape)                                                                                              \
     NAME(stride)                                                                                             \
+    NAME(data)                                                                                               \
     NAME(data_ptr)                                                                                           \
     NAME(device)                                                                                             \
+    NAME(device_id)                                                                                          \
     NAME(dtype)                                                                                              \
     NAME(id)                                                                                                 \
     NAME(name)                                                                                               \
+    NAME(ptr)                                                                                                \
     NAME(value)
 enum { TYPE_CACHE_SIZE = 128 };
 typedef struct State {
@@ -135,6 +138,7 @@ typedef struct State {
     PyObject *options[TT_OPTION_COUNT]; /* their names, interned */
     PyObject *launch_hooks[2];          /* called before and after each launch of any kernel; NULL: none */
     TypeEntry types[TYPE_CACHE_SIZE];
+    PyTypeObject *numpy_dtype; /* numpy.dtype, NULL before it was first wanted */
 } State;
 int tt_state_init(PyObject *module);
 int tt_state_traverse(PyObject *module, visitproc visit, void *arg);
@@ -290,9 +294,9 @@ bool tt_describe_key(const Key *key, const Kernel *kernel, PyObject **signature,
 /* From where the arrays lie, or TRITON_TARGET; without arrays the target that `triton.runtime.driver.active` has. Sets
  * `target` and `place.device`. False with an error set. */
 bool tt_choose_target(Specialization *s);
-/* The current stream of the library whose arrays are passed, if nothing better is known: torch, else CuPy, else the
- * device's default one. False with an error set. */
-bool tt_find_stream(Specialization *s);
+/* The current stream of the library whose arrays have this type (NULL: there are none), if nothing better is known:
+ * torch's, else CuPy's, else the device's default one. False with an error set. */
+bool tt_find_stream(int device, PyTypeObject *array_type, void **stream);
 bool tt_read_stream(PyObject *asked, void **stream); /* of the option `stream`; false with an error set */
 /* Fills in the capability of the machine's own device where `name` does not say it. False with an error set. */
 bool tt_read_target(const char *name, Target *target);
@@ -312,6 +316,10 @@ typedef struct Call {
 bool tt_bind_call(const Kernel *kernel, PyObject *const *args, Py_ssize_t count, PyObject *keywords,
                   Call *call);
 void tt_call_release(Call *call);
+/* named_arguments(names, arguments, keywords): all of them by name. */
+PyObject *tt_named_arguments(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
+/* tuning_key(arguments, places): the arguments at these places (None if there are fewer), then the dtypes of all. */
+PyObject *tt_tuning_key(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
 
 /* ---- grid.c -------------------------------------------------------------------------------------------------------- */
 

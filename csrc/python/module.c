@@ -76,6 +76,10 @@ static PyMethodDef methods[] = {
     {"set_launch_hooks", set_launch_hooks, METH_VARARGS,
      "set_launch_hooks(enter, exit)\n--\n\nFunctions of a LaunchMetadata, or None, to call around every "
      "launch."},
+    {"named_arguments", (PyCFunction)(void (*)(void))tt_named_arguments, METH_FASTCALL,
+     "named_arguments(names, arguments, keywords)\n--\n\nThe arguments of a call by name."},
+    {"tuning_key", (PyCFunction)(void (*)(void))tt_tuning_key, METH_FASTCALL,
+     "tuning_key(arguments, places)\n--\n\nThe arguments at these places, then the dtypes of all of them."},
     {"compile", compile_signature, METH_VARARGS,
      "compile(kernel, signature, options, target) -> CompiledKernel\n--\n\nCompile for a tuple of signature "
      "entries."},

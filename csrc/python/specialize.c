@@ -452,6 +452,10 @@ static bool add_array(Specialization *s, const Param *param, const TypeEntry *en
         return device_error(s, on_cuda ? DEVICE_CUDA : DEVICE_CPU, device, path);
     } else if (tensor.has_stream) {
         add_awaited(s, tensor.stream);
+    } else if (entry->is_cupy && entry->type != s->array_type) { /* else it is the launch's */
+        if (!tt_find_stream(device, entry->type, &tensor.stream))
+            return false;
+        add_awaited(s, tensor.stream);
     }
     return add_pointer(s, param, &tensor, path);
 }

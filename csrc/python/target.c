@@ -99,14 +99,14 @@ bool tt_choose_target(Specialization *s)
     return true;
 }
 
-bool tt_find_stream(Specialization *s)
+bool tt_find_stream(int device, PyTypeObject *array_type, void **stream)
 {
     PyObject *function = tt_import("triton.runtime.driver", "current_stream");
-    PyObject *type = s->array_type ? (PyObject *)s->array_type : Py_None;
-    PyObject *number = function ? PyObject_CallFunction(function, "iO", s->place.device, type) : NULL;
+    PyObject *type = array_type ? (PyObject *)array_type : Py_None;
+    PyObject *number = function ? PyObject_CallFunction(function, "iO", device, type) : NULL;
     Py_XDECREF(function);
     if (number)
-        s->place.stream = PyLong_AsVoidPtr(number);
+        *stream = PyLong_AsVoidPtr(number);
     Py_XDECREF(number);
     return !PyErr_Occurred();
 }

@@ -426,9 +426,55 @@ static int device_attribute(State *state, PyObject *object)
     return number >= 0 && number < TT_MAX_CUDA_DEVICES ? (int)number : 0;
 }
 
+/* numpy.dtype, borrowed; NULL in a program without NumPy. */
+static PyTypeObject *numpy_dtype(State *state)
+{
+    PyObject *numpy = state->numpy_dtype ? NULL : PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
+    PyObject *type = numpy ? PyObject_GetAttrString(numpy, "dtype") : NULL;
+    PyErr_Clear();
+    if (type && PyType_Check(type))
+        state->numpy_dtype = (PyTypeObject *)type;
+    else
+        Py_XDECREF(type);
+    return state->numpy_dtype;
+}
+
+static ScalarKind scalar_of_numpy_dtype(State *state, PyObject *dtype)
+{
+    PyTypeObject *base = numpy_dtype(state);
+    return base && PyType_IsSubtype(Py_TYPE(dtype), base) ? numpy_scalar((PyArray_Descr *)dtype)
+                                                          : SCALAR_KINDS;
+}
+
+/* By CuPy's own attributes, for its interface is a dict made anew each time. False, and nothing set, when they are not
+ * what they are known to be, and for empty arrays. */
+static bool read_cupy(State *state, PyObject *object, Tensor *tensor)
+{
+    PyObject *data = PyObject_GetAttr(object, state->names.data);
+    PyObject *address = data ? PyObject_GetAttr(data, state->names.ptr) : NULL;
+    PyObject *device = address ? PyObject_GetAttr(data, state->names.device_id) : NULL;
+    PyObject *dtype = device ? PyObject_GetAttr(object, state->names.dtype) : NULL;
+    *tensor = (Tensor){.element = SCALAR_KINDS, .end = INT64_MAX, .device_type = DEVICE_CUDA};
+    if (dtype && PyLong_Check(address) && PyLong_Check(device)) {
+        tensor->address = PyLong_AsUnsignedLongLong(address);
+        tensor->device_id = (int)PyLong_AsLong(device);
+        tensor->element = scalar_of_numpy_dtype(state, dtype);
+    }
+    bool done =
+        !PyErr_Occurred() && tensor->address && tensor->device_id >= 0 && tensor->element != SCALAR_KINDS;
+    PyErr_Clear();
+    Py_XDECREF(data);
+    Py_XDECREF(address);
+    Py_XDECREF(device);
+    Py_XDECREF(dtype);
+    return done;
+}
+
 static bool read_cuda_interface(State *state, const TypeEntry *entry, PyObject *object,
                                 const ArgumentPath *path, Tensor *tensor)
 {
+    if (entry->is_cupy && !path->with_range && read_cupy(state, object, tensor))
+        return true;
     if (!read_interface(object, state->names.__cuda_array_interface__, path, tensor))
         return false;
     tensor->device_type = DEVICE_CUDA;

@@ -5,6 +5,7 @@ import time
 from contextlib import suppress
 from functools import partial
 
+from .._C import named_arguments, tuning_key
 from ..errors import AutotunerError, CompilationError
 from .jit import JITFunction
 
@@ -75,7 +76,7 @@ class _Launchable:
         self.__wrapped__ = self.base_fn.fn
 
     def __getitem__(self, grid):
-        return lambda *args, **kwargs: self.run(*args, grid=grid, **kwargs)
+        return partial(self.run, grid=grid)
 
     def __get__(self, instance, owner=None):
         return self
@@ -91,7 +92,7 @@ class _Launchable:
 
     def _named(self, args, kwargs):
         """All arguments by name."""
-        return {**dict(zip(self.arg_names, args, strict=False)), **kwargs}
+        return named_arguments(self.arg_names, args, kwargs)
 
 
 class Heuristics(_Launchable):
@@ -105,8 +106,9 @@ class Heuristics(_Launchable):
         _check_names(self, self.values, "heuristics for")
 
     def _filled(self, args, kwargs):
+        named = self._named(args, kwargs)
         for name, function in self.values.items():
-            kwargs[name] = function(self._named(args, kwargs))
+            kwargs[name] = named[name] = function(named)
         return kwargs
 
     def run(self, *args, **kwargs):
@@ -145,6 +147,7 @@ class Autotuner(_Launchable):
         self.configs = list(configs) or [Config({})]
         self.keys = list(key)
         self._key_places = [(name, self.arg_names.index(name)) for name in self.keys if name in self.arg_names]
+        self._places = tuple(place for _, place in self._key_places)
         self._keywords = {}
         self.cache = {}
         self.best_config = None
@@ -170,12 +173,12 @@ class Autotuner(_Launchable):
     # ---- launching
 
     def run(self, *args, **kwargs):
-        config = self._choose(args, kwargs)
-        self.best_config = config
+        config = self.best_config = self._choose(args, kwargs)
         keywords = self._checked(config, kwargs)
         if config.pre_hook is not None:
             config.pre_hook({**self._named(args, kwargs), **keywords})
-        return self.fn.run(*args, **kwargs, **keywords)
+        kwargs |= keywords
+        return self.fn.run(*args, **kwargs)
 
     def warmup(self, *args, **kwargs):
         """Compile every configuration that is not pruned; the list of compiled kernels."""
@@ -194,6 +197,8 @@ class Autotuner(_Launchable):
 
     def _key(self, args, kwargs):
         """The values of the key's arguments, and the dtypes of all arrays."""
+        if len(kwargs) == 1 and "grid" in kwargs:  # nothing but positional arguments
+            return tuning_key(args, self._places)
         count = len(args)
         key = [args[place] if place < count else kwargs.get(name) for name, place in self._key_places]
         key += [getattr(value, "dtype", None) for value in args]

@@ -155,9 +155,11 @@ def current_stream(device, array_type=None):
 
     It is CuPy's for arrays of CuPy, else torch's, else CuPy's; 0, the default one, in a program with neither.
     """
-    cupy, torch = sys.modules.get("cupy"), torch_on_cuda()
-    is_cupy = array_type is not None and array_type.__module__.split(".")[0] == "cupy"
-    if torch is not None and not is_cupy:
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and array_type is not None and array_type.__module__.partition(".")[0] == "cupy":
+        return cupy.cuda.get_current_stream(device).ptr
+    torch = torch_on_cuda()
+    if torch is not None:
         return torch.cuda.current_stream(device).cuda_stream
     return cupy.cuda.get_current_stream(device).ptr if cupy is not None else 0
 

@@ -8,6 +8,7 @@ import sys
 import threading
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import triton
@@ -190,6 +191,39 @@ def test_the_stream_of_cupy_arrays(monkeypatch):
     launch(kernel, CupyArray(1, stream=0x1020), CupyArray(1, 1, stream=0x1020))
     assert log()[-1] == "launch (8, 1, 1) of 128 on 1, stream 0x2040"
     launch(kernel, CupyArray(0), CupyArray(0, 1))
+    assert log()[-1] == "launch (8, 1, 1) of 128 on 0, stream 0x1040"
+
+
+class NewCupyArray(CupyArray):
+    """With CuPy's own attributes, which are read instead of the interface."""
+
+    def __init__(self, device=0, number=0, dtype="float32"):
+        super().__init__(device, number)
+        self.data = SimpleNamespace(ptr=self.__cuda_array_interface__["data"][0], device_id=device)
+        self.dtype = np.dtype(dtype)
+
+
+NewCupyArray.__module__ = CupyArray.__module__
+
+
+def test_cupy_arrays_are_read_by_their_attributes(monkeypatch):
+    streams = SimpleNamespace(get_current_stream=lambda device: SimpleNamespace(ptr=0x2040 if device else 0x1040))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=streams))
+    kernel = new_kernel()
+    compiled = launch(kernel, NewCupyArray(1), NewCupyArray(1, 1, "float16"))
+    assert log()[-1] == "launch (8, 1, 1) of 128 on 1, stream 0x2040"
+    assert list(compiled.metadata.signature.values())[:2] == ["*fp32", "*fp16"]
+    cuda.fake_set_watched_parameter(1)
+    launch(kernel, NewCupyArray(0), NewCupyArray(0, 1))
+    assert f"parameter 1 is {(5 << 44) + (1 << 20):#x}" in log()
+    cuda.fake_reset()
+    launch(kernel, Array(0, stream=0x1020), NewCupyArray(0, 1))
+    assert log() == ["record on 0x1040", "0x1020 waits", "launch (8, 1, 1) of 128 on 0, stream 0x1020"]
+    with pytest.raises(ValueError, match="argument 'y': it is on cuda:1, but argument 'x' is on cuda:0"):
+        launch(kernel, NewCupyArray(0), NewCupyArray(1))
+    odd = NewCupyArray()
+    odd.dtype = "float32"  # no dtype of NumPy: the interface says what it is
+    launch(kernel, odd, NewCupyArray(0, 1))
     assert log()[-1] == "launch (8, 1, 1) of 128 on 0, stream 0x1040"
 
 
