@@ -156,6 +156,18 @@ void lower_call(Lower *l, Op *op)
     l->callee_scratch = TT_MAX(l->callee_scratch, lowered->scratch_size);
 }
 
+void emit_stop_after_failure(Lower *l)
+{
+    Emit *e = l->e;
+    LLVMValueRef stopped = emit_load(e, e->i32, emit_offset(e, l->launch, offsetof(CpuLaunch, stopped)), 4);
+    LLVMSetVolatile(stopped, 1);
+    LLVMBasicBlockRef stop = new_block(e, "stop"), go_on = new_block(e, "go_on");
+    LLVMBuildCondBr(e->b, LLVMBuildIsNotNull(e->b, stopped, ""), stop, go_on);
+    LLVMPositionBuilderAtEnd(e->b, stop);
+    emit_stop(l);
+    LLVMPositionBuilderAtEnd(e->b, go_on);
+}
+
 void emit_stop(Lower *l)
 {
     if (l->is_callee)

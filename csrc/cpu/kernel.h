@@ -26,6 +26,7 @@ struct CpuLaunch {
     const uint64_t *args;
     int32_t grid[3];
     int32_t stream;       /* 1: stores should bypass the caches */
+    int32_t stopped;      /* 1: a program has failed; set atomically */
     int64_t stored_bytes; /* counted by the code, of the stores that can */
     void (*print)(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z,
                   const void *const *operands);

@@ -200,6 +200,7 @@ LLVMValueRef stack_slot(Emit *e, LLVMTypeRef type); /* in the function's first b
  * program. */
 void emit_failure(Lower *l, const Op *op, LLVMValueRef fails, LLVMValueRef const *values, int count);
 void emit_stop(Lower *l);
+void emit_stop_after_failure(Lower *l);   /* if any program of the launch has failed */
 void plan_dot(Lower *l, Op *op, int now); /* reserves its packing buffers */
 void lower_dot(Lower *l, Op *op);
 

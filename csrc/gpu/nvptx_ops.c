@@ -322,12 +322,29 @@ static LLVMValueRef record_field(Simt *s, LLVMValueRef record, size_t offset)
     return LLVMBuildGEP2(s->b, s->i8, record, &index, 1, "");
 }
 
+static LLVMValueRef failure_record(const Simt *s)
+{
+    return LLVMGetParam(s->function, LLVMCountParams(s->function) - 1);
+}
+
+static void stop_after_failure(Simt *s)
+{
+    LLVMValueRef failed = LLVMBuildLoad2(s->b, s->i32, failure_record(s), "");
+    LLVMSetVolatile(failed, 1);
+    LLVMBasicBlockRef end = simt_new_block(s, "end"), go_on = simt_new_block(s, "");
+    LLVMBuildCondBr(s->b, LLVMBuildIsNotNull(s->b, failed, ""), end, go_on);
+    LLVMPositionBuilderAtEnd(s->b, end);
+    nvptx_asm(s, ASM_MEMORY, "exit;", "~{memory}", s->none, NULL, 0);
+    LLVMBuildBr(s->b, go_on);
+    LLVMPositionBuilderAtEnd(s->b, go_on);
+}
+
 /* Fills in the FailureRecord if this thread is the first one, and ends the thread. A trap would end the context of
  * every library in the process instead. */
 static void fail(Simt *s, const Failure *failure, LLVMValueRef const values[2])
 {
     tt_push(s->arena, s->failures, *failure);
-    LLVMValueRef record = LLVMGetParam(s->function, LLVMCountParams(s->function) - 1);
+    LLVMValueRef record = failure_record(s);
     LLVMAtomicOrdering order = LLVMAtomicOrderingMonotonic;
     LLVMValueRef both =
         LLVMBuildAtomicCmpXchg(s->b, record, simt_i32(s, 0), simt_i32(s, s->failures.count), order, order, 0);
@@ -380,5 +397,6 @@ const TargetOps tt_nvptx_ops = {
     .widen_fp8 = widen_fp8,
     .assembly = assembly,
     .print = print,
+    .stop_after_failure = stop_after_failure,
     .fail = fail,
 };

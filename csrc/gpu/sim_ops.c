@@ -319,6 +319,8 @@ static void print(Simt *s, const char *format, LLVMValueRef const *arguments, in
     MACHINE(s, tt_sim_print, s->none, self(s), string_constant(s, format), memory);
 }
 
+static void stop_after_failure(Simt *s) { MACHINE(s, tt_sim_stop_after_failure, s->none, self(s)); }
+
 static void fail(Simt *s, const Failure *failure, LLVMValueRef const values[2])
 {
     MACHINE(s, tt_sim_fail_check, s->none, self(s), simt_i32(s, failure->kind),
@@ -357,5 +359,6 @@ const TargetOps tt_sim_ops = {
     .widen_fp8 = widen_fp8,
     .assembly = assembly,
     .print = print,
+    .stop_after_failure = stop_after_failure,
     .fail = fail,
 };

@@ -229,6 +229,8 @@ void simt_while(Simt *s, const Op *op)
     LLVMBuildBr(s->b, head);
     LLVMPositionBuilderAtEnd(s->b, head);
     build_carried(s, carried, count, initial, before);
+    if (s->options->debug) /* it may wait for a program that has failed: for a lock, say */
+        s->ops->stop_after_failure(s);
     for (int i = 0; i < count; i++) {
         Tile *tile = carried_tile(s, &carried[i]);
         simt_set(s, test->args[i], tile);

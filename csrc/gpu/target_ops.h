@@ -108,6 +108,8 @@ typedef struct TargetOps {
 
     /* printf with the arguments promoted as in C; format is a compile-time string. */
     void (*print)(Simt *s, const char *format, LLVMValueRef const *arguments, int count);
+    /* Debug: ends the thread once another one has failed, for which it might wait without end. */
+    void (*stop_after_failure)(Simt *s);
     /* Reports and stops the launch; control does not come back. `values`: two i64 for the message. */
     void (*fail)(Simt *s, const Failure *failure, LLVMValueRef const values[2]);
 } TargetOps;

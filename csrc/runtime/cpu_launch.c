@@ -21,7 +21,6 @@ typedef struct Running {
     Arena *arena;
     Text printed;
     FailureText error;
-    _Atomic bool stopped;
 } Running;
 
 static double now(void)
@@ -43,7 +42,7 @@ static void write_text(Running *running, void (*write)(Running *running, void *c
         tt_end_try(&trap);
     } else {
         running->error.text = "out of memory for the output of the kernel";
-        running->stopped = true;
+        __atomic_store_n(&running->launch.stopped, 1, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&running->lock);
 }
@@ -59,7 +58,7 @@ static void write_failure(Running *running, void *context)
 {
     const Callback *call = context;
     Text text = {.arena = running->arena};
-    running->stopped = true;
+    __atomic_store_n(&running->launch.stopped, 1, __ATOMIC_RELAXED);
     if (running->error.text)
         return;
     tt_write_failure(&text, &call->site->failure, call->values, call->program);
@@ -177,12 +176,12 @@ static void on_print(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t 
 static bool run_programs(void *context, int64_t begin, int64_t end)
 {
     Running *running = context;
-    if (atomic_load_explicit(&running->stopped, memory_order_relaxed))
+    if (__atomic_load_n(&running->launch.stopped, __ATOMIC_RELAXED))
         return false;
     void *scratch = tt_thread_scratch(running->kernel->scratch_size);
     if (!scratch) {
         running->error.text = "out of memory for the kernel's scratch";
-        running->stopped = true;
+        __atomic_store_n(&running->launch.stopped, 1, __ATOMIC_RELAXED);
         return false;
     }
     const int32_t *grid = running->launch.grid;

@@ -85,6 +85,12 @@ static _Noreturn void fail_access(SimThread *self, const char *message, const Si
     leave(self);
 }
 
+void tt_sim_stop_after_failure(SimThread *self)
+{
+    if (stopped(self->block->launch))
+        leave(self);
+}
+
 void tt_sim_fail_check(SimThread *self, int32_t kind, const char *place, const char *message, int64_t first,
                        int64_t second)
 {

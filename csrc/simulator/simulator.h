@@ -130,6 +130,8 @@ void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32
                        int32_t source_bytes, const SimSite *site);
 void tt_sim_copy_commit(SimThread *self);
 void tt_sim_copy_wait(SimThread *self, int32_t groups_left);
+/* Ends the thread if the launch has failed. */
+void tt_sim_stop_after_failure(SimThread *self);
 /* Ends the launch: a check that the kernel makes did not hold. The texts outlive the launch. */
 void tt_sim_fail_check(SimThread *self, int32_t kind, const char *place, const char *message, int64_t first,
                        int64_t second);

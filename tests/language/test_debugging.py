@@ -110,6 +110,24 @@ def test_many_programs_fail_at_once():
     assert not x.host().values.any()
 
 
+def test_no_program_waits_for_one_that_failed():
+    """The fourth to have the lock fails while it holds it, and the others wait for it."""
+    kernel = jit("""
+        def kernel(lock, x):
+            program = tl.program_id(0)
+            while tl.atomic_cas(lock, 0, 1) == 1:
+                pass
+            tl.device_assert(tl.load(x) < 3, "the lock is held")
+            tl.store(x, tl.load(x) + 1)
+            tl.debug_barrier()
+            tl.atomic_xchg(lock, 0)
+    """)
+    lock, x = ints(0), ints(0)
+    kind, text = told(kernel, (64,), lock.argument, x.argument)
+    assert re.fullmatch(r"file:5: assertion failed: the lock is held, in program \(\d+, 0, 0\)", text)
+    assert (x.host().values, lock.host().values) == (3, 1)
+
+
 # ---- overflow
 
 ARITHMETIC = """

@@ -300,6 +300,23 @@ def test_mixed_devices():
         launch(new_add(), x, y.to("cuda:1"), out)
 
 
+@triton.autotune([triton.Config({"TRIPS": trips}) for trips in (100_000, 1)], key=[], warmup=1, rep=5)
+@triton.jit
+def tuned_wait(x_ptr, TRIPS: tl.constexpr):
+    value = tl.load(x_ptr)
+    for _ in range(TRIPS):
+        value = tl.sin(value)
+    tl.store(x_ptr, value)
+
+
+@several
+def test_tuning_on_a_device_that_is_not_current():
+    tuned_wait[(1,)](torch.ones(1, device="cuda:1"))
+    slow, fast = tuned_wait.configs_timings.values()
+    assert tuned_wait.best_config.kwargs == {"TRIPS": 1} and slow > 10 * fast
+    assert torch.cuda.current_device() == 0
+
+
 def test_tensors_on_the_cpu_are_not_mixed_in():
     x, y, out = tensors()
     with pytest.raises(ValueError, match="argument 'y_ptr': it is on cpu, but argument 'x_ptr' is on cuda:0"):

@@ -2,7 +2,7 @@
 
 import os
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 
 from .._C import named_arguments, tuning_key
@@ -227,7 +227,8 @@ class Autotuner(_Launchable):
         start = time.perf_counter()
         backend, failures = self._compile_all(configs, args, kwargs), []
         bench = self._do_bench or self._bench_on(backend)
-        timings = {config: self._bench(bench, config, args, kwargs, failures) for config in configs}
+        with _device_of(backend, (*args, *kwargs.values())):
+            timings = {config: self._bench(bench, config, args, kwargs, failures) for config in configs}
         self.bench_time = time.perf_counter() - start
         self.configs_timings = timings
         best = min(timings, key=timings.get)
@@ -331,6 +332,17 @@ def _check_names(tuner, names, what):
     for name in names:
         if name not in tuner.arg_names and not any(param.kind == 4 for param in tuner.base_fn.params):
             raise ValueError(f"@triton.{tuner._decorator}: {what} {name!r} is no parameter of {tuner.__name__!r}")
+
+
+def _device_of(backend, arguments):
+    """A context in which the GPU of the arrays is the current one, for it is there that the time is taken."""
+    if backend != "cuda":
+        return nullcontext()
+    from .cuda import current_device
+
+    devices = (getattr(argument, "device", None) for argument in arguments)
+    numbers = (getattr(device, "index", getattr(device, "id", None)) for device in devices)
+    return current_device(next((number for number in numbers if isinstance(number, int)), None))
 
 
 def _zero(array):

@@ -134,6 +134,22 @@ class CUDAInterface:
         return _C.cuda_unavailable() is None
 
 
+@contextmanager
+def current_device(device):
+    """Make a device the current one for a while; None leaves it as it is."""
+    from .driver import driver
+
+    before = driver.active.get_current_device()
+    if device in (None, before):
+        yield
+        return
+    driver.active.set_current_device(device)
+    try:
+        yield
+    finally:
+        driver.active.set_current_device(before)
+
+
 # ---- graphs
 
 
