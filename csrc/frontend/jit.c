@@ -292,15 +292,10 @@ Term tt_call_jit(Walker *w, PyObject *function, Arguments *args)
     Term *bound = TT_NEW_ARRAY(w->arena, Term, info->signature.count + 1);
     tt_bind_arguments(w, &info->signature, args, bound);
     for (int i = 0; i < info->signature.count; i++) {
-        if (!info->signature.parameters[i].is_constexpr || !tt_has_values(bound[i]))
-            continue;
-        PyObject *constant = tt_term_python(w, bound[i]);
-        if (!constant)
-            tt_fail_with_remedy(w, "pass a compile-time value, or remove tl.constexpr from the parameter",
-                                "the parameter `%s` of `%s` is tl.constexpr, but gets %s",
-                                tt_utf8(w, info->signature.parameters[i].name), info->signature.name,
-                                tt_describe(w, bound[i]));
-        bound[i] = tt_python_term(w, constant);
+        bool is_constexpr = info->signature.parameters[i].is_constexpr && tt_has_values(bound[i]);
+        PyObject *constant = is_constexpr ? tt_term_python(w, bound[i]) : NULL;
+        if (constant) /* what is known only when it runs stays what it is: kernels annotate tiles so, too */
+            bound[i] = tt_python_term(w, constant);
     }
     check_recursion(w, info, bound);
     return info->noinline ? call_function(w, info, bound) : tt_walk_function(w, info, bound, tt_here(w));

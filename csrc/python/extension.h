@@ -95,6 +95,7 @@ typedef enum OptionKind {
     OPTION(grid, LAUNCH)                                                                                     \
     OPTION(stream, LAUNCH)                                                                                   \
     OPTION(cluster_dims, IGNORED)                                                                            \
+    OPTION(extern_libs, IGNORED) /* libdevice is found without */                                            \
     OPTION(enable_fp_fusion, BOOL)                                                                           \
     OPTION(launch_cooperative_grid, BOOL)                                                                    \
     OPTION(launch_pdl, BOOL)                                                                                 \

@@ -160,7 +160,6 @@ CASES = [
     ("§helper(n, 1, 2)", "`helper` takes 2 positional arguments, but 3 are given", None),
     ("§helper(n, 1, scal=2)", "`helper` has no parameter `scal`", "did you mean `scale`?"),
     ("§helper(n, 1, a=2)", "`helper` gets two values for its parameter `a`", "remove one"),
-    ("§helper(n, n)", "the parameter `b` of `helper` is tl.constexpr, but gets int32", "compile-time value"),
     ("§tl.store(p)", "`tl.store` lacks its argument `value`", None),
     ("§tl.load(pointr=p)", "`tl.load` has no parameter `pointr`", "did you mean `pointer`?"),
     ("helper(n, §**n)", "`**` takes a compile-time dict, not int32", None),

@@ -174,3 +174,22 @@ def test_a_matrix_product_of_the_first_release():
         Buffer(a).argument, Buffer(b).argument, out.argument, 64, 32, 48, *strides, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16
     )
     assert (out.host().values == a @ b).all()
+
+
+@triton.jit
+def mixed(offsets: tl.constexpr, n: tl.constexpr, STEP: tl.constexpr):
+    tl.static_assert(STEP == 4)
+    return offsets * n + tl.arange(0, STEP)
+
+
+@triton.jit
+def calls_mixed(out_ptr, n):
+    four = 4
+    tl.store(out_ptr + tl.arange(0, 4), mixed(tl.arange(0, 4), n, four))
+
+
+def test_values_for_constexpr_parameters_of_functions():
+    """A function that is called from a kernel takes tiles and scalars there, too; a constant stays one."""
+    out = Buffer(np.zeros(4, np.int32))
+    calls_mixed[(1,)](out.argument, 10)
+    assert out.host().values.tolist() == [0, 11, 22, 33]

@@ -81,6 +81,13 @@ def special(time_ptr, place_ptr):
     tl.store(time_ptr, start)
 
 
+@triton.jit
+def dependent(x_ptr):
+    tl.extra.cuda.gdc_wait()
+    tl.store(x_ptr, tl.load(x_ptr) + 1)
+    tl.extra.cuda.gdc_launch_dependents()
+
+
 RNG = np.random.default_rng(3)
 INTS = [RNG.integers(0, 1 << 32, SIZE, np.uint32) for _ in range(2)]
 BYTES = RNG.integers(0, 256, SIZE, np.uint8)
@@ -139,6 +146,11 @@ def test_assembles(kernel, sm, tmp_path):
             ["ptxas", f"-arch=sm_{sm}" + "a" * (sm == 90), tmp_path / "kernel.ptx", "-o", tmp_path / "kernel.cubin"],
             check=True,
         )
+
+
+def test_dependent_launch(tmp_path):
+    ptx = _C._compile_gpu(_C._frontend(dependent, (("*i32", 16),)), 90, 4)["ptx"]
+    assert ptx.index("griddepcontrol.wait") < ptx.index("ld.global") < ptx.index("griddepcontrol.launch_dependents")
 
 
 def test_special_registers():

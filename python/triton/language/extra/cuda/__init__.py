@@ -29,6 +29,21 @@ def smid():
     return core.inline_asm_elementwise("mov.u32 $0, %smid;", "=r", [], dtype=core.int32, is_pure=True, pack=1)
 
 
+@jit
+def gdc_wait():
+    """Wait until the kernel before this one in the stream has ended (option ``launch_pdl``; PTX ``griddepcontrol``)."""
+    core.inline_asm_elementwise("griddepcontrol.wait; // $0", "=r", [], dtype=core.int32, is_pure=False, pack=1)
+
+
+@jit
+def gdc_launch_dependents():
+    """Let the next kernel in the stream start, one launched with the option ``launch_pdl``; what this one writes may be
+    read after `gdc_wait` there."""
+    core.inline_asm_elementwise(
+        "griddepcontrol.launch_dependents; // $0", "=r", [], dtype=core.int32, is_pure=False, pack=1
+    )
+
+
 def __getattr__(name: str):
     if name == "libdevice":
         from .. import libdevice
