@@ -305,34 +305,6 @@ const LinearLayout *tt_everywhere_layout(Module *module, const Type *type, int n
     return tt_intern_layout(module, &layout);
 }
 
-/* Square blocks of registers, so that each operand element is used often. */
-const LinearLayout *tt_dot_layout(Module *module, const Type *type, int num_warps)
-{
-    int64_t shape[TT_MAX_RANK], size[TT_MAX_RANK], lanes[TT_MAX_RANK], warps[TT_MAX_RANK];
-    int rank = type->rank, m = rank - 2, n = rank - 1, order[TT_MAX_RANK];
-    for (int i = 0; i < rank; i++) {
-        shape[i] = tt_next_pow2(type->shape[i]);
-        size[i] = lanes[i] = warps[i] = 1;
-        order[i] = rank - 1 - i;
-    }
-    int64_t each = TT_MAX(1, shape[m] * shape[n] / (TT_LANES * num_warps));
-    size[n] = TT_MIN(TT_MIN(4, each), shape[n]);
-    size[m] = TT_MIN(TT_MIN(4, each / size[n]), shape[m]);
-    lanes[n] = TT_MIN(8, shape[n] / size[n]);
-    lanes[m] = TT_MIN(TT_LANES / lanes[n], shape[m] / size[m]);
-    lanes[n] *= TT_LANES / (lanes[n] * lanes[m]);
-    int64_t warps_left = num_warps;
-    while (warps_left > 1) { /* to the dimension with more blocks left */
-        int64_t m_left = shape[m] / (size[m] * lanes[m] * warps[m]),
-                n_left = shape[n] / (size[n] * lanes[n] * warps[n]);
-        int axis = rank == 3 && m_left <= 1 && n_left <= 1 ? 0 : m_left >= n_left ? m : n;
-        warps[axis] *= 2;
-        warps_left /= 2;
-    }
-    LinearLayout layout = tt_layout_blocked(shape, rank, size, lanes, warps, order);
-    return tt_intern_layout(module, &layout);
-}
-
 /* ---- deciding ---------------------------------------------------------------------------------------------------------------- */
 
 static void note_combined_axes(LayoutGroups *g, const Op *op)

@@ -44,11 +44,14 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
 const LinearLayout *tt_group_layout(const LayoutGroups *groups, const Value *value);
 /* Layout in which a memory operation runs. */
 const LinearLayout *tt_memory_layout(const LayoutGroups *groups, const Op *op);
-const LinearLayout *tt_dot_layout(Module *module, const Type *type, int num_warps);
 /* Every thread holds every element. */
 const LinearLayout *tt_everywhere_layout(Module *module, const Type *type, int num_warps);
 /* Where nothing speaks for another. */
 const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_warps);
+
+/* ---- dot_plan.c: layout of a dot's result --------------------------------------------------------------------------- */
+
+const LinearLayout *tt_dot_layout(Module *module, const Type *type, int num_warps);
 
 /* ---- scratch.c: the shared memory that an operation works in ----------------------------------------------------------
  * Such an operation writes to its scratch, meets all threads at a barrier, and reads from it last. */

@@ -33,12 +33,17 @@ typedef struct ScanPlan {
 } ScanPlan;
 ScanPlan tt_plan_scan(const Op *op);
 
-/* Operands of a dot as its threads read them: each thread holds the rows of a, or columns of b, of its part of the
- * result, all of K in registers. */
+/* An operand of a dot in shared memory. All offsets are columns, in elements. */
 typedef struct DotOperand {
-    LinearLayout layout;
-    ConvertPlan plan; /* from the layout that the operand has */
-    int64_t offset;   /* in the scratch */
+    uint64_t store_offsets
+        [64]; /* of each bit of a place (register, lane, warp) in the layout that the operand has */
+    int store_bits, vector_bits; /* 2^bits elements are stored and loaded at once */
+    uint32_t store_registers[4]; /* register masks of the bits stored at once */
+    uint64_t load_offsets
+        [64]; /* of each bit of a place of the result: the rows of a, columns of b, that it needs */
+    uint64_t k_offsets[32];    /* of each bit of k */
+    int k_bits, vector_k_bits; /* how many; of them within a loaded vector */
+    int64_t place;             /* in the scratch, in bytes */
 } DotOperand;
 typedef struct DotPlan {
     DotOperand a, b;

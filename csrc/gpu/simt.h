@@ -85,6 +85,9 @@ bool simt_is_register_copy(const LinearLayout *layout, int reg);
  * thread. columns: LANE bits, then WARP bits. */
 LLVMValueRef simt_thread_offset(Simt *s, const uint64_t *columns, int lane_bits, int warp_bits,
                                 int64_t scale);
+/* sum + the sum of columns[i] over the set bits i of x; sum may be NULL, and the result is when nothing is added. */
+LLVMValueRef simt_apply_columns(Simt *s, LLVMValueRef x, const uint64_t *columns, int count,
+                                LLVMValueRef sum);
 /* base + constant where the bits of the two never meet, else their exclusive or, moved to where the immediate can go. */
 void simt_add_offset(Simt *s, const uint64_t *thread_columns, int count, LLVMValueRef base, uint64_t constant,
                      int64_t scale, LLVMValueRef *address, int64_t *immediate);
@@ -159,14 +162,6 @@ typedef struct SharedSide {
 SharedSide simt_shared_side(Simt *s, const LinearLayout *layout, const SharedPlan *plan, bool stores,
                             int element_bytes);
 void simt_store_side(Simt *s, const SharedSide *side, const Tile *tile, int64_t scratch);
-/* An exclusive or of addresses by a run-time value. */
-typedef struct SharedMove {
-    LLVMValueRef bytes; /* i32 */
-    uint64_t bits;      /* that it may have, in elements; none of a vector's */
-} SharedMove;
-/* Loads the vector that register `reg` is in; sets its elements and their registers, returns how many. */
-int simt_load_vector_of(Simt *s, const SharedSide *side, int reg, int64_t scratch, const SharedMove *move,
-                        LLVMTypeRef type, LLVMValueRef *elements, int *registers);
 Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayout *from,
                    const LinearLayout *to, int64_t scratch);
 LLVMValueRef simt_shuffle_xor(Simt *s, LLVMValueRef value, int mask); /* of any type */

@@ -1,144 +1,173 @@
-/* Matrix products on fused multiply-adds. Both operands go through shared memory (unless the threads hold what they need
- * already) into layouts in which a thread has all of K for its rows and columns. What it loads from there it loads as
- * late as possible: a chunk of K at a time, so that registers hold a chunk and the accumulators. */
+/* Matrix products on fused multiply-adds. Both operands go to shared memory (dot_plan.c says where); then a loop goes
+ * through K, a few k at a time: what a thread needs of its rows of a and columns of b for these k it loads as vectors,
+ * and each pair of them is multiplied and added to a sum that stays in a register. */
 #include "gpu/simt.h"
 
-enum { STRAIGHT_LINE_LIMIT = 4096 /* multiply-adds in one basic block */, LONGEST_VECTOR = 16 };
+enum {
+    STRAIGHT_LINE = 1024, /* multiply-adds without a loop; ptxas takes time for each */
+    BODY_SIZE = 512,      /* in the body of one */
+    MOST_UNROLLED = 16,   /* values of k in it */
+    MOST_WORDS = 4,       /* in a vector */
+};
 
-/* ---- layouts of the operands --------------------------------------------------------------------------------------------------------- */
-
-/* The layout in which threads read an operand. `kept` is the dimension of the result that the operand has: the image of
- * each place moves along it as in the result, and K is added in registers: the lowest for a (rows of K are contiguous),
- * the highest for b (rows of N are). */
-static LinearLayout operand_layout(const LinearLayout *result, const Type *type, bool is_a)
-{
-    LinearLayout layout = tt_padded_layout(type);
-    int rank = type->rank, kept = is_a ? rank - 2 : rank - 1, k = is_a ? rank - 1 : rank - 2, at = 0;
-    int k_bits = layout.out_bits[k], registers = 0;
-    uint64_t k_start = (uint64_t)tt_layout_axis_start(&layout, k);
-    for (int bit = 0; is_a && bit < k_bits; bit++, registers++)
-        layout.bases[at++] = 1ull << (k_start + (uint64_t)bit);
-    for (int i = 0; i < tt_layout_in_total(result); i++) {
-        int64_t coordinates[TT_MAX_RANK];
-        tt_layout_coordinates(result, result->bases[i], coordinates);
-        uint64_t image = (uint64_t)coordinates[kept] << tt_layout_axis_start(&layout, kept);
-        if (rank == 3)
-            image |= (uint64_t)coordinates[0] << tt_layout_axis_start(&layout, 0);
-        if (i == result->in_bits[LAYOUT_REGISTER])
-            for (int bit = 0; !is_a && bit < k_bits; bit++, registers++)
-                layout.bases[at++] = 1ull << (k_start + (uint64_t)bit);
-        if (i >= result->in_bits[LAYOUT_REGISTER])
-            layout.bases[at++] = image;
-        else if (image)
-            layout.bases[at++] = image, registers++;
-    }
-    memcpy(layout.in_bits, result->in_bits, sizeof layout.in_bits);
-    layout.in_bits[LAYOUT_REGISTER] = registers;
-    return layout;
-}
-
-static void plan_operand(const Op *op, int index, DotPlan *plan)
-{
-    const Value *operand = tt_operand(op, index);
-    DotOperand *x = index ? &plan->b : &plan->a;
-    int bytes = tt_byte_width(operand->type);
-    x->layout = operand_layout(op->results[0]->layout, operand->type, index == 0);
-    x->plan = tt_layout_plan_conversion(operand->layout, &x->layout, bytes);
-    x->offset = plan->bytes;
-    if (x->plan.kind == CONVERT_SHARED)
-        plan->bytes += (((int64_t)bytes << tt_layout_out_total(&x->layout)) + 15) / 16 * 16;
-}
-
-DotPlan tt_plan_dot(const Op *op)
-{
-    DotPlan plan = {0};
-    plan_operand(op, 0, &plan);
-    plan_operand(op, 1, &plan);
-    return plan;
-}
-
-/* ---- reading operands ------------------------------------------------------------------------------------------------------------------ */
-
+/* What a thread loads of an operand. For one k, or as many as lie in a vector, it needs vectors with the numbers
+ * `numbers`, from where its base points. */
 typedef struct Operand {
     const DotOperand *plan;
-    const Type *type;
-    const Type *computed; /* element type of the products */
-    int64_t scratch;
-    const Tile *tile; /* the values, when they did not go through shared memory */
-    SharedSide side;
-    Tile *loaded; /* registers read so far, in the type of the products */
-    int k_axis;
+    const Type *type, *computed; /* of the elements, and of the products */
+    int64_t scratch;             /* constant part of the addresses */
+    LLVMValueRef base;           /* variable part: of the thread, and of the k that the loop has reached */
+    uint64_t base_bits;          /* that `base` may have set, in elements */
+    uint64_t *numbers;
+    int *number_of; /* by register of the result: index in `numbers` */
+    int count;
 } Operand;
 
-static void store_operand(Simt *s, const Op *op, int index, const DotOperand *plan, const Type *computed,
-                          Operand *x)
-{
-    const Value *operand = tt_operand(op, index);
-    int rank = operand->type->rank;
-    *x = (Operand){.plan = plan, .type = tt_element(operand->type), .computed = computed};
-    x->k_axis = index ? rank - 2 : rank - 1;
-    x->scratch = tt_scratch_offset(op) + plan->offset;
-    x->loaded = simt_new_tile(s, 1 << plan->layout.in_bits[LAYOUT_REGISTER]);
-    Tile *tile = simt_tile(s, operand);
-    Tile *filled = simt_new_tile(s, tile->count);
-    for (int r = 0; r < tile->count; r++) { /* padding along K must not count */
-        LLVMValueRef inside = simt_in_bounds_along(s, operand->type, operand->layout, x->k_axis, r);
-        filled->at[r] = tile->at[r];
-        if (inside)
-            filled->at[r] =
-                LLVMBuildSelect(s->b, inside, tile->at[r], LLVMConstNull(LLVMTypeOf(tile->at[r])), "");
-    }
-    if (plan->plan.kind != CONVERT_SHARED) {
-        x->tile = simt_convert(s, filled, operand->type, operand->layout, &plan->layout, 0);
-        return;
-    }
-    int bytes = tt_byte_width(operand->type);
-    SharedSide stored = simt_shared_side(s, operand->layout, &plan->plan.shared, true, bytes);
-    simt_store_side(s, &stored, filled, x->scratch);
-    x->side = simt_shared_side(s, &plan->layout, &plan->plan.shared, false, bytes);
-}
-
-static LLVMValueRef widened(Simt *s, const Operand *x, LLVMValueRef value)
-{
-    if (tt_is_int(x->computed))
-        return LLVMBuildIntCast2(s->b, value, simt_type(s, x->computed), 1, "");
-    return simt_cast_scalar(s, value, x->type, x->computed);
-}
-
-/* The element in a register of the operand's layout, with the K that a loop has reached added to its address. */
-static LLVMValueRef operand_element(Simt *s, Operand *x, int reg, const SharedMove *move)
-{
-    if (x->loaded->at[reg])
-        return x->loaded->at[reg];
-    if (x->tile) {
-        x->loaded->at[reg] = widened(s, x, x->tile->at[reg]);
-        return x->loaded->at[reg];
-    }
-    LLVMValueRef elements[16];
-    int registers[16];
-    int count =
-        simt_load_vector_of(s, &x->side, reg, x->scratch, move, simt_type(s, x->type), elements, registers);
-    for (int i = 0; i < count; i++)
-        x->loaded->at[registers[i]] = widened(s, x, elements[i]);
-    return x->loaded->at[reg];
-}
-
-static void forget_elements(Operand *x)
-{
-    memset(x->loaded->at, 0, sizeof(LLVMValueRef) * (size_t)x->loaded->count);
-}
-
-/* ---- multiplying ----------------------------------------------------------------------------------------------------------------------- */
+/* Vectors of an operand for a few k in a row. */
+typedef struct Fragment {
+    Access access;       /* of each vector */
+    LLVMValueRef *words; /* as they are loaded: access.words of each vector */
+    LLVMValueRef *elements,
+        *wide; /* and what they hold, as it is and in the type of the products; from its first use on */
+} Fragment;
 
 typedef struct Product {
     Simt *s;
-    const Op *op;
-    const LinearLayout *layout; /* of the result */
     Operand a, b;
-    const Type *computed;
+    const Type *computed; /* of the products */
     LLVMValueRef *sums;
-    int count;
+    int *order, count; /* the result's registers in the order in which they are multiplied */
+    int step;          /* values of k in a fragment */
 } Product;
+
+/* ---- operands ------------------------------------------------------------------------------------------------------------------------ */
+
+/* The operand with zeros in the padding along K, which must not count. */
+static Tile *without_padding(Simt *s, const Value *operand, int k_axis)
+{
+    const Tile *tile = simt_tile(s, operand);
+    Tile *filled = simt_new_tile(s, tile->count);
+    for (int r = 0; r < tile->count; r++) {
+        LLVMValueRef inside = simt_in_bounds_along(s, operand->type, operand->layout, k_axis, r);
+        LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(tile->at[r]));
+        filled->at[r] = inside ? LLVMBuildSelect(s->b, inside, tile->at[r], zero, "") : tile->at[r];
+    }
+    return filled;
+}
+
+static uint64_t any_of(const uint64_t *columns, int count)
+{
+    uint64_t any = 0;
+    for (int i = 0; i < count; i++)
+        any |= columns[i];
+    return any;
+}
+
+/* The part of an address that depends on the thread, by the columns of a place in `layout`. */
+static LLVMValueRef thread_base(Simt *s, const LinearLayout *layout, const uint64_t *offsets, int bytes)
+{
+    return simt_thread_offset(s, offsets + layout->in_bits[LAYOUT_REGISTER], layout->in_bits[LAYOUT_LANE],
+                              layout->in_bits[LAYOUT_WARP], bytes);
+}
+
+static void store_operand(Simt *s, const Op *op, int index, const DotOperand *plan)
+{
+    const Value *operand = tt_operand(op, index);
+    int rank = operand->type->rank, bytes = tt_byte_width(operand->type);
+    SharedSide side = {.layout = operand->layout,
+                       .offsets = plan->store_offsets,
+                       .registers = plan->store_registers,
+                       .vector_bits = plan->store_bits,
+                       .base = thread_base(s, operand->layout, plan->store_offsets, bytes),
+                       .element_bytes = bytes};
+    simt_store_side(s, &side, without_padding(s, operand, index ? rank - 2 : rank - 1),
+                    tt_scratch_offset(op) + plan->place);
+}
+
+static Operand operand_of(Simt *s, const Op *op, int index, const DotOperand *plan, const Type *computed)
+{
+    const LinearLayout *result = op->results[0]->layout;
+    int first = result->in_bits[LAYOUT_REGISTER], total = tt_layout_in_total(result);
+    Operand x = {.plan = plan,
+                 .type = tt_element(tt_operand(op, index)->type),
+                 .computed = computed,
+                 .scratch = tt_scratch_offset(op) + plan->place,
+                 .base_bits = any_of(plan->load_offsets + first, total - first),
+                 .numbers = TT_NEW_ARRAY(s->arena, uint64_t, 1 << first),
+                 .number_of = TT_NEW_ARRAY(s->arena, int, 1 << first)};
+    x.base = thread_base(s, result, plan->load_offsets, tt_byte_width(x.type));
+    for (int r = 0; r < 1 << first; r++) {
+        uint64_t number = tt_f2_apply(plan->load_offsets, (uint64_t)r) >> plan->vector_bits;
+        int at = 0;
+        while (at < x.count && x.numbers[at] != number)
+            at++;
+        x.number_of[r] = at;
+        x.numbers[at] = number;
+        x.count = TT_MAX(x.count, at + 1);
+    }
+    return x;
+}
+
+static LLVMValueRef widened(Simt *s, LLVMValueRef value, const Type *from, const Type *to)
+{
+    if (tt_is_int(to))
+        return LLVMBuildIntCast2(s->b, value, simt_type(s, to), 1, "");
+    return simt_cast_scalar(s, value, from, to);
+}
+
+/* Vectors for `step` values of k from this one, less the k that the base is at. */
+static Fragment load_fragment(Simt *s, const Operand *x, int64_t k, int step)
+{
+    const DotOperand *plan = x->plan;
+    int bytes = tt_byte_width(x->type), vector_k = 1 << plan->vector_k_bits, at = 0;
+    int count = step / vector_k * x->count, elements = count << plan->vector_bits;
+    Fragment f = {.words = TT_NEW_ARRAY(s->arena, LLVMValueRef, MOST_WORDS * count),
+                  .elements = TT_NEW_ARRAY(s->arena, LLVMValueRef, elements),
+                  .wide = TT_NEW_ARRAY(s->arena, LLVMValueRef, elements)};
+    for (int64_t end = k + step; k < end; k += vector_k)
+        for (int i = 0; i < x->count; i++) {
+            uint64_t offset = tt_f2_apply(plan->k_offsets, (uint64_t)k) ^ x->numbers[i] << plan->vector_bits;
+            LLVMValueRef address;
+            int64_t immediate;
+            simt_add_offset(s, &x->base_bits, 1, x->base, offset, bytes, &address, &immediate);
+            f.access = simt_shared_access(address, immediate + x->scratch, bytes << plan->vector_bits);
+            s->ops->load(s, &f.access, NULL, f.words + f.access.words * at++);
+        }
+    return f;
+}
+
+/* What the operand has for register `reg` of the result and the fragment's k-th k. */
+static LLVMValueRef fragment_element(Simt *s, const Operand *x, const Fragment *f, int reg, int64_t k)
+{
+    const DotOperand *plan = x->plan;
+    int count = 1 << plan->vector_bits,
+        vector = (int)(k >> plan->vector_k_bits) * x->count + x->number_of[reg];
+    uint64_t offset =
+        tt_f2_apply(plan->load_offsets, (uint64_t)reg) ^ tt_f2_apply(plan->k_offsets, (uint64_t)k);
+    int first = vector * count, at = first + (int)(offset & (uint64_t)(count - 1));
+    if (!f->elements[first])
+        simt_unpack(s, f->words + vector * f->access.words, &f->access, count, tt_byte_width(x->type),
+                    simt_type(s, x->type), f->elements + first);
+    if (!f->wide[at]) /* as late as possible: narrow ones take fewer registers */
+        f->wide[at] = widened(s, f->elements[at], x->type, x->computed);
+    return f->wide[at];
+}
+
+/* The operand with its base moved on to a k that is known at run time and a multiple of 2^bits. */
+static Operand operand_at(Simt *s, const Operand *x, LLVMValueRef k, int bits)
+{
+    Operand moved = *x;
+    const DotOperand *plan = x->plan;
+    uint64_t columns[32] = {0};
+    memcpy(columns + bits, plan->k_offsets + bits, sizeof(uint64_t) * (size_t)(plan->k_bits - bits));
+    LLVMValueRef offset = simt_apply_columns(s, k, columns, plan->k_bits, NULL);
+    offset = LLVMBuildMul(s->b, offset, simt_i32(s, tt_byte_width(x->type)), "");
+    moved.base = LLVMBuildXor(s->b, x->base, offset, "");
+    moved.base_bits |= any_of(columns, plan->k_bits);
+    return moved;
+}
+
+/* ---- multiplying --------------------------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef multiply_add(Simt *s, const Type *type, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
@@ -147,51 +176,55 @@ static LLVMValueRef multiply_add(Simt *s, const Type *type, LLVMValueRef a, LLVM
     return simt_intrinsic(s, "llvm.fma", (LLVMTypeRef[]){LLVMTypeOf(a)}, 1, (LLVMValueRef[]){a, b, c}, 3);
 }
 
-/* Register of an operand for register `reg` of the result and this k. */
-static int operand_register(const Product *p, const Operand *x, int reg, int64_t k)
+/* Row by row, and every other row from its end: neighbours share an operand, which the hardware then need not read from
+ * the registers again. */
+static void order_registers(Product *p)
 {
-    const LinearLayout *layout = &x->plan->layout;
-    int rank = layout->rank, kept = x->k_axis == rank - 1 ? rank - 2 : rank - 1;
-    int64_t coordinates[TT_MAX_RANK];
-    tt_layout_coordinates(p->layout, tt_f2_apply(p->layout->bases, (uint64_t)reg), coordinates);
-    uint64_t element = (uint64_t)coordinates[kept] << tt_layout_axis_start(layout, kept);
-    element |= (uint64_t)k << tt_layout_axis_start(layout, x->k_axis);
-    if (rank == 3)
-        element |= (uint64_t)coordinates[0] << tt_layout_axis_start(layout, 0);
-    return tt_register_of(layout, element);
+    const uint64_t *rows = p->a.plan->load_offsets;
+    int at = 0, *number = p->order = TT_NEW_ARRAY(p->s->arena, int, p->count);
+    Map seen = {.arena = p->s->arena};
+    for (int first = 0, count = 0; first < p->count; first++) {
+        uint64_t row = tt_f2_apply(rows, (uint64_t)first);
+        void **slot = tt_map_slot(&seen, &row, sizeof row);
+        if (*slot)
+            continue;
+        *slot = number;
+        bool backwards = count++ % 2;
+        for (int i = 0; i < p->count; i++) {
+            int r = backwards ? p->count - 1 - i : i;
+            if (tt_f2_apply(rows, (uint64_t)r) == row)
+                number[at++] = r;
+        }
+    }
 }
 
-static void multiply_range(Product *p, int64_t end, const SharedMove *a_move, const SharedMove *b_move)
+static void multiply_fragments(Product *p, const Fragment *a, const Fragment *b)
 {
-    for (int64_t k = 0; k < end; k++)
-        for (int r = 0; r < p->count; r++) {
-            LLVMValueRef a = operand_element(p->s, &p->a, operand_register(p, &p->a, r, k), a_move);
-            LLVMValueRef b = operand_element(p->s, &p->b, operand_register(p, &p->b, r, k), b_move);
-            p->sums[r] = multiply_add(p->s, p->computed, a, b, p->sums[r]);
+    for (int64_t k = 0; k < p->step; k++)
+        for (int i = 0; i < p->count; i++) {
+            int r = p->order[i];
+            LLVMValueRef x = fragment_element(p->s, &p->a, a, r, k),
+                         y = fragment_element(p->s, &p->b, b, r, k);
+            p->sums[r] = multiply_add(p->s, p->computed, x, y, p->sums[r]);
         }
 }
 
-/* What the bits of k above a chunk do to an operand's addresses: their columns, applied at run time. */
-static SharedMove move_along_k(Product *p, const Operand *x, LLVMValueRef k, int chunk_bits)
+/* The first `extent` k from where the operands are; what is needed for the next step is loaded before the one at hand. */
+static void multiply_range(Product *p, const Operand *a, const Operand *b, int64_t extent)
 {
     Simt *s = p->s;
-    const LinearLayout *layout = &x->plan->layout;
-    int start = tt_layout_axis_start(layout, x->k_axis);
-    SharedMove move = {.bytes = simt_i32(s, 0)};
-    for (int bit = chunk_bits; bit < layout->out_bits[x->k_axis]; bit++) {
-        int reg = tt_register_of(layout, 1ull << (start + bit));
-        uint64_t offset = tt_f2_apply(x->side.offsets, (uint64_t)reg);
-        LLVMValueRef is_set = LLVMBuildAnd(s->b, k, simt_i32(s, 1ll << bit), "");
-        is_set = LLVMBuildICmp(s->b, LLVMIntNE, is_set, simt_i32(s, 0), "");
-        LLVMValueRef bytes = simt_i32(s, (int64_t)offset * x->side.element_bytes);
-        move.bytes =
-            LLVMBuildXor(s->b, move.bytes, LLVMBuildSelect(s->b, is_set, bytes, simt_i32(s, 0), ""), "");
-        move.bits |= offset;
+    Fragment next_a = load_fragment(s, a, 0, p->step), next_b = load_fragment(s, b, 0, p->step);
+    for (int64_t k = p->step; k < extent + p->step; k += p->step) {
+        Fragment here_a = next_a, here_b = next_b;
+        if (k < extent) {
+            next_a = load_fragment(s, a, k, p->step);
+            next_b = load_fragment(s, b, k, p->step);
+        }
+        multiply_fragments(p, &here_a, &here_b);
     }
-    return move;
 }
 
-/* for (k = 0; k < extent; k += chunk) multiply_range */
+/* for (k = 0; k < extent; k += chunk) multiply_range, with the sums carried */
 static void multiply_in_loop(Product *p, int64_t extent, int64_t chunk)
 {
     Simt *s = p->s;
@@ -199,48 +232,32 @@ static void multiply_in_loop(Product *p, int64_t extent, int64_t chunk)
                       after = simt_new_block(s, "");
     LLVMBuildBr(s->b, body);
     LLVMPositionBuilderAtEnd(s->b, body);
-    LLVMValueRef k = LLVMBuildPhi(s->b, s->i32, "");
-    LLVMValueRef *phis = TT_NEW_ARRAY(s->arena, LLVMValueRef, p->count);
+    LLVMValueRef k = LLVMBuildPhi(s->b, s->i32, ""), *phis = TT_NEW_ARRAY(s->arena, LLVMValueRef, p->count);
     for (int r = 0; r < p->count; r++) {
         phis[r] = LLVMBuildPhi(s->b, LLVMTypeOf(p->sums[r]), "");
         LLVMAddIncoming(phis[r], &p->sums[r], &before, 1);
         p->sums[r] = phis[r];
     }
-    int bits = tt_log2(chunk);
-    SharedMove a_move = move_along_k(p, &p->a, k, bits), b_move = move_along_k(p, &p->b, k, bits);
-    multiply_range(p, chunk, &a_move, &b_move);
+    Operand a = operand_at(s, &p->a, k, tt_log2(chunk)), b = operand_at(s, &p->b, k, tt_log2(chunk));
+    multiply_range(p, &a, &b, chunk);
     LLVMValueRef next = LLVMBuildAdd(s->b, k, simt_i32(s, chunk), "");
     LLVMAddIncoming(k, (LLVMValueRef[]){simt_i32(s, 0), next}, (LLVMBasicBlockRef[]){before, body}, 2);
     for (int r = 0; r < p->count; r++)
         LLVMAddIncoming(phis[r], &p->sums[r], &body, 1);
     LLVMBuildCondBr(s->b, LLVMBuildICmp(s->b, LLVMIntSLT, next, simt_i32(s, extent), ""), body, after);
     LLVMPositionBuilderAtEnd(s->b, after);
-    forget_elements(&p->a);
-    forget_elements(&p->b);
 }
 
-/* Bits of k that a chunk must have: those within a vector of the operand's cannot be added to its address. */
-static int bits_in_vector(const Operand *x)
+/* Beyond the extent of K the operands are zero, up to the next power of two. */
+static void multiply(Product *p, int64_t extent)
 {
-    const LinearLayout *layout = &x->plan->layout;
-    int start = tt_layout_axis_start(layout, x->k_axis), bits = 0;
-    for (int bit = 0; bit < layout->out_bits[x->k_axis] && !x->tile; bit++) {
-        int reg = tt_register_of(layout, 1ull << (start + bit));
-        if (tt_f2_apply(x->side.offsets, (uint64_t)reg) & ((1ull << x->side.vector_bits) - 1))
-            bits = bit + 1;
-    }
-    return bits;
-}
-
-static void multiply(Product *p)
-{
-    int64_t k = tt_operand(p->op, 0)->type->shape[p->layout->rank - 1];
-    int64_t limit = STRAIGHT_LINE_LIMIT / p->count, chunk = TT_MAX(LONGEST_VECTOR, limit / 4);
-    chunk = TT_MAX(chunk, 1ll << TT_MAX(bits_in_vector(&p->a), bits_in_vector(&p->b)));
-    if (!p->a.tile && !p->b.tile && k > TT_MAX(chunk, limit))
-        multiply_in_loop(p, k, 1ll << tt_log2(chunk)); /* beyond the extent of K the operands are zero */
+    p->step = 1 << TT_MAX(p->a.plan->vector_k_bits, p->b.plan->vector_k_bits);
+    int64_t chunk = TT_MIN(TT_MAX(1, BODY_SIZE / p->count), MOST_UNROLLED);
+    chunk = TT_MAX(1ll << tt_log2(chunk), p->step);
+    if (extent <= chunk || extent * p->count <= STRAIGHT_LINE)
+        multiply_range(p, &p->a, &p->b, extent);
     else
-        multiply_range(p, k, NULL, NULL);
+        multiply_in_loop(p, extent, chunk);
 }
 
 /* Products of narrow floats are exact in f32, and sums of them are kept there whatever c is. */
@@ -253,22 +270,26 @@ static const Type *computed_type(Simt *s, const Type *type)
 void simt_dot(Simt *s, const Op *op)
 {
     const Value *result = op->results[0];
-    Product p = {.s = s, .op = op, .layout = result->layout, .count = simt_registers(result)};
-    p.computed = computed_type(s, result->type);
+    const Type *type = tt_element(result->type), *computed = computed_type(s, type);
     DotPlan plan = tt_plan_dot(op);
-    store_operand(s, op, 0, &plan.a, p.computed, &p.a);
-    store_operand(s, op, 1, &plan.b, p.computed, &p.b);
-    if (plan.bytes)
-        simt_sync(s);
+    store_operand(s, op, 0, &plan.a);
+    store_operand(s, op, 1, &plan.b);
+    simt_sync(s);
+    Product p = {.s = s,
+                 .a = operand_of(s, op, 0, &plan.a, computed),
+                 .b = operand_of(s, op, 1, &plan.b, computed),
+                 .computed = computed,
+                 .count = simt_registers(result)};
     const Tile *initial = simt_tile(s, tt_operand(op, 2));
-    Operand c = {.type = tt_element(result->type), .computed = p.computed};
     p.sums = TT_NEW_ARRAY(s->arena, LLVMValueRef, p.count);
     for (int r = 0; r < p.count; r++)
-        p.sums[r] = widened(s, &c, initial->at[r]);
-    multiply(&p);
+        p.sums[r] = widened(s, initial->at[r], type, computed);
+    order_registers(&p);
+    const Type *a = tt_operand(op, 0)->type;
+    multiply(&p, a->shape[a->rank - 1]);
     Tile *tile = simt_new_tile(s, p.count);
     for (int r = 0; r < p.count; r++)
-        tile->at[r] = tt_is_int(p.computed) ? LLVMBuildTrunc(s->b, p.sums[r], simt_type(s, result->type), "")
-                                            : simt_cast_scalar(s, p.sums[r], p.computed, c.type);
+        tile->at[r] = tt_is_int(computed) ? LLVMBuildTrunc(s->b, p.sums[r], simt_type(s, type), "")
+                                          : simt_cast_scalar(s, p.sums[r], computed, type);
     simt_set(s, result, tile);
 }

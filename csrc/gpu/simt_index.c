@@ -23,10 +23,9 @@ void simt_come_back(Simt *s, Place place)
     LLVMSetCurrentDebugLocation2(s->b, place.location);
 }
 
-/* sum of columns[i] over the set bits i of x, for the columns that have any bit; bits that move together by the same
+/* Bits that move together by the same
  * distance are one mask and one shift: (x & mask) << distance. */
-static LLVMValueRef apply_columns(Simt *s, LLVMValueRef x, const uint64_t *columns, int count,
-                                  LLVMValueRef sum)
+LLVMValueRef simt_apply_columns(Simt *s, LLVMValueRef x, const uint64_t *columns, int count, LLVMValueRef sum)
 {
     for (int distance = -count; distance < 40; distance++) {
         uint64_t mask = 0;
@@ -55,8 +54,8 @@ LLVMValueRef simt_thread_offset(Simt *s, const uint64_t *columns, int lane_bits,
     if (*slot)
         return *slot;
     Place place = simt_go_to_entry(s);
-    LLVMValueRef sum = apply_columns(s, s->lane, columns, lane_bits, NULL);
-    sum = apply_columns(s, s->warp, columns + lane_bits, warp_bits, sum);
+    LLVMValueRef sum = simt_apply_columns(s, s->lane, columns, lane_bits, NULL);
+    sum = simt_apply_columns(s, s->warp, columns + lane_bits, warp_bits, sum);
     if (!sum)
         sum = simt_i32(s, 0);
     if (scale != 1)

@@ -152,20 +152,13 @@ SharedSide simt_shared_side(Simt *s, const LinearLayout *layout, const SharedPla
 }
 
 /* Address of the vector that starts at register `first`, and the registers in it. */
-static void vector_place(Simt *s, const SharedSide *side, int first, int64_t scratch, const SharedMove *move,
-                         LLVMValueRef *address, int64_t *constant, int *registers)
+static void vector_place(Simt *s, const SharedSide *side, int first, int64_t scratch, LLVMValueRef *address,
+                         int64_t *constant, int *registers)
 {
-    int threads = side->layout->in_bits[LAYOUT_LANE] + side->layout->in_bits[LAYOUT_WARP];
-    uint64_t columns[33] = {0}; /* whatever may meet the constant */
-    memcpy(columns, side->offsets + side->layout->in_bits[LAYOUT_REGISTER],
-           sizeof(uint64_t) * (size_t)threads);
-    LLVMValueRef base = side->base;
-    if (move) {
-        columns[threads++] = move->bits;
-        base = LLVMBuildXor(s->b, base, move->bytes, "");
-    }
-    simt_add_offset(s, columns, threads, base, tt_f2_apply(side->offsets, (uint64_t)first),
-                    side->element_bytes, address, constant);
+    const LinearLayout *layout = side->layout;
+    simt_add_offset(s, side->offsets + layout->in_bits[LAYOUT_REGISTER],
+                    layout->in_bits[LAYOUT_LANE] + layout->in_bits[LAYOUT_WARP], side->base,
+                    tt_f2_apply(side->offsets, (uint64_t)first), side->element_bytes, address, constant);
     *constant += scratch;
     for (int i = 0; i < 1 << side->vector_bits; i++) {
         registers[i] = first;
@@ -195,40 +188,36 @@ void simt_store_side(Simt *s, const SharedSide *side, const Tile *tile, int64_t 
         int64_t constant;
         if (simt_is_register_copy(side->layout, r) || !starts_vector(side, r))
             continue;
-        vector_place(s, side, r, scratch, NULL, &address, &constant, registers);
+        vector_place(s, side, r, scratch, &address, &constant, registers);
         for (int i = 0; i < 1 << side->vector_bits; i++)
             elements[i] = tile->at[registers[i]];
         shared_store_vector(s, address, constant, 1 << side->vector_bits, elements, predicate);
     }
 }
 
-int simt_load_vector_of(Simt *s, const SharedSide *side, int reg, int64_t scratch, const SharedMove *move,
-                        LLVMTypeRef type, LLVMValueRef *elements, int *registers)
+/* Loads the vector that register `reg` is in, and sets the tile's registers. */
+static void load_vector_of(Simt *s, const SharedSide *side, int reg, int64_t scratch, LLVMTypeRef type,
+                           Tile *tile)
 {
-    int first = reg, count = 1 << side->vector_bits;
+    int first = reg, registers[16], count = 1 << side->vector_bits;
     uint64_t low = tt_f2_apply(side->offsets, (uint64_t)reg) & (uint64_t)(count - 1);
     for (int j = 0; j < side->vector_bits; j++)
         if (low >> j & 1)
             first ^= (int)side->registers[j];
-    LLVMValueRef address;
+    LLVMValueRef address, elements[16];
     int64_t constant;
-    vector_place(s, side, first, scratch, move, &address, &constant, registers);
+    vector_place(s, side, first, scratch, &address, &constant, registers);
     shared_load_vector(s, address, constant, count, type, elements);
-    return count;
+    for (int i = 0; i < count; i++)
+        tile->at[registers[i]] = elements[i];
 }
 
 static Tile *load_side(Simt *s, const SharedSide *side, LLVMTypeRef type, int64_t scratch)
 {
     Tile *tile = simt_new_tile(s, 1 << side->layout->in_bits[LAYOUT_REGISTER]);
-    for (int r = 0; r < tile->count; r++) {
-        LLVMValueRef elements[16];
-        int registers[16];
-        if (tile->at[r])
-            continue;
-        int count = simt_load_vector_of(s, side, r, scratch, NULL, type, elements, registers);
-        for (int i = 0; i < count; i++)
-            tile->at[registers[i]] = elements[i];
-    }
+    for (int r = 0; r < tile->count; r++)
+        if (!tile->at[r])
+            load_vector_of(s, side, r, scratch, type, tile);
     return tile;
 }
 

@@ -82,6 +82,25 @@ def test_kernel(name, sm):
     assert (used.stack, used.spills) == (0, 0)
 
 
+@pytest.mark.parametrize("sm", SMS)
+@pytest.mark.parametrize(
+    "dtype, warps, tile, multiplications, loads",
+    [
+        (F32, 8, (128, 128, 64), 512, 32),  # eight k, each with two vectors of both operands
+        (F32, 4, (128, 128, 64), 512, 24),
+        (F16, 8, (128, 128, 64), 512, 16),  # two k in a vector
+        (F32, 4, (64, 64, 32), 1024, 96),  # small enough to go without a loop
+    ],
+)  # fmt: skip
+def test_products_are_rolled_loops_over_vectors(dtype, warps, tile, multiplications, loads, sm):
+    sizes = dict(zip(("BM", "BN", "BK"), tile, strict=True))
+    compiled = compile_kernel(
+        matmul, dtype, dtype, F32, integer(), integer(), integer(), sm=sm, num_warps=warps, **sizes
+    )
+    assert compiled.count(r"\bfma\.rn\.f32\b") == multiplications
+    assert compiled.count(r"\bld\.shared\.v4\.b32") == loads == compiled.count(r"\bld\.shared\b")
+
+
 def test_masked_accesses_are_predicated():
     compiled = compile_kernel(vector_add, F32, F32, F32, integer(), BLOCK=1024)
     assert compiled.count(r"@%p\d+ ld\.global\.v4\.b32") == 4

@@ -77,6 +77,27 @@ def test_batches(batch, m, n, k):
         check("tl.dot(x, y)", {"x": x, "y": y}, product(x, y))
 
 
+@pytest.mark.parametrize("warps", [1, 4, 8])
+@pytest.mark.parametrize("dtype", ["float8e4nv", "float16", "bfloat16", "float32", "float64", "int8"])
+def test_long_products(dtype, warps):
+    """Large enough for loops over k, with operands in either order of memory."""
+    result = {"int8": "int32", "float64": "float64"}.get(dtype, "float32")
+    for m, n, k in [(16, 16, 72), (4, 8, 200)] if warps == 1 else [(64, 32, 100), (16, 64, 72)]:
+        x, y = whole((m, k), dtype, 1), whole((k, n), dtype, 2)
+        check("tl.dot(x, y)", {"x": x, "y": y}, product(x, y, result), num_warps=warps)
+        x, y = whole((k, m), dtype, 1), whole((n, k), dtype, 2)
+        expected = round_to(x.values.T.astype(np.float64) @ y.values.T.astype(np.float64), result)
+        check("tl.dot(x.T, y.T)", {"x": x, "y": y}, expected, num_warps=warps)
+
+
+@pytest.mark.parametrize("warps", [1, 8])
+def test_long_batches(warps):
+    x, y = whole((4, 16, 72), "float32", 1), whole((4, 72, 32), "float32", 2)
+    check("tl.dot(x, y)", {"x": x, "y": y}, product(x, y), num_warps=warps)
+    check("tl.dot(tl.permute(y, (0, 2, 1)), tl.permute(x, (0, 2, 1)))", {"x": x, "y": y},
+          round_to(product(x, y).values.transpose(0, 2, 1), "float32"), num_warps=warps)  # fmt: skip
+
+
 def test_transposed_operands():
     x, y = whole((24, 16), "float32", 1), whole((32, 24), "float32", 2)
     check("tl.dot(x.T, tl.trans(y))", {"x": x, "y": y}, (x.values.T @ y.values.T).astype(np.float32))
