@@ -276,3 +276,21 @@ def test_tuning_in_several_threads():
     for thread in threads:
         thread.join()
     assert results == [True] * 4
+
+
+def test_arrays_that_a_launch_does_without():
+    @triton.autotune(
+        [triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 64})],
+        ["n"],
+        reset_to_zero=["x_ptr"],
+        restore_value=["y_ptr"],
+    )
+    @triton.jit
+    def count(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.static_assert(x_ptr is None and y_ptr is None)
+        tl.store(z_ptr + offsets, offsets, mask=offsets < n)
+
+    z = np.zeros(100, np.int32)
+    count[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](None, None, z, 100)
+    assert (z == np.arange(100)).all()

@@ -277,7 +277,7 @@ class Autotuner(_Launchable):
         """Milliseconds of a launch with `config`; infinity, and a failure noted, if it cannot run."""
         keywords = self._checked(config, kwargs)
         named = {**self._named(args, kwargs), **keywords}
-        saved = {name: _copy(named[name]) for name in self.restore_value}
+        saved = {name: _copy(named[name]) for name in self.restore_value if named[name] is not None}
 
         def launch():
             if config.pre_hook is not None:
@@ -302,7 +302,8 @@ class Autotuner(_Launchable):
 
     def _before(self, named, saved):
         for name in self.reset_to_zero:
-            _zero(named[name])
+            if named[name] is not None:  # an array that this launch does without
+                _zero(named[name])
         for name, value in saved.items():
             _assign(named[name], value)
         if self.pre_hook is not None:
