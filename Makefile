@@ -2,7 +2,7 @@
 PYTHON ?= python3
 SETUP ?= setup
 TESTS ?= tests
-TARGETS ?= cpu sim:80 sim:90
+SIMULATORS ?= sim:80 sim:90
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := python
 
@@ -20,14 +20,17 @@ setup:
 demo: $(SETUP) dev
 	$(PYTHON) scripts/demo
 
-# The simulator's share is a sample; `make test-all` runs everything on every target.
-SIM_SAMPLE = tests/language/test_memory.py tests/language/test_reductions.py tests/language/test_atomics.py
+# Where there is a ptxas, it takes one kernel in ASSEMBLE. The simulator of sm_90 runs the whole language, that of sm_80 a
+# sample; `make test-all` runs everything on every target, and gives every kernel to ptxas.
+TARGET_TESTS = $(if $(filter tests,$(TESTS)),$(addprefix tests/,language frontend runtime errors fuzz show),$(TESTS))
 test: $(SETUP) dev
-	$(if $(TESTS),,$(PYTHON) -m pytest -q -m "not slow" --target sim:90 $(SIM_SAMPLE))
-	$(PYTHON) -m pytest -m "not slow" $(TESTS)
+	$(PYTHON) -m pytest -m "not slow" --assemble 10 $(TESTS)
+	$(if $(filter tests,$(TESTS)),$(PYTHON) -m pytest -q -m "not slow" --target sim:90 tests/language)
+	$(if $(filter tests,$(TESTS)),$(PYTHON) -m pytest -q -m "not slow" --target sim:80 --sample 8 tests/language)
 
 test-all: $(SETUP) dev
-	for target in $(TARGETS); do $(PYTHON) -m pytest --target $$target $(TESTS) || exit; done
+	$(PYTHON) -m pytest --assemble 1 $(TESTS)
+	for target in $(SIMULATORS); do $(PYTHON) -m pytest --target $$target $(TARGET_TESTS) || exit; done
 
 # What users run is measured: the release build, in place until the next `make dev`. BENCH_JSON=FOLDER keeps the rows.
 # Where there is a GPU, it is measured beside the Triton that is installed, or that PYTHONPATH leads to.

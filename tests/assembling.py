@@ -46,7 +46,7 @@ class Assembler:
         return info
 
     def assemble(self, text, info):
-        options = {"enable_fp_fusion": info["enable_fp_fusion"], "debug": info["debug"]}
+        options = {"enable_fp_fusion": info.get("enable_fp_fusion", True), "debug": info["debug"]}
         warps = info["num_warps"]
         number = int(hashlib.sha256(f"{text}{warps}{options}".encode()).hexdigest(), 16)
         if number in self.seen or number % self.every:

@@ -45,6 +45,10 @@ Codegen *tt_new_codegen_for(Arena *arena, const char *module_name, const char *t
                             LLVMTargetMachineRef machine);
 /* An address that the code may call or read under this name; every outside symbol must be declared so. */
 void tt_add_symbol(Codegen *codegen, const char *name, void *address);
+/* How many LLVM instructions the module has. */
+int tt_codegen_instructions(const Codegen *codegen);
+/* From here on machine code is made without optimisation, in half of the time; for the host. */
+void tt_codegen_hurry(Codegen *codegen);
 /* The module as text; then it cannot be trusted to be unchanged: assembly runs the code generator over it. */
 const char *tt_codegen_llvm_text(Codegen *codegen);
 const char *tt_codegen_assembly(Codegen *codegen);

@@ -97,14 +97,30 @@ static HostCpu describe_host(Arena *arena)
     return host;
 }
 
-static LLVMTargetMachineRef create_machine(const HostCpu *host, Arena *arena)
+static LLVMTargetMachineRef create_machine(const HostCpu *host, LLVMCodeGenOptLevel level, Arena *arena)
 {
     LLVMTargetRef target;
     char *error;
     if (LLVMGetTargetFromTriple(host->triple, &target, &error))
         tt_bug("LLVM: %s", take_message(arena, error));
-    return LLVMCreateTargetMachine(target, host->triple, host->name, host->features, LLVMCodeGenLevelDefault,
-                                   LLVMRelocPIC, LLVMCodeModelSmall);
+    return LLVMCreateTargetMachine(target, host->triple, host->name, host->features, level, LLVMRelocPIC,
+                                   LLVMCodeModelSmall);
+}
+
+void tt_codegen_hurry(Codegen *codegen)
+{
+    codegen->machine = create_machine(&codegen->host, LLVMCodeGenLevelNone, codegen->arena);
+    tt_arena_on_release(codegen->arena, release_machine, codegen->machine);
+}
+
+int tt_codegen_instructions(const Codegen *codegen)
+{
+    int count = 0;
+    for (LLVMValueRef f = LLVMGetFirstFunction(codegen->module); f; f = LLVMGetNextFunction(f))
+        for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(f); block; block = LLVMGetNextBasicBlock(block))
+            for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i))
+                count++;
+    return count;
 }
 
 Codegen *tt_new_codegen_for(Arena *arena, const char *module_name, const char *triple,
@@ -129,7 +145,8 @@ Codegen *tt_new_codegen_for(Arena *arena, const char *module_name, const char *t
 Codegen *tt_new_codegen(Arena *arena, const char *module_name)
 {
     HostCpu host = describe_host(arena);
-    Codegen *codegen = tt_new_codegen_for(arena, module_name, host.triple, create_machine(&host, arena));
+    LLVMTargetMachineRef machine = create_machine(&host, LLVMCodeGenLevelDefault, arena);
+    Codegen *codegen = tt_new_codegen_for(arena, module_name, host.triple, machine);
     codegen->host = host;
     return codegen;
 }

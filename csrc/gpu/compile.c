@@ -101,6 +101,17 @@ GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *aren
     return kernel;
 }
 
+/* Of what runs once or twice, compiling is most of the time; but code that is not optimised keeps all its values on the
+ * stack, at 16 bytes or less for an instruction. */
+static void choose_speed(SimKernel *kernel, Codegen *codegen)
+{
+    enum { WORTH_OPTIMISING = 20000, BYTES_EACH = 16, FOR_LIBRARIES = 64 << 10 };
+    int instructions = tt_codegen_instructions(codegen);
+    if (instructions < WORTH_OPTIMISING)
+        tt_codegen_hurry(codegen);
+    kernel->stack_bytes = FOR_LIBRARIES + BYTES_EACH * instructions;
+}
+
 SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *options, Arena *arena, Arena *owner)
 {
     check_options(options);
@@ -114,6 +125,7 @@ SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *option
     tt_codegen_verify(codegen);
     tt_codegen_run_passes(codegen, llvm_passes);
     kernel->llir = tt_codegen_llvm_text(codegen);
+    choose_speed(kernel, codegen);
     *(void **)&kernel->entry = tt_jit_load(codegen, module->functions->name, owner);
     return kernel;
 }

@@ -44,6 +44,7 @@ typedef struct SimKernel {
     void (*entry)(struct SimThread *self, const uint64_t *args);
     const char *llir, *ttgir;
     int shared_bytes, num_warps;
+    int stack_bytes;      /* a thread needs at most */
     int synchronisations; /* in the code: barriers, or syncs of the one warp */
 } SimKernel;
 SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *options, Arena *arena,

@@ -16,7 +16,7 @@ struct Code {
     CpuKernel *cpu;
     CudaKernel *cuda;
     SimEntry *sim;
-    int threads, synchronisations;
+    int threads, stack_bytes, synchronisations; /* simulator */
     Arena arena; /* texts of the GPU stages, code of the simulator */
     const char *ttir, *ttgir, *llir, *ptx;
     const Failure *failures; /* of a debug kernel on CUDA */
@@ -110,6 +110,7 @@ static void compile_for_simulator(Code *code, Module *module, const GpuOptions *
     keep_texts(code, kernel->ttgir, kernel->llir);
     code->shared = kernel->shared_bytes;
     code->threads = kernel->num_warps * SIM_WARP;
+    code->stack_bytes = kernel->stack_bytes;
     code->synchronisations = kernel->synchronisations;
     code->sim = kernel->entry;
 }
@@ -276,6 +277,7 @@ static LaunchResult launch_simulator(const Code *code, Place place, const uint64
                         .grid = {grid[0], grid[1], grid[2]},
                         .threads = code->threads,
                         .shared_bytes = (int)code->shared,
+                        .stack_bytes = code->stack_bytes,
                         .buffers = collect_buffers(code, place, arena),
                         .buffer_count = place.range_count,
                         .seed = seed ? strtoull(seed, NULL, 0) : 0,

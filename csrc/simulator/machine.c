@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { STACK_BYTES = 256 << 10 };
-
 typedef struct SimCopy {
     struct SimCopy *next;
     uint32_t offset;
@@ -587,12 +585,14 @@ static size_t shared_size(const SimLaunch *launch)
     return ((size_t)launch->shared_bytes + 2047) & ~(size_t)1023;
 }
 
-static size_t stack_size(const SimLaunch *launch) { return (size_t)launch->threads * STACK_BYTES; }
+static size_t stack_size(const SimLaunch *launch) { return ((size_t)launch->stack_bytes + 4095) & ~(size_t)4095; }
+
+static size_t stacks_size(const SimLaunch *launch) { return (size_t)launch->threads * stack_size(launch); }
 
 static void free_block(SimBlock *block)
 {
     if (block->stacks != MAP_FAILED)
-        munmap(block->stacks, stack_size(block->launch));
+        munmap(block->stacks, stacks_size(block->launch));
     tt_order_end(&block->order);
     free(block->shared);
     free(block->threads);
@@ -607,7 +607,7 @@ static SimBlock *new_block(SimLaunch *launch)
     block->launch = launch;
     block->threads = calloc((size_t)launch->threads, sizeof *block->threads);
     block->shared = aligned_alloc(1024, shared_size(launch));
-    block->stacks = mmap(NULL, stack_size(launch), PROT_READ | PROT_WRITE,
+    block->stacks = mmap(NULL, stacks_size(launch), PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     bool has_log = tt_order_begin(&block->order, launch->shared_bytes);
     if (has_log && block->threads && block->shared && block->stacks != MAP_FAILED)
@@ -658,7 +658,7 @@ static void prepare(SimBlock *block, const int32_t program[3])
         memcpy(thread->program, program, sizeof thread->program);
         memcpy(thread->grid, launch->grid, sizeof thread->grid);
         thread->copies_end = &thread->copies;
-        tt_coroutine_prepare(&thread->coroutine, block->stacks + (size_t)i * STACK_BYTES, STACK_BYTES,
+        tt_coroutine_prepare(&thread->coroutine, block->stacks + (size_t)i * stack_size(launch), stack_size(launch),
                              run_thread, thread);
     }
 }

@@ -143,16 +143,6 @@ def test_halves_are_added_in_pairs(sm):
     assert compiled.count(r"\badd(\.rn)?\.f16\b") == 0
 
 
-def test_barriers_stay_convergent():
-    """Every call that synchronises or communicates has the attribute that keeps LLVM from moving it into a branch."""
-    compiled = compile_kernel(softmax, F32, F32, integer(), integer(), BLOCK=4096)
-    convergent = {number for number in re.findall(r"attributes #(\d+) = \{[^}]*convergent[^}]*\}", compiled.llir)}
-    calls = re.findall(r"(?:bar\.\w*\.?sync|shfl\.sync|redux\.sync)[^\n]*\) #(\d+)", compiled.llir)
-    declared = re.findall(r"declare[^\n]*@llvm\.nvvm\.(?:shfl|redux)[^\n]*\) #(\d+)", compiled.llir)
-    assert len(calls) >= 2 and declared
-    assert set(calls) | set(declared) <= convergent
-
-
 HINTS = """
 kernel @hints(%x: ptr<f32> {{divisibility = [16]}}, %y: ptr<f32> {{divisibility = [16]}}) {{
   %range = range {{start = 0, end = 512}} : tile<512xi32>

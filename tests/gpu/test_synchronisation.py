@@ -141,6 +141,17 @@ def argmax():
 
 
 @triton.jit
+def extremes_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, SIZE))
+    tl.store(y_ptr + tl.program_id(0), tl.max(x, axis=0) - tl.min(x, axis=0))
+
+
+def extremes():
+    x = integers(1024)
+    return Case(extremes_kernel, [x, np.zeros(1, np.int32)], {1: [x.max() - x.min()]}, SIZE=1024)
+
+
+@triton.jit
 def normalise_kernel(x_ptr, y_ptr, rows, SIZE: tl.constexpr):
     i = tl.arange(0, SIZE)
     carried = tl.load(x_ptr + i)
@@ -343,6 +354,7 @@ CASES = {
     "histogram": histogram,
     "gather": gather,
     "argmax": argmax,
+    "extremes of integers": extremes,
     "scratch in a loop": scratch_in_a_loop,
     "branches in a loop": branches_in_a_loop,
     "tickets": tickets,

@@ -44,9 +44,11 @@ def test_notebooks(tmp_path):
 
 
 @pytest.mark.parametrize("lesson", sorted((ROOT / "tutorials").glob("[0-9]*.py")), ids=lambda path: path.stem)
-def test_tutorial(lesson):
+def test_tutorial(lesson, target):
     """The checks of each tutorial hold; its benchmark is left out."""
     pytest.importorskip("torch")
+    if target.startswith("sim") and "triton.autotune" in lesson.read_text():
+        pytest.skip("it has large tiles for CPUs where the arrays are on one, and to time a simulator says nothing")
     sys.path.insert(0, str(lesson.parent))
     try:
         assert __import__(lesson.stem).check()
