@@ -17,7 +17,7 @@ struct Code {
     CudaKernel *cuda;
     SimEntry *sim;
     int threads, stack_bytes, synchronisations; /* simulator */
-    Arena arena; /* texts of the GPU stages, code of the simulator */
+    Arena arena;                                /* texts of the GPU stages, code of the simulator */
     const char *ttir, *ttgir, *llir, *ptx;
     const Failure *failures; /* of a debug kernel on CUDA */
     SimBuffer

@@ -585,7 +585,10 @@ static size_t shared_size(const SimLaunch *launch)
     return ((size_t)launch->shared_bytes + 2047) & ~(size_t)1023;
 }
 
-static size_t stack_size(const SimLaunch *launch) { return ((size_t)launch->stack_bytes + 4095) & ~(size_t)4095; }
+static size_t stack_size(const SimLaunch *launch)
+{
+    return ((size_t)launch->stack_bytes + 4095) & ~(size_t)4095;
+}
 
 static size_t stacks_size(const SimLaunch *launch) { return (size_t)launch->threads * stack_size(launch); }
 
@@ -658,8 +661,8 @@ static void prepare(SimBlock *block, const int32_t program[3])
         memcpy(thread->program, program, sizeof thread->program);
         memcpy(thread->grid, launch->grid, sizeof thread->grid);
         thread->copies_end = &thread->copies;
-        tt_coroutine_prepare(&thread->coroutine, block->stacks + (size_t)i * stack_size(launch), stack_size(launch),
-                             run_thread, thread);
+        tt_coroutine_prepare(&thread->coroutine, block->stacks + (size_t)i * stack_size(launch),
+                             stack_size(launch), run_thread, thread);
     }
 }
 

@@ -73,7 +73,7 @@ typedef struct SimLaunch {
     int32_t grid[3];
     int threads; /* a block; a multiple of 32 */
     int shared_bytes;
-    int stack_bytes; /* a thread */
+    int stack_bytes;          /* a thread */
     const SimBuffer *buffers; /* one for each pointer parameter, in their order */
     int buffer_count;
     uint64_t seed; /* 0: threads in order and copies as late as allowed; else a random choice of both */

@@ -105,7 +105,7 @@ def true_division(g):
         quotient = x.wide / divisor
         return rounded(quotient, dtype, x.bound / np.abs(divisor) + 2 * ulp(quotient, dtype))
 
-    if DTYPES[both].kind == "uint" and "int" in (g.values[i].kind, g.values[j].kind):
+    if {g.values[i].kind, g.values[j].kind} == {"int", "uint"}:
         return
     g.add("{0} / tl.where({1} == 0, 3, {1})", [i, j], compute)
 
