@@ -139,7 +139,8 @@ typedef struct State {
     PyObject *options[TT_OPTION_COUNT]; /* their names, interned */
     PyObject *launch_hooks[2];          /* called before and after each launch of any kernel; NULL: none */
     TypeEntry types[TYPE_CACHE_SIZE];
-    PyTypeObject *numpy_dtype; /* numpy.dtype, NULL before it was first wanted */
+    PyTypeObject *numpy_dtype; /* numpy.dtype; NULL before it was first wanted, like what follows */
+    PyObject *current_stream;  /* triton.runtime.driver.current_stream */
 } State;
 int tt_state_init(PyObject *module);
 int tt_state_traverse(PyObject *module, visitproc visit, void *arg);
@@ -297,7 +298,7 @@ bool tt_describe_key(const Key *key, const Kernel *kernel, PyObject **signature,
 bool tt_choose_target(Specialization *s);
 /* The current stream of the library whose arrays have this type (NULL: there are none), if nothing better is known:
  * torch's, else CuPy's, else the device's default one. False with an error set. */
-bool tt_find_stream(int device, PyTypeObject *array_type, void **stream);
+bool tt_find_stream(State *state, int device, PyTypeObject *array_type, void **stream);
 bool tt_read_stream(PyObject *asked, void **stream); /* of the option `stream`; false with an error set */
 /* Fills in the capability of the machine's own device where `name` does not say it. False with an error set. */
 bool tt_read_target(const char *name, Target *target);

@@ -186,7 +186,7 @@ static bool choose_stream(Launch *launch)
                      s->function, AWAITED_STREAMS);
         return false;
     }
-    if (!s->has_stream && !tt_find_stream(s->place.device, s->array_type, &s->place.stream))
+    if (!s->has_stream && !tt_find_stream(s->state, s->place.device, s->array_type, &s->place.stream))
         return false;
     int count = 0;
     for (int i = 0; i < s->place.awaited_count; i++)

@@ -453,7 +453,7 @@ static bool add_array(Specialization *s, const Param *param, const TypeEntry *en
     } else if (tensor.has_stream) {
         add_awaited(s, tensor.stream);
     } else if (entry->is_cupy && entry->type != s->array_type) { /* else it is the launch's */
-        if (!tt_find_stream(device, entry->type, &tensor.stream))
+        if (!tt_find_stream(s->state, device, entry->type, &tensor.stream))
             return false;
         add_awaited(s, tensor.stream);
     }

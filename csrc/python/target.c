@@ -99,12 +99,15 @@ bool tt_choose_target(Specialization *s)
     return true;
 }
 
-bool tt_find_stream(int device, PyTypeObject *array_type, void **stream)
+bool tt_find_stream(State *state, int device, PyTypeObject *array_type, void **stream)
 {
-    PyObject *function = tt_import("triton.runtime.driver", "current_stream");
-    PyObject *type = array_type ? (PyObject *)array_type : Py_None;
-    PyObject *number = function ? PyObject_CallFunction(function, "iO", device, type) : NULL;
-    Py_XDECREF(function);
+    if (!state->current_stream)
+        state->current_stream = tt_import("triton.runtime.driver", "current_stream");
+    PyObject *type = array_type ? (PyObject *)array_type : Py_None, *ordinal = PyLong_FromLong(device);
+    PyObject *number = state->current_stream && ordinal
+                           ? PyObject_CallFunctionObjArgs(state->current_stream, ordinal, type, NULL)
+                           : NULL;
+    Py_XDECREF(ordinal);
     if (number)
         *stream = PyLong_AsVoidPtr(number);
     Py_XDECREF(number);
