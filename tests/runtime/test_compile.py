@@ -41,7 +41,8 @@ def test_what_a_compiled_kernel_says(target):
     with pytest.raises(KeyError, match=f"no stage 'ptx' on target '{target}'; there are: {', '.join(stages)}"):
         compiled.asm["ptx"]
     metadata = compiled.metadata
-    assert (metadata.name, metadata.target, metadata.num_warps) == ("scale", target, 2)
+    assert (metadata.name, metadata.num_warps, compiled.info["target"]) == ("scale", 2, target)
+    assert metadata.target == triton.runtime.driver.active.get_current_target()
     assert metadata.signature == {"x": "*fp32", "factor": "fp32", "n": "i32", "BLOCK": "constexpr"}
     assert metadata.constants == {"BLOCK": 32}
     assert compiled.name == "scale"

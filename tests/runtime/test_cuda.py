@@ -369,19 +369,29 @@ def test_bounds_are_checked():
         checked[(9,)](x, 3, debug=True)
 
 
-def test_too_much_shared_memory():
-    @triton.jit
-    def turn(x, SIZE: tl.constexpr):
-        rows, columns = tl.arange(0, SIZE)[:, None], tl.arange(0, SIZE)[None, :]
-        tile = tl.load(x + rows * SIZE + columns)
-        tl.store(x + columns.trans() * SIZE + rows.trans(), tile.trans())
+@triton.jit
+def turn(x, out, SIZE: tl.constexpr):
+    rows, columns = tl.arange(0, SIZE)[:, None], tl.arange(0, SIZE)[None, :]
+    tile = tl.load(x + rows * SIZE + columns)
+    tl.store(out + columns.trans() * SIZE + rows.trans(), tile.trans())
 
+
+def test_more_shared_memory_than_a_kernel_has_by_itself():
+    x = torch.rand(128, 128, device="cuda")
+    out = torch.empty_like(x)
+    compiled = turn[(1,)](x, out, SIZE=128, num_warps=8)
+    assert compiled.metadata.shared > 48 << 10
+    assert torch.equal(out, x.T)
+
+
+def test_too_much_shared_memory():
     x = torch.arange(512 * 512, device="cuda", dtype=torch.float32)
+    out = torch.empty_like(x)
     with pytest.raises(triton.OutOfResources) as error:
-        turn[(1,)](x, SIZE=512, num_warps=32)
+        turn[(1,)](x, out, SIZE=512, num_warps=32)
     assert error.value.name == "shared memory" and error.value.required > error.value.limit
     tuned = triton.autotune([triton.Config({"SIZE": size}, num_warps=32) for size in (512, 64)], key=[])(turn)
-    tuned[(1,)](x)
+    tuned[(1,)](x, out)
     assert tuned.best_config.kwargs == {"SIZE": 64}
 
 
@@ -449,6 +459,22 @@ def test_warmup_launches_nothing():
 def test_maxnreg():
     limited = launch(new_add(), *tensors(), maxnreg=24)
     assert limited.n_regs <= 24
+
+
+@triton.jit
+def cumulate(x_ptr, out_ptr, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    tl.store(out_ptr + i, tl.cumsum(tl.load(x_ptr + i), 0))
+
+
+def test_what_does_not_fit_the_registers_is_spilled():
+    x = torch.ones(2048, device="cuda")
+    out = torch.empty_like(x)
+    compiled = cumulate[(1,)](x, out, SIZE=2048, num_warps=1)
+    assert compiled.n_regs > 64 and compiled.n_spills == 0
+    compiled = cumulate[(1,)](x, out.zero_(), SIZE=2048, num_warps=1, maxnreg=24)
+    assert compiled.n_regs <= 24 and compiled.n_spills > 64
+    assert torch.equal(out, torch.arange(1, 2049, device="cuda", dtype=torch.float32))
 
 
 # ---- timing

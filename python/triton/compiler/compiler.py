@@ -6,9 +6,18 @@ from types import SimpleNamespace
 
 from .. import _C
 from .._C import CompiledKernel
-from ..runtime.target import target_name
+from ..runtime.target import target_name, target_of
 
-_DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1, "maxnreg": None, "debug": False}
+_DEFAULTS = {
+    "num_warps": 4,
+    "num_stages": 3,
+    "num_ctas": 1,
+    "maxnreg": None,
+    "enable_fp_fusion": True,
+    "sanitize_overflow": True,
+    "launch_cooperative_grid": False,
+    "launch_pdl": False,
+}
 
 
 def describe(kernel, signature, options, target):
@@ -19,7 +28,7 @@ def describe(kernel, signature, options, target):
     :param target: its name, "cpu" or "cuda:90".
     """
     info = dict(_DEFAULTS, debug=os.environ.get("TRITON_DEBUG", "0") not in ("", "0"))
-    info.update((name, _checked(kernel, name, value)) for name, value in options.items())
+    info.update((name, _checked(kernel, name, value)) for name, value in options.items() if value is not None)
     entries = dict(zip((param.name for param in kernel.params), signature, strict=True))
     info["signature"] = {name: _types(entry) for name, entry in entries.items()}
     info["divisibility"] = {name: _divisibility(entry) for name, entry in entries.items()}
@@ -33,8 +42,6 @@ def describe(kernel, signature, options, target):
 def _checked(kernel, name, value):
     kind = _C.launch_options()[name]
     where = f"{kernel.__name__}(): option {name}={value!r}"
-    if value is None:
-        return _DEFAULTS.get(name)
     if kind == "bool":
         return bool(value)
     if not isinstance(value, int):
@@ -145,7 +152,7 @@ class KernelMetadata(SimpleNamespace):
     """num_warps, num_stages, num_ctas, shared, name, target, signature, constants, timings, ... of a kernel."""
 
     def __init__(self, info):
-        super().__init__(**info)
+        super().__init__(**info | {"target": target_of(info["target"])})
 
 
 class LaunchMetadata:

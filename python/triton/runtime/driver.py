@@ -5,7 +5,7 @@ import sys
 from functools import cache
 
 from .. import _C
-from .target import GPUTarget, asked_target
+from .target import asked_target, target_of
 
 
 class CPUDriver:
@@ -19,9 +19,8 @@ class CPUDriver:
         return True
 
     def get_current_target(self):
-        import platform
-
-        return GPUTarget("cpu", platform.machine(), 1)
+        asked = asked_target() or ""
+        return target_of(asked if asked.startswith("sim:") else "cpu")
 
     def get_active_torch_device(self):
         import torch

@@ -10,6 +10,16 @@ class GPUTarget(namedtuple("GPUTarget", "backend arch warp_size")):
     __slots__ = ()
 
 
+def target_of(name):
+    """The GPUTarget that a name ("cpu", "cuda:90") stands for."""
+    backend, _, arch = name.partition(":")
+    if backend == "cpu":
+        import platform
+
+        return GPUTarget(backend, platform.machine(), 1)
+    return GPUTarget(backend, int(arch), 32)
+
+
 def asked_target():
     """What TRITON_TARGET says, or None: then a launch runs where its arrays lie."""
     return os.environ.get("TRITON_TARGET") or None
