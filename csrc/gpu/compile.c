@@ -65,21 +65,6 @@ static Codegen *new_codegen(const Module *module, const GpuOptions *options, Are
     return tt_new_nvptx_codegen(arena, module->functions->name, cpu, tt_arena_format(arena, "+ptx%d", ptx));
 }
 
-static void note_scratch(Op *op, void *context)
-{
-    int *bytes = context;
-    const Attr *scratch = tt_find_attr(op, ATTR_scratch);
-    if (scratch)
-        *bytes = TT_MAX(*bytes, (int)(scratch->ints[0] + scratch->ints[1]));
-}
-
-static int shared_bytes(const Module *module)
-{
-    int bytes = 0;
-    tt_walk(module->functions->body, note_scratch, &bytes);
-    return bytes;
-}
-
 GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *arena)
 {
     check_options(options);
@@ -88,7 +73,7 @@ GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *aren
     kernel->name = module->functions->name;
     kernel->num_warps = options->num_warps;
     kernel->ttgir = tt_print_module(module, arena, 0);
-    kernel->shared_bytes = shared_bytes(module);
+    kernel->shared_bytes = tt_shared_bytes(module);
     Codegen *codegen = new_codegen(module, options, arena);
     tt_lower_kernel(codegen, module, options, &tt_nvptx_ops, kernel);
     tt_codegen_verify(codegen);
@@ -119,7 +104,7 @@ SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *option
     SimKernel *kernel = TT_NEW(arena, SimKernel);
     kernel->num_warps = options->num_warps;
     kernel->ttgir = tt_print_module(module, arena, 0);
-    kernel->shared_bytes = shared_bytes(module);
+    kernel->shared_bytes = tt_shared_bytes(module);
     Codegen *codegen = tt_new_codegen(arena, module->functions->name);
     kernel->synchronisations = tt_lower_kernel(codegen, module, options, &tt_sim_ops, NULL);
     tt_codegen_verify(codegen);

@@ -70,6 +70,9 @@ static void add_kernel(Simt *s, const Function *function)
     LLVMSetFunctionCallConv(s->function, PTX_KERNEL);
     const char *threads = tt_arena_format(s->arena, "%d", TT_LANES * s->options->num_warps);
     add_function_attribute(s, "nvvm.reqntid", threads);
+    int programs = tt_wanted_programs(s->module, s->options);
+    if (programs && !s->options->max_registers)
+        add_function_attribute(s, "nvvm.minctasm", tt_arena_format(s->arena, "%d", programs));
     if (s->options->max_registers) /* the driver's and ptxas's own option is a wish that they may exceed */
         add_function_attribute(s, "nvvm.maxnreg", tt_arena_format(s->arena, "%d", s->options->max_registers));
     add_shared_memory(s);

@@ -56,5 +56,11 @@ const LinearLayout *tt_dot_layout(Module *module, const Type *type, int num_warp
 /* ---- scratch.c: the shared memory that an operation works in ----------------------------------------------------------
  * Such an operation writes to its scratch, meets all threads at a barrier, and reads from it last. */
 int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options);
-int64_t tt_scratch_offset(const Op *op); /* once allocated */
-int64_t tt_shared_limit(int sm);         /* bytes of shared memory that a program can have */
+int64_t tt_scratch_offset(const Op *op);   /* once allocated */
+int64_t tt_shared_limit(int sm);           /* bytes of shared memory that a program can have */
+int tt_shared_bytes(const Module *module); /* of the kernel, once allocated */
+
+/* ---- pressure.c ---------------------------------------------------------------------------------------------------------- */
+
+/* Programs that the registers of a multiprocessor should suffice for; 0: as ptxas likes. */
+int tt_wanted_programs(Module *module, const GpuOptions *options);

@@ -47,6 +47,21 @@ int64_t tt_scratch_offset(const Op *op)
     return attr ? attr->ints[0] : 0;
 }
 
+static void note_scratch(Op *op, void *context)
+{
+    int *bytes = context;
+    const Attr *scratch = tt_find_attr(op, ATTR_scratch);
+    if (scratch)
+        *bytes = TT_MAX(*bytes, (int)(scratch->ints[0] + scratch->ints[1]));
+}
+
+int tt_shared_bytes(const Module *module)
+{
+    int bytes = 0;
+    tt_walk(module->functions->body, note_scratch, &bytes);
+    return bytes;
+}
+
 /* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": per block, with the opt-in. */
 int64_t tt_shared_limit(int sm)
 {

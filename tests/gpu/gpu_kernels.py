@@ -124,6 +124,20 @@ def matmul(a_ptr, b_ptr, c_ptr, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK:
     tl.store(c_ptr + rows[:, None] * n + cols[None, :], acc)
 
 
+@triton.jit
+def weighted_sums(x_ptr, y_ptr, n, COUNT: tl.constexpr, BLOCK: tl.constexpr):
+    """All of `COUNT` tiles are alive at once."""
+    offsets = tl.arange(0, BLOCK)
+    x = ()
+    for i in tl.static_range(COUNT):
+        x += (tl.load(x_ptr + i * n + offsets, mask=offsets < n),)
+    for i in tl.static_range(COUNT):
+        y = tl.zeros([BLOCK], dtype=tl.float32)
+        for j in tl.static_range(COUNT):
+            y += x[j] * (i * COUNT + j)
+        tl.store(y_ptr + i * n + offsets, y, mask=offsets < n)
+
+
 @dataclass
 class Compiled:
     ptx: str

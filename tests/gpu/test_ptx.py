@@ -20,6 +20,7 @@ from gpu_kernels import (
     transpose,
     transpose_twice,
     vector_add,
+    weighted_sums,
 )
 
 import triton
@@ -99,6 +100,25 @@ def test_products_are_rolled_loops_over_vectors(dtype, warps, tile, multiplicati
     )
     assert compiled.count(r"\bfma\.rn\.f32\b") == multiplications
     assert compiled.count(r"\bld\.shared\.v4\.b32") == loads == compiled.count(r"\bld\.shared\b")
+
+
+def test_large_tiles_get_all_registers():
+    """ptxas, left alone, saves registers here and spills them instead."""
+    compiled = compile_kernel(weighted_sums, F32, F32, integer(), COUNT=8, BLOCK=4096)
+    assert ".minnctapersm 1" in compiled.ptx
+    used = assemble(compiled, 90)
+    assert used.registers > 200 and used.spills < 1000
+    limited = compile_ir(ir(weighted_sums, F32, F32, integer(), COUNT=8, BLOCK=4096), 90, max_registers=64)
+    assert ".maxnreg 64" in limited.ptx and ".minnctapersm" not in limited.ptx
+
+
+def test_products_leave_room_for_a_second_program():
+    """Its multiplications fill the time that the first one waits at barriers."""
+    entries, sizes = [F32, F32, F32, integer(), integer(), integer()], {"BM": 128, "BN": 128, "BK": 32}
+    compiled = compile_kernel(matmul, *entries, num_warps=8, **sizes)
+    used = assemble(compiled, 90)
+    assert used.registers <= 128 and used.spills == 0
+    assert ".minnctapersm" not in compile_kernel(softmax, F32, F32, integer(), integer(), BLOCK=1024).ptx
 
 
 def test_masked_accesses_are_predicated():

@@ -1,0 +1,156 @@
+/* How many registers a kernel's tiles take, by liveness, and what follows for ptxas. Left alone, it saves registers where
+ * the tiles need nearly all there are, and spills most of them (seen: 32 registers and 7 KB of spills, three times
+ * slower); and it takes more than half of them for a product, though one program on a multiprocessor leaves the
+ * multiplying units waiting at each barrier. So it is told how many programs should fit. */
+#include "gpu/plans.h"
+
+enum {
+    REGISTERS = 64 << 10, /* of a multiprocessor */
+    MANY = 160,           /* a thread: no more saving */
+    FOR_ADDRESSES = 24,   /* and counters, in the loop of a product */
+    ENOUGH_WARPS = 16,    /* on a multiprocessor: four for each scheduler */
+};
+
+typedef struct Pressure {
+    Map costs; /* Value* -> registers, plus one */
+    Map live;  /* Value* -> itself, or NULL again */
+    int now, most;
+    bool has_dot;
+} Pressure;
+
+/* ---- what a value costs -------------------------------------------------------------------------------------------------------------- */
+
+static int cost(Pressure *p, const Value *value);
+
+/* Addresses, masks and what is computed from indices are made again where they are needed. */
+static bool is_free(Pressure *p, const Value *value)
+{
+    if (!tt_is_tile(value->type) || tt_is_ptr(tt_element(value->type)) || tt_is_bool(tt_element(value->type)))
+        return true;
+    if (!value->op || !tt_is_layout_free(value->op))
+        return false;
+    for (int i = 0; i < value->op->operand_count; i++)
+        if (tt_is_tile(tt_operand(value->op, i)->type) && cost(p, tt_operand(value->op, i)))
+            return false;
+    return true;
+}
+
+static int cost(Pressure *p, const Value *value)
+{
+    void **slot = tt_map_slot_ptr(&p->costs, value);
+    if (*slot)
+        return (int)(intptr_t)*slot - 1;
+    int registers = 0;
+    if (!is_free(p, value)) {
+        uint32_t copies = tt_layout_replication(value->layout, LAYOUT_REGISTER);
+        int bits = value->layout->in_bits[LAYOUT_REGISTER] - __builtin_popcount(copies);
+        registers = TT_MAX(1, (tt_bit_width(tt_element(value->type)) << bits) / 32);
+    }
+    *tt_map_slot_ptr(&p->costs, value) = (void *)(intptr_t)(registers + 1); /* the table may have grown */
+    return registers;
+}
+
+/* What broadcasts and the like spread: their elements share its registers. */
+static const Value *source(const Value *value)
+{
+    while (value->op && tt_has(value->op, SHAPE) && tt_is_layout_free(value->op) && value->op->operand_count)
+        value = tt_operand(value->op, 0);
+    return value;
+}
+
+/* ---- liveness, from the end of a region to its start ------------------------------------------------------------------------------- */
+
+static void begin(Pressure *p, const Value *value)
+{
+    value = source(value);
+    void **slot = tt_map_slot_ptr(&p->live, value);
+    if (*slot)
+        return;
+    *slot = (void *)value;
+    p->now += cost(p, value);
+    p->most = TT_MAX(p->most, p->now);
+}
+
+static void end(Pressure *p, const Value *value)
+{
+    void **slot = tt_map_slot_ptr(&p->live, value);
+    if (*slot)
+        p->now -= cost(p, value);
+    *slot = NULL;
+}
+
+static bool is_inside(const Region *region, const Region *outer)
+{
+    while (region && region != outer)
+        region = region->op ? region->op->parent : NULL;
+    return region == outer;
+}
+
+typedef struct OuterUses {
+    Pressure *pressure;
+    const Region *region;
+} OuterUses;
+
+static void begin_outer_operands(Op *op, void *context)
+{
+    OuterUses *uses = context;
+    for (int i = 0; i < op->operand_count; i++) {
+        const Value *value = tt_operand(op, i);
+        const Region *home = value->op ? value->op->parent : value->region;
+        if (!is_inside(home, uses->region))
+            begin(uses->pressure, value);
+    }
+}
+
+/* While it multiplies, a product holds the sums, and the vectors at hand and the next ones. */
+static void note_dot(Pressure *p, const Op *op)
+{
+    DotPlan plan = tt_plan_dot(op);
+    const DotOperand *operands[] = {&plan.a, &plan.b};
+    int working = FOR_ADDRESSES, registers = op->results[0]->layout->in_bits[LAYOUT_REGISTER];
+    begin(p, tt_operand(op, 2));
+    for (int i = 0; i < 2; i++) {
+        int elements = 1 << (tt_f2_rank(operands[i]->load_offsets, registers) + operands[i]->vector_k_bits);
+        working += 2 * TT_MAX(1, elements * tt_bit_width(tt_element(tt_operand(op, i)->type)) / 32);
+    }
+    p->most = TT_MAX(p->most, p->now + cost(p, op->results[0]) - cost(p, tt_operand(op, 2)) + working);
+    p->has_dot = true;
+}
+
+static void visit_region(Pressure *p, Region *region);
+
+static void visit(Pressure *p, Op *op)
+{
+    for (int i = 0; i < op->result_count; i++)
+        end(p, op->results[i]);
+    for (int i = 0; i < op->region_count && !tt_has(op, PURE); i++) {
+        if (tt_has(op, LOOPS)) /* in every round */
+            tt_walk(op->regions[i], begin_outer_operands, &(OuterUses){p, op->regions[i]});
+        visit_region(p, op->regions[i]);
+    }
+    if (op->opcode == OP_dot)
+        note_dot(p, op);
+    for (int i = 0; i < op->operand_count; i++)
+        begin(p, tt_operand(op, i));
+}
+
+static void visit_region(Pressure *p, Region *region)
+{
+    for (Op *op = region->last; op; op = op->previous)
+        visit(p, op);
+    for (int i = 0; i < region->arg_count; i++)
+        end(p, region->args[i]);
+}
+
+int tt_wanted_programs(Module *module, const GpuOptions *options)
+{
+    Pressure p = {.costs = {.arena = module->arena}, .live = {.arena = module->arena}};
+    visit_region(&p, module->functions->body);
+    if (!p.has_dot)
+        return p.most > MANY ? 1 : 0;
+    int threads = TT_LANES * options->num_warps, shared = TT_MAX(1, tt_shared_bytes(module));
+    int64_t programs =
+        (REGISTERS + REGISTERS / 8) / (threads * TT_MAX(p.most, 1)); /* a few spills are cheaper */
+    programs = TT_MIN(programs, tt_shared_limit(options->sm) / shared);
+    return (int)TT_MAX(1, TT_MIN(programs, ENOUGH_WARPS / options->num_warps));
+}
