@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from harness import Array, Buffer, check, jit, random
 
+import triton
+import triton.language as tl
+
 X = np.arange(13 * 17, dtype=np.float32).reshape(13, 17) + 1
 POINTER = (
     "tl.make_block_ptr(x_ptr, shape=(13, 17), strides=(17, 1), offsets=({}, {}), block_shape=({}, {}), order=(1, 0))"
@@ -145,3 +148,16 @@ def test_passes_through_a_function():
     out = Buffer(np.zeros(17, np.float32))
     jit(source)[(1,)](Buffer(X).argument, out.argument)
     assert (out.host().values == X[5] + X[7]).all()
+
+
+@triton.jit
+def halve(x_ptr, y_ptr, N: tl.constexpr):
+    x = tl.make_block_ptr(x_ptr, (N,), (1,), (0,), (N,), (0,))
+    y = tl.make_block_ptr(y_ptr, (N,), (1,), (0,), (N,), (0,))
+    tl.store(y, (tl.load(x) / 2).to(y.dtype.element_ty))  # of tiles, whose elements are meant
+
+
+def test_type_of_what_a_block_pointer_points_to():
+    x, y = Buffer(np.arange(8, dtype=np.float32)), Buffer(np.zeros(8, np.float16))
+    halve[(1,)](x.argument, y.argument, 8)
+    assert (y.host().values == np.arange(8) / 2).all()
