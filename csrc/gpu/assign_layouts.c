@@ -180,6 +180,16 @@ static void assign_dot(Assigner *a, Op *op)
     set_results(op, layout);
 }
 
+/* A lookup at a distance finds its element by the layout, so all is in the source's. */
+static void assign_gather(Assigner *a, Op *op)
+{
+    uint64_t distance;
+    const LinearLayout *source = settled(a, op, 0);
+    if (tt_gathers_at_distance(op, &distance))
+        want(a, op, 1, source);
+    set_results(op, settled(a, op, 1));
+}
+
 /* Operations that work on whole tiles in the layout of their operands. */
 static void assign_whole(Assigner *a, Op *op)
 {
@@ -191,8 +201,7 @@ static void assign_whole(Assigner *a, Op *op)
         break;
     }
     case OP_gather:
-        settled(a, op, 0);
-        set_results(op, settled(a, op, 1));
+        assign_gather(a, op);
         break;
     case OP_histogram:
         want_alike(a, op);

@@ -7,6 +7,8 @@ static const struct {
     bool (*run)(Module *module, const GpuOptions *options);
 } passes[] = {
     {"inline_calls", tt_inline_calls}, /* layouts and barriers are worked out for a whole kernel */
+    {"unroll_networks", tt_unroll_networks},
+    {"prefetch", tt_prefetch},
     {"assign_layouts", tt_assign_layouts},
     {"shared_memory", tt_allocate_shared_memory}, /* what needs any follows from the layouts */
     {"barriers", tt_insert_barriers},             /* between what lies at overlapping places */
@@ -30,12 +32,13 @@ static void verify(Module *module, bool with_layouts, const char *pass)
 void tt_gpu_run_passes(Module *module, const char *last, const GpuOptions *options)
 {
     const char *wants_checks = getenv("TRITON_VERIFY");
-    bool checks = wants_checks && *wants_checks == '1', found = !last;
+    bool checks = wants_checks && *wants_checks == '1', found = !last, has_layouts = false;
     for (size_t i = 0; i < TT_COUNT(passes) && !(last && found); i++) {
         passes[i].run(module, options);
         found |= last && !strcmp(last, passes[i].name);
+        has_layouts |= passes[i].run == tt_assign_layouts;
         if (checks)
-            verify(module, i > 0, passes[i].name);
+            verify(module, has_layouts, passes[i].name);
     }
     if (!found)
         tt_error(NULL, "there is no GPU pass '%s'", last);
@@ -55,7 +58,7 @@ static void check_options(const GpuOptions *options)
 }
 
 /* The oldest PTX with everything that the code for `sm` may use. */
-static int oldest_ptx(int sm) { return sm >= 120 ? 87 : sm >= 100 ? 86 : sm >= 90 ? 80 : sm == 89 ? 81 : 74; }
+static int oldest_ptx(int sm) { return sm >= 120 ? 87 : sm >= 100 ? 86 : sm >= 89 ? 81 : 74; }
 
 static Codegen *new_codegen(const Module *module, const GpuOptions *options, Arena *arena)
 {
@@ -81,6 +84,7 @@ GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *aren
     if (LLVMGetNextFunction(LLVMGetFirstFunction(codegen->module)))
         tt_codegen_run_passes(codegen, library_passes);
     tt_codegen_run_passes(codegen, llvm_passes);
+    tt_order_arithmetic(codegen, arena);
     kernel->llir = tt_codegen_llvm_text(codegen);
     kernel->ptx = tt_codegen_assembly(codegen);
     return kernel;

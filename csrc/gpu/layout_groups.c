@@ -254,18 +254,18 @@ static void collect_votes(LayoutGroups *g, const Region *region, int depth, bool
 
 /* ---- blocked layouts ------------------------------------------------------------------------------------------------------ */
 
-/* Lanes along the fastest dimension first. Warps along the slowest that is not reduced, so that a row's reduction stays
+/* vectors: neighbours that a thread takes at once along each dimension (0 is 1). Lanes along the fastest dimension first. Warps along the slowest that is not reduced, so that a row's reduction stays
  * in a warp; what is left of them on the others. */
-static const LinearLayout *blocked(Module *module, const Type *type, const int *order, int64_t vector,
-                                   uint32_t combined_axes, int num_warps)
+static const LinearLayout *blocked_by(Module *module, const Type *type, const int *order,
+                                      const int64_t *vectors, uint32_t combined_axes, int num_warps)
 {
     int64_t shape[TT_MAX_RANK] = {0}, size[TT_MAX_RANK], lanes[TT_MAX_RANK], warps[TT_MAX_RANK];
     int64_t lanes_left = TT_LANES, warps_left = num_warps;
     for (int i = 0; i < type->rank; i++) {
         shape[i] = tt_next_pow2(type->shape[i]);
-        size[i] = lanes[i] = warps[i] = 1;
+        size[i] = TT_MIN(TT_MAX(1, vectors[i]), shape[i]);
+        lanes[i] = warps[i] = 1;
     }
-    size[order[0]] = TT_MIN(vector, shape[order[0]]);
     for (int i = 0; i < type->rank; i++) {
         int axis = order[i];
         lanes[axis] = TT_MIN(lanes_left, shape[axis] / size[axis]);
@@ -285,13 +285,21 @@ static const LinearLayout *blocked(Module *module, const Type *type, const int *
     return tt_intern_layout(module, &layout);
 }
 
+static const LinearLayout *blocked(Module *module, const Type *type, const int *order, int64_t vector,
+                                   int num_warps)
+{
+    int64_t vectors[TT_MAX_RANK] = {0};
+    vectors[order[0]] = vector;
+    return blocked_by(module, type, order, vectors, 0, num_warps);
+}
+
 const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_warps)
 {
     int order[TT_MAX_RANK];
     for (int i = 0; i < type->rank; i++)
         order[i] = type->rank - 1 - i;
     int64_t vector = TT_MIN(4, tt_next_pow2(TT_MAX(1, type->count / (TT_LANES * num_warps))));
-    return blocked(module, type, order, vector, 0, num_warps);
+    return blocked(module, type, order, vector, num_warps);
 }
 
 const LinearLayout *tt_everywhere_layout(Module *module, const Type *type, int num_warps)
@@ -335,15 +343,41 @@ static void collect_edges(LayoutGroups *g, const Region *region)
     }
 }
 
-static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
+static const Preference *best_vote(const Group *group)
 {
     const Preference *best = NULL;
     for (int i = 0; i < group->votes.count; i++)
         if (!best || group->votes.data[i].weight > best->weight)
             best = &group->votes.data[i];
-    return best ? blocked(g->module, group->type, best->order, best->vector, group->combined_axes,
-                          g->options->num_warps)
-                : NULL;
+    return best;
+}
+
+/* The dimension that lies fastest where the tile goes permuted, or -1. Threads that hold neighbours along it too
+ * exchange whole vectors. */
+static int permuted_axis(const LayoutGroups *g, const Group *group)
+{
+    for (int i = 0; i < g->edges.count; i++) {
+        const Edge *edge = &g->edges.data[i];
+        const Preference *vote = best_vote(root(edge->to));
+        if (edge->op->opcode == OP_permute && root(edge->from) == group && vote)
+            return (int)tt_find_attr(edge->op, ATTR_order)->ints[vote->order[0]];
+    }
+    return -1;
+}
+
+static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
+{
+    const Preference *best = best_vote(group);
+    if (!best)
+        return NULL;
+    int64_t size[TT_MAX_RANK] = {0};
+    int axis = permuted_axis(g, group);
+    size[best->order[0]] = best->vector;
+    if (axis >= 0 && axis != best->order[0]) {
+        int64_t left = tt_next_pow2(elements_per_thread(g, group->type)) / best->vector;
+        size[axis] = TT_MIN(best->vector, left);
+    }
+    return blocked_by(g->module, group->type, best->order, size, group->combined_axes, g->options->num_warps);
 }
 
 static bool decide_by_votes(LayoutGroups *g)
@@ -471,5 +505,5 @@ const LinearLayout *tt_memory_layout(const LayoutGroups *g, const Op *op)
     bool strong = is_strong(g, op, &preference);
     if (layout && (!strong || suits(layout, type, &preference)))
         return layout;
-    return blocked(g->module, type, preference.order, preference.vector, 0, g->options->num_warps);
+    return blocked(g->module, type, preference.order, preference.vector, g->options->num_warps);
 }

@@ -17,3 +17,5 @@ void nvptx_load(Simt *s, const Access *access, LLVMValueRef const *other, LLVMVa
 void nvptx_store(Simt *s, const Access *access, LLVMValueRef const *words);
 bool nvptx_has_atomic(const Simt *s, AtomicKind kind, TypeKind type);
 LLVMValueRef nvptx_atomic(Simt *s, const Atomic *atomic);
+int nvptx_widest_addition(const Simt *s, TypeKind type);
+void nvptx_add_vector(Simt *s, const Atomic *atomic, LLVMValueRef const *values, int count);

@@ -250,16 +250,21 @@ bool nvptx_has_atomic(const Simt *s, AtomicKind kind, TypeKind type)
     }
 }
 
-static const char *operation(const Atomic *atomic)
+static bool is_half(const Atomic *atomic)
 {
-    static const char *const names[ATOMIC_KINDS] = {
-        [ATOMIC_ADD] = "add.u",   [ATOMIC_FADD] = "add.f",  [ATOMIC_MIN_S] = "min.s",
-        [ATOMIC_MAX_S] = "max.s", [ATOMIC_MIN_U] = "min.u", [ATOMIC_MAX_U] = "max.u",
-        [ATOMIC_AND] = "and.b",   [ATOMIC_OR] = "or.b",     [ATOMIC_XOR] = "xor.b",
-        [ATOMIC_XCHG] = "exch.b", [ATOMIC_CAS] = "cas.b"};
-    if (atomic->kind == ATOMIC_FADD && atomic->type == TT_F16)
-        return "add.noftz.f";
-    return atomic->kind == ATOMIC_FADD && atomic->type == TT_BF16 ? "add.noftz.bf" : names[atomic->kind];
+    return atomic->kind == ATOMIC_FADD && type_bits(atomic->type) == 16;
+}
+
+/* Halves are added in pairs: what adds to a single one is a loop in machine code. */
+static const char *type_name(Simt *s, const Atomic *atomic)
+{
+    static const char kinds[ATOMIC_KINDS + 1] = {
+        [ATOMIC_ADD] = 'u',   [ATOMIC_FADD] = 'f',  [ATOMIC_MIN_S] = 's', [ATOMIC_MAX_S] = 's',
+        [ATOMIC_MIN_U] = 'u', [ATOMIC_MAX_U] = 'u', [ATOMIC_AND] = 'b',   [ATOMIC_OR] = 'b',
+        [ATOMIC_XOR] = 'b',   [ATOMIC_XCHG] = 'b',  [ATOMIC_CAS] = 'b'};
+    if (is_half(atomic))
+        return atomic->type == TT_F16 ? "f16x2" : "bf16x2";
+    return tt_arena_format(s->arena, "%c%d", kinds[atomic->kind], type_bits(atomic->type));
 }
 
 /* Without a result it is a reduction, which has no acquiring forms. */
@@ -269,29 +274,86 @@ static bool is_reduction(const Atomic *atomic)
     return atomic->result_unused && order && atomic->kind != ATOMIC_XCHG && atomic->kind != ATOMIC_CAS;
 }
 
-LLVMValueRef nvptx_atomic(Simt *s, const Atomic *atomic)
+/* One instruction with vectors of so many words; the old value as bits, or NULL. */
+static LLVMValueRef add_atomic(Simt *s, const Atomic *atomic, const Access *access, LLVMValueRef const *words,
+                               int count)
 {
+    static const char *const names[ATOMIC_KINDS] = {
+        [ATOMIC_ADD] = "add",   [ATOMIC_FADD] = "add",  [ATOMIC_MIN_S] = "min", [ATOMIC_MAX_S] = "max",
+        [ATOMIC_MIN_U] = "min", [ATOMIC_MAX_U] = "max", [ATOMIC_AND] = "and",   [ATOMIC_OR] = "or",
+        [ATOMIC_XOR] = "xor",   [ATOMIC_XCHG] = "exch", [ATOMIC_CAS] = "cas"};
     Instruction i = new_instruction(s);
-    const Access *access = &atomic->access;
-    int bits = type_bits(atomic->type);
-    const char *constraint = register_constraint(bits);
     bool reduces = is_reduction(atomic);
+    LLVMTypeRef type = LLVMTypeOf(words[0]);
+    const char *constraint = register_constraint((int)LLVMGetIntTypeWidth(type));
     if (!reduces)
         add_operand(&i, tt_arena_format(s->arena, "=%s", constraint), NULL);
     int address = add_address(&i, access);
     add_predicate(&i, access);
-    tt_text_add(&i.text, "%s.%s.%s.%s.%s%d ", reduces ? "red" : "atom",
+    tt_text_add(&i.text, "%s.%s.%s.%s.%s%s", reduces ? "red" : "atom",
                 access->space == GLOBAL_MEMORY ? "global" : "shared", atomic->scope, atomic->sem,
-                operation(atomic), bits);
-    tt_text_add(&i.text, reduces ? "" : "$0, ");
+                names[atomic->kind], is_half(atomic) ? ".noftz" : "");
+    if (count > 1)
+        tt_text_add(&i.text, ".v%d", count);
+    tt_text_add(&i.text, ".%s %s", type_name(s, atomic), reduces ? "" : "$0, ");
     add_place(&i, address, access->offset);
+    tt_text_add(&i.text, ", ");
     if (atomic->kind == ATOMIC_CAS)
-        tt_text_add(&i.text, ", $%d", add_operand(&i, constraint, simt_to_bits(s, atomic->compare)));
-    tt_text_add(&i.text, ", $%d;", add_operand(&i, constraint, simt_to_bits(s, atomic->value)));
-    if (reduces) {
-        finish(&i, s->none);
+        tt_text_add(&i.text, "$%d, ", add_operand(&i, constraint, simt_to_bits(s, atomic->compare)));
+    int first = i.operands;
+    for (int w = 0; w < count; w++)
+        add_operand(&i, constraint, words[w]);
+    add_words(&i, first, count);
+    tt_text_add(&i.text, ";");
+    LLVMValueRef old = finish(&i, reduces ? s->none : type);
+    return reduces ? NULL : old;
+}
+
+/* Adds to the pair that a half is in; -0 changes nothing of the other. */
+static LLVMValueRef add_half(Simt *s, const Atomic *atomic)
+{
+    enum { MINUS_ZERO = 0x8000 };
+    Access access = atomic->access;
+    LLVMValueRef offset = simt_int(s->i64, access.offset);
+    LLVMValueRef address = LLVMBuildPtrToInt(s->b, access.address, s->i64, "");
+    address = LLVMBuildAdd(s->b, address, offset, "");
+    LLVMValueRef is_high = LLVMBuildAnd(s->b, LLVMBuildTrunc(s->b, address, s->i32, ""), simt_i32(s, 2), "");
+    LLVMValueRef shift = LLVMBuildShl(s->b, is_high, simt_i32(s, 3), "");
+    LLVMValueRef back = LLVMBuildXor(s->b, shift, simt_i32(s, 16), "");
+    LLVMValueRef value = LLVMBuildZExt(s->b, simt_to_bits(s, atomic->value), s->i32, "");
+    value = LLVMBuildOr(s->b, LLVMBuildShl(s->b, value, shift, ""),
+                        LLVMBuildShl(s->b, simt_i32(s, MINUS_ZERO), back, ""), "");
+    address = LLVMBuildAnd(s->b, address, simt_int(s->i64, ~3ll), "");
+    access.address = LLVMBuildIntToPtr(s->b, address, s->global_ptr, "");
+    access.offset = 0;
+    LLVMValueRef old = add_atomic(s, atomic, &access, &value, 1);
+    if (!old)
         return NULL;
-    }
-    LLVMValueRef old = finish(&i, register_type(s, bits));
+    old = LLVMBuildTrunc(s->b, LLVMBuildLShr(s->b, old, shift, ""), s->i16, "");
     return simt_from_bits(s, old, LLVMTypeOf(atomic->value));
+}
+
+LLVMValueRef nvptx_atomic(Simt *s, const Atomic *atomic)
+{
+    if (is_half(atomic))
+        return add_half(s, atomic);
+    LLVMValueRef bits = simt_to_bits(s, atomic->value);
+    LLVMValueRef old = add_atomic(s, atomic, &atomic->access, &bits, 1);
+    return old ? simt_from_bits(s, old, LLVMTypeOf(atomic->value)) : NULL;
+}
+
+int nvptx_widest_addition(const Simt *s, TypeKind type)
+{
+    bool has_vectors = s->options->sm >= 90;
+    int bits = type_bits(type);
+    if (bits == 16)
+        return has_vectors ? 8 : type == TT_F16 ? 2 : 1;
+    return has_vectors && bits == 32 ? 4 : 1;
+}
+
+void nvptx_add_vector(Simt *s, const Atomic *atomic, LLVMValueRef const *values, int count)
+{
+    LLVMValueRef words[4];
+    simt_pack(s, values, count, simt_bytes(LLVMTypeOf(values[0])), &atomic->access, words);
+    add_atomic(s, atomic, &atomic->access, words, atomic->access.words);
 }

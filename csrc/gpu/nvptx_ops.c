@@ -120,6 +120,12 @@ static void warp_sync(Simt *s)
     nvptx_asm(s, ASM_CONVERGENT, "bar.warp.sync 0xffffffff;", "~{memory}", s->none, NULL, 0);
 }
 
+static void fence(Simt *s, const char *scope)
+{
+    const char *text = tt_arena_format(s->arena, "fence.acq_rel.%s;", scope);
+    nvptx_asm(s, ASM_MEMORY, text, "~{memory}", s->none, NULL, 0);
+}
+
 static LLVMValueRef shuffle(Simt *s, const char *name, LLVMValueRef word, LLVMValueRef lane)
 {
     LLVMValueRef arguments[] = {simt_i32(s, -1), word, lane, simt_i32(s, TT_LANES - 1)};
@@ -149,10 +155,23 @@ static LLVMValueRef reduce_warp(Simt *s, Opcode opcode, LLVMValueRef word)
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------------------------- */
 
-/* One instruction, which LLVM 22 only makes of two when it is told to on a command line; and of loops with the two ptxas
- * makes worse code: it unrolls them, but without issuing the loads of several iterations together. */
+static bool is_in_loop(const Op *op)
+{
+    while (op && !tt_has(op, LOOPS))
+        op = op->parent->op;
+    return op != NULL;
+}
+
+/* A wide product and a sum: where several arrays have one offset, ptxas keeps the offset in 32 bits and has registers
+ * left for loads. Of loops with these two it makes worse code than with one instruction, which LLVM 22 does not make of
+ * them: it unrolls, but without issuing the loads of several iterations together. */
 static LLVMValueRef move_pointer(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t bytes)
 {
+    if (!is_in_loop(s->op)) {
+        offset = LLVMBuildSExt(s->b, offset, s->i64, "");
+        offset = LLVMBuildMul(s->b, offset, simt_int(s->i64, bytes), "");
+        return LLVMBuildGEP2(s->b, s->i8, pointer, &offset, 1, "");
+    }
     const char *text = tt_arena_format(s->arena, "mad.wide.s32 $0, $1, %lld, $2;", (long long)bytes);
     offset = LLVMBuildSExt(s->b, offset, s->i32, "");
     return nvptx_asm(s, ASM_PURE, text, "=l,r,l", s->global_ptr, (LLVMValueRef[]){offset, pointer}, 2);
@@ -392,6 +411,9 @@ const TargetOps tt_nvptx_ops = {
     .store = nvptx_store,
     .has_atomic = nvptx_has_atomic,
     .atomic = nvptx_atomic,
+    .widest_addition = nvptx_widest_addition,
+    .add_vector = nvptx_add_vector,
+    .fence = fence,
     .move_pointer = move_pointer,
     .negate = negate,
     .math = math,

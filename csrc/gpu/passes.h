@@ -20,12 +20,16 @@ bool tt_reshape_keeps_order(const Type *from, const Type *to);
 /* Element of a slice's operand, in its padded order, for an element of the result; the bits that do not depend on the
  * latter are in *fixed. False when the map is not one of bits (a reversal, a start that is not aligned, ...). */
 bool tt_slice_bits(const Op *op, uint64_t columns[64], uint64_t *fixed);
+/* A lookup of the element at the coordinate that differs in the bits of *distance, the same for all elements. */
+bool tt_gathers_at_distance(const Op *op, uint64_t *distance);
 /* The register that holds `element` in the thread of lane 0 and warp 0. */
 int tt_register_of(const LinearLayout *layout, uint64_t element);
 
 /* ---- passes ----------------------------------------------------------------------------------------------------------- */
 
 bool tt_inline_calls(Module *module, const GpuOptions *options);
+bool tt_unroll_networks(Module *module, const GpuOptions *options);
+bool tt_prefetch(Module *module, const GpuOptions *options);
 bool tt_assign_layouts(Module *module, const GpuOptions *options);
 bool tt_allocate_shared_memory(Module *module, const GpuOptions *options);
 bool tt_insert_barriers(Module *module, const GpuOptions *options);

@@ -51,6 +51,14 @@ typedef struct DotPlan {
 } DotPlan;
 DotPlan tt_plan_dot(const Op *op);
 
+/* A lookup of the element at the coordinate that differs in fixed bits: which register, lane and warp has it, as what is
+ * to be exclusive-or'ed to one's own. */
+typedef struct DistancePlan {
+    uint32_t registers, lanes, warps;
+} DistancePlan;
+/* False when `op`, a gather, is another kind of lookup. */
+bool tt_plan_distance(const Op *op, DistancePlan *plan);
+
 /* Bytes through which threads with copies of an element get what an atomic gave for it. */
 int64_t tt_atomic_scratch(const Op *op, const GpuOptions *options);
 

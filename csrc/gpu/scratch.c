@@ -15,6 +15,18 @@ static int64_t conversion_bytes(const Op *op)
     return plan.kind == CONVERT_SHARED ? padded_bytes(from) : 0;
 }
 
+/* At a distance, every thread's registers; else the elements. */
+static int64_t gather_bytes(const Op *op, const GpuOptions *options)
+{
+    DistancePlan plan;
+    const Value *source = tt_operand(op, 0);
+    if (!tt_plan_distance(op, &plan))
+        return bytes(source);
+    int64_t threads = (int64_t)TT_LANES * options->num_warps;
+    return plan.warps ? (threads << source->layout->in_bits[LAYOUT_REGISTER]) * tt_byte_width(source->type)
+                      : 0;
+}
+
 int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options)
 {
     switch (op->opcode) {
@@ -28,7 +40,7 @@ int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options)
     case OP_dot:
         return tt_plan_dot(op).bytes;
     case OP_gather:
-        return bytes(tt_operand(op, 0));
+        return gather_bytes(op, options);
     case OP_histogram:
         return bytes(op->results[0]);
     case OP_atomic_rmw:

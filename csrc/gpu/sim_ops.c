@@ -250,6 +250,27 @@ static LLVMValueRef atomic(Simt *s, const Atomic *atomic)
     return LLVMBuildAtomicRMW(s->b, operations[atomic->kind], base, atomic->value, order, 0);
 }
 
+/* As wide as on a GPU, so that what is made of the masks is tested. */
+static int widest_addition(const Simt *s, TypeKind type)
+{
+    return type == TT_F32 && s->options->sm >= 90 ? 4 : 1;
+}
+
+static void add_vector(Simt *s, const Atomic *vector, LLVMValueRef const *values, int count)
+{
+    for (int i = 0; i < count; i++) {
+        Atomic one = *vector;
+        int bytes = simt_bytes(LLVMTypeOf(values[i]));
+        simt_set_words(&one.access, bytes);
+        one.access.offset += (int64_t)i * bytes;
+        one.value = values[i];
+        atomic(s, &one);
+    }
+}
+
+/* Its atomics are in one order for all threads. */
+static void fence(Simt *s, const char *scope) { (void)s, (void)scope; }
+
 /* ---- arithmetic ---------------------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands,
@@ -351,6 +372,9 @@ const TargetOps tt_sim_ops = {
     .store = store,
     .has_atomic = has_atomic,
     .atomic = atomic,
+    .widest_addition = widest_addition,
+    .add_vector = add_vector,
+    .fence = fence,
     .move_pointer = move_pointer,
     .negate = negate,
     .math = math,

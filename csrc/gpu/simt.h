@@ -36,6 +36,9 @@ struct Simt {
     int synchronisations;        /* so far */
 };
 
+/* ---- order.c: of a module after its passes --------------------------------------------------------------------------------- */
+void tt_order_arithmetic(struct Codegen *codegen, Arena *arena);
+
 /* ---- simt.c: types, values, and one function per operation --------------------------------------------------------- */
 
 LLVMTypeRef simt_type(Simt *s, const Type *type); /* of the element */
@@ -148,6 +151,11 @@ Access simt_shared_access(LLVMValueRef offset, int64_t constant, int bytes);
 LLVMValueRef simt_shared_load(Simt *s, LLVMValueRef offset, int64_t constant, LLVMTypeRef type);
 void simt_shared_store(Simt *s, LLVMValueRef offset, int64_t constant, LLVMValueRef value,
                        LLVMValueRef predicate);
+/* `count` neighbours at once: a power of two, 16 bytes at most. */
+void simt_shared_load_vector(Simt *s, LLVMValueRef offset, int64_t constant, int count, LLVMTypeRef type,
+                             LLVMValueRef *elements);
+void simt_shared_store_vector(Simt *s, LLVMValueRef offset, int64_t constant, int count,
+                              LLVMValueRef const *elements, LLVMValueRef predicate);
 /* All threads of the program meet, and see what the others wrote. */
 void simt_sync(Simt *s);
 /* One side of an exchange: where the registers of a layout lie in the memory that both sides know. */

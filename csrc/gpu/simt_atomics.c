@@ -1,6 +1,8 @@
 /* Atomics. Each element is updated by one thread; when others hold copies of it and the old values are used, they get
- * them by shuffles or through scratch. What the hardware has no instruction for becomes a compare-and-swap loop. */
-#include "gpu/simt.h"
+ * them by shuffles or through scratch. What the hardware has no instruction for becomes a compare-and-swap loop. A
+ * thread that updates several elements orders all of them at once, by fences around relaxed updates: an order costs
+ * as much as waiting for all of a thread's writes. */
+#include "gpu/simt_vectors.h"
 #include <math.h>
 
 /* ---- copies ------------------------------------------------------------------------------------------------------------------------- */
@@ -71,7 +73,7 @@ static void share_results(Simt *s, const Op *op, Tile *tile)
 
 /* ---- one element -------------------------------------------------------------------------------------------------------------------- */
 
-typedef enum Update { UPDATE_FMAX = ATOMIC_KINDS, UPDATE_FMIN } Update;
+enum { UPDATE_FMAX = ATOMIC_KINDS, UPDATE_FMIN };
 
 static int find_kind(const Op *op)
 {
@@ -258,35 +260,100 @@ static LLVMValueRef update_element(Simt *s, const Op *op, Atomic *atomic)
 
 /* ---- the tile ----------------------------------------------------------------------------------------------------------------------- */
 
+typedef struct Update {
+    const Op *op;
+    Atomic atomic; /* what all elements have in common */
+    Vectors vectors;
+    Masks masks;
+    const Tile *pointers, *values, *replacements; /* replacements: of atomic_cas */
+    Tile *old;
+} Update;
+
+static void point_at(Update *u, Atomic *atomic, int reg, int bytes)
+{
+    *atomic = u->atomic;
+    atomic->access.offset = simt_peel_pointer(u->pointers->at[reg], &atomic->access.address);
+    simt_set_words(&atomic->access, bytes);
+}
+
+static void update_one(Simt *s, Update *u, int reg, LLVMValueRef predicate)
+{
+    Atomic atomic;
+    point_at(u, &atomic, reg, tt_byte_width(u->op->results[0]->type));
+    atomic.access.predicate = simt_and(s, predicate, u->masks.first_copy);
+    atomic.value = u->replacements ? u->replacements->at[reg] : u->values->at[reg];
+    atomic.compare = u->replacements ? u->values->at[reg] : NULL;
+    u->old->at[reg] = update_element(s, u->op, &atomic);
+}
+
+static void add_to_vector(Simt *s, Update *u, int first)
+{
+    int count = 1 << u->vectors.count_bits;
+    LLVMValueRef single[LONGEST_VECTOR], values[LONGEST_VECTOR];
+    LLVMValueRef whole = simt_vector_masks(s, &u->masks, &u->vectors, first, single);
+    if (count == 1) {
+        update_one(s, u, first, whole);
+        return;
+    }
+    for (int i = 0; i < count; i++)
+        values[i] = u->values->at[simt_vector_register(&u->vectors, first, i)];
+    Atomic atomic;
+    point_at(u, &atomic, first, count * tt_byte_width(u->op->results[0]->type));
+    atomic.access.predicate = simt_and(s, whole, u->masks.first_copy);
+    s->ops->add_vector(s, &atomic, values, count);
+    for (int i = 0; i < count && single[0]; i++)
+        update_one(s, u, simt_vector_register(&u->vectors, first, i), single[i]);
+}
+
+/* An order for many updates is given by fences in front and behind. */
+static bool takes_fences(const Update *u, int updates)
+{
+    return updates > 1 && strcmp(u->atomic.sem, "relaxed");
+}
+
+static void update_tile(Simt *s, Update *u, const LinearLayout *layout)
+{
+    int updates = 0, count = u->pointers->count;
+    int *firsts = TT_NEW_ARRAY(s->arena, int, count);
+    for (int r = 0; r < count; r++)
+        if (!((uint32_t)r & u->vectors.mask) && !(layout && simt_is_register_copy(layout, r)))
+            firsts[updates++] = r;
+    const char *sem = u->atomic.sem;
+    bool fences = takes_fences(u, updates);
+    if (fences && strcmp(sem, "acquire"))
+        s->ops->fence(s, u->atomic.scope);
+    if (fences)
+        u->atomic.sem = "relaxed";
+    for (int i = 0; i < updates; i++)
+        add_to_vector(s, u, firsts[i]);
+    if (fences && strcmp(sem, "release"))
+        s->ops->fence(s, u->atomic.scope);
+}
+
 void simt_atomic(Simt *s, const Op *op)
 {
     const Value *pointer = tt_operand(op, 0), *result = op->results[0];
     const LinearLayout *layout = pointer->layout;
-    const Tile *pointers = simt_tile(s, pointer), *values = simt_tile(s, tt_operand(op, 1)), *mask = NULL;
-    const Tile *replacements = NULL;
+    TypeKind type = tt_element(result->type)->kind;
     bool swaps = op->opcode == OP_atomic_cas, used = tt_has_uses(result);
-    if (op->operand_count > 2)
-        *(swaps ? &replacements : &mask) = simt_tile(s, tt_operand(op, 2));
-    LLVMValueRef first = simt_is_first_copy(s, layout);
-    Tile *tile = simt_new_tile(s, pointers->count);
+    Update u = {.op = op, .pointers = simt_tile(s, pointer), .values = simt_tile(s, tt_operand(op, 1))};
+    u.masks = simt_masks_of(s, op, swaps ? 3 : 2, layout);
+    u.masks.first_copy = simt_is_first_copy(s, layout);
+    u.replacements = swaps ? simt_tile(s, tt_operand(op, 2)) : NULL;
+    u.atomic = (Atomic){.type = type,
+                        .access.space = GLOBAL_MEMORY,
+                        .sem = tt_string_attr(op, ATTR_sem, "acq_rel"),
+                        .scope = tt_string_attr(op, ATTR_scope, "gpu"),
+                        .result_unused = !used};
+    if (layout && !used && !swaps && find_kind(op) == ATOMIC_FADD) {
+        u.atomic.kind = ATOMIC_FADD;
+        int widest = s->ops->widest_addition(s, type);
+        u.vectors = simt_plan_vectors(s, op, layout, tt_byte_width(result->type), widest);
+    }
+    Tile *tile = u.old = simt_new_tile(s, u.pointers->count);
     if (tt_releases(op) && s->ops->releases)
         s->ops->releases(s);
-    for (int r = 0; r < pointers->count; r++) {
-        if (layout && simt_is_register_copy(layout, r))
-            continue;
-        Atomic atomic = {.type = tt_element(result->type)->kind,
-                         .sem = tt_string_attr(op, ATTR_sem, "acq_rel"),
-                         .scope = tt_string_attr(op, ATTR_scope, "gpu"),
-                         .result_unused = !used};
-        atomic.access.space = GLOBAL_MEMORY;
-        atomic.access.offset = simt_peel_pointer(pointers->at[r], &atomic.access.address);
-        simt_set_words(&atomic.access, tt_byte_width(result->type));
-        LLVMValueRef predicate = layout ? simt_in_bounds(s, pointer->type, layout, r) : NULL;
-        atomic.access.predicate = simt_and(s, simt_and(s, predicate, mask ? mask->at[r] : NULL), first);
-        atomic.value = swaps ? replacements->at[r] : values->at[r];
-        atomic.compare = swaps ? values->at[r] : NULL;
-        tile->at[r] = update_element(s, op, &atomic);
-    }
+    update_tile(s, &u, layout);
     if (tt_acquires(op) && s->ops->acquired)
         s->ops->acquired(s);
     if (!used)

@@ -1,5 +1,62 @@
-/* Elements looked up by run-time indices, and counted by their value: both through shared memory. */
+/* Elements looked up by run-time indices, and counted by their value: both through shared memory. Lookups at a fixed
+ * distance are shuffles, or renamed registers. */
 #include "gpu/simt.h"
+
+/* ---- at a distance -------------------------------------------------------------------------------------------------------------------- */
+
+bool tt_plan_distance(const Op *op, DistancePlan *plan)
+{
+    uint64_t distance, place;
+    const LinearLayout *layout = tt_operand(op, 0)->layout;
+    int axis = (int)tt_int_attr(op, ATTR_axis, 0), registers = layout->in_bits[LAYOUT_REGISTER];
+    int lanes = layout->in_bits[LAYOUT_LANE], warps = layout->in_bits[LAYOUT_WARP];
+    if (op->results[0]->layout != layout || !tt_gathers_at_distance(op, &distance) ||
+        !tt_f2_solve(layout->bases, registers + lanes + warps, distance << tt_layout_axis_start(layout, axis),
+                     &place))
+        return false;
+    plan->registers = (uint32_t)(place & ((1ull << registers) - 1));
+    plan->lanes = (uint32_t)(place >> registers & ((1ull << lanes) - 1));
+    plan->warps = (uint32_t)(place >> (registers + lanes));
+    return true;
+}
+
+/* Vectors of registers lie thread by thread: whichever thread one reads from, a warp reads a row. */
+static void swap_between_warps(Simt *s, const Tile *source, const DistancePlan *plan, int64_t scratch,
+                               Tile *result)
+{
+    LLVMTypeRef type = LLVMTypeOf(source->at[0]);
+    int bytes = simt_bytes(type), vector = TT_MIN(source->count, TT_MAX(1, 16 / bytes));
+    int64_t row = (int64_t)vector * bytes * TT_LANES * s->options->num_warps;
+    LLVMValueRef other = simt_i32(s, plan->warps << TT_LANE_BITS | plan->lanes),
+                 size = simt_i32(s, vector * bytes);
+    LLVMValueRef own = LLVMBuildMul(s->b, s->thread, size, "");
+    other = LLVMBuildMul(s->b, LLVMBuildXor(s->b, s->thread, other, ""), size, "");
+    for (int r = 0; r < source->count; r += vector)
+        simt_shared_store_vector(s, own, scratch + r / vector * row, vector, source->at + r, NULL);
+    simt_sync(s);
+    for (int r = 0; r < source->count; r += vector) {
+        LLVMValueRef elements[16];
+        int first = (r ^ (int)plan->registers) / vector;
+        simt_shared_load_vector(s, other, scratch + first * row, vector, type, elements);
+        for (int i = 0; i < vector; i++)
+            result->at[r + i] = elements[i ^ ((int)plan->registers & (vector - 1))];
+    }
+}
+
+static void gather_at_distance(Simt *s, const Op *op, const DistancePlan *plan)
+{
+    const Tile *source = simt_tile(s, tt_operand(op, 0));
+    Tile *tile = simt_new_tile(s, source->count);
+    if (plan->warps)
+        swap_between_warps(s, source, plan, tt_scratch_offset(op), tile);
+    for (int r = 0; r < source->count && !plan->warps; r++) {
+        LLVMValueRef element = source->at[r ^ (int)plan->registers];
+        tile->at[r] = plan->lanes ? simt_shuffle_xor(s, element, (int)plan->lanes) : element;
+    }
+    simt_set(s, op->results[0], tile);
+}
+
+/* ---- by run-time indices -------------------------------------------------------------------------------------------------------------- */
 
 static void row_major_strides(const Type *type, int64_t *strides)
 {
@@ -16,6 +73,11 @@ void simt_gather(Simt *s, const Op *op)
     const Value *source = tt_operand(op, 0), *index = tt_operand(op, 1), *result = op->results[0];
     int gathered = (int)tt_int_attr(op, ATTR_axis, 0);
     int64_t strides[TT_MAX_RANK], scratch = tt_scratch_offset(op), bytes = tt_byte_width(source->type);
+    DistancePlan plan;
+    if (tt_plan_distance(op, &plan)) {
+        gather_at_distance(s, op, &plan);
+        return;
+    }
     row_major_strides(source->type, strides);
     simt_store_numbered(s, source, strides, 0, scratch);
     simt_sync(s);

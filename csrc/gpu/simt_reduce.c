@@ -1,8 +1,8 @@
 /* Reductions: over the registers of a thread, then over lanes by exclusive-or shuffles, then over warps: each leaves its
  * partial result in shared memory, and after one barrier every thread combines those that it needs. Taking one element
  * out of an axis at a run-time index is a reduction too, of which only that element is valid. */
-#include "gpu/simt.h"
 #include "gpu/plans.h"
+#include "gpu/simt_exchange.h"
 
 /* ---- what the layouts ask for ----------------------------------------------------------------------------------------------------- */
 
@@ -56,6 +56,25 @@ static Partial combine_tree(Simt *s, const Combine *combine, Partial *partials, 
     return partials[0];
 }
 
+/* Do results accumulate what was computed of the elements, rather than choose one of them? */
+static bool accumulates(const Combine *combine)
+{
+    for (int i = 0; i < combine->count; i++)
+        if (!tt_is_float(tt_element(tt_operand(combine->op, i)->type)))
+            return false;
+    return combine->op->region_count && (combine->single == TT_OPCODES || combine->single == OP_fadd);
+}
+
+/* One vector of elements after the other, in the order in which they are loaded, goes into a vector of running results:
+ * fewer registers wait for their partners, and products are added in one operation. */
+static Partial combine_stream(Simt *s, const Combine *combine, Partial *partials, int count)
+{
+    enum { STREAMS = 4 };
+    for (int i = STREAMS; i < count; i++)
+        partials[i % STREAMS] = simt_combine(s, combine, partials[i % STREAMS], partials[i]);
+    return combine_tree(s, combine, partials, TT_MIN(count, STREAMS));
+}
+
 /* Sets *of, by result register, to the combination of each thread's own elements. */
 static void reduce_registers(Simt *s, const Combine *combine, const ReducePlan *plan, Partial const *elements,
                              Partial *of, int count)
@@ -69,7 +88,8 @@ static void reduce_registers(Simt *s, const Combine *combine, const ReducePlan *
             if (!simt_is_register_copy(plan->from, i) &&
                 result_element(plan, tt_f2_apply(plan->from->bases, (uint64_t)i)) == wanted)
                 group[members++] = elements[i];
-        of[r] = combine_tree(s, combine, group, members);
+        of[r] = accumulates(combine) ? combine_stream(s, combine, group, members)
+                                     : combine_tree(s, combine, group, members);
     }
 }
 
@@ -91,114 +111,62 @@ static Partial reduce_lanes(Simt *s, const Combine *combine, uint32_t lanes, Par
 
 /* ---- warps ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Partials lie at (element of the result) * W + (number of the warp along the axis), W of them. A thread that needs many
- * shares the work with lanes that need the same: each reads one, and shuffles combine them. */
-enum { MOST_READ = 8 };
-typedef struct WarpExchange {
-    const Combine *combine;
-    const ReducePlan *plan;
-    int64_t scratch;
-    int warps;                 /* W */
-    uint32_t readers;          /* bits of the lane that tell which partial it reads; 0: it reads all */
-    uint64_t columns[32];      /* place of a thread's partial: lane bits, then warp bits */
-    uint64_t read_columns[32]; /* of the first partial that it reads */
-} WarpExchange;
-
-static WarpExchange plan_exchange(const Combine *combine, const ReducePlan *plan, int64_t scratch)
+static WarpExchange plan_exchange(const Combine *combine, const ReducePlan *plan, int *registers)
 {
-    WarpExchange x = {combine, plan, scratch, 1 << __builtin_popcount(plan->warps), 0, {0}, {0}};
-    const LinearLayout *from = plan->from;
-    int first = from->in_bits[LAYOUT_REGISTER], lanes = from->in_bits[LAYOUT_LANE], along = 0;
+    WarpExchange x = {.combine = combine,
+                      .layout = plan->from,
+                      .scratch = tt_scratch_offset(combine->op),
+                      .offsets = plan->offsets,
+                      .valid_offset = plan->valid_offset,
+                      .shares_reading = true,
+                      .warps = 1 << __builtin_popcount(plan->warps)};
+    const LinearLayout *from = plan->from, *to = plan->to;
+    int first = from->in_bits[LAYOUT_REGISTER], lanes = from->in_bits[LAYOUT_LANE], number = 0;
+    x.alike = plan->lanes | tt_layout_replication(from, LAYOUT_LANE);
+    for (int i = 0; to && i < to->in_bits[LAYOUT_REGISTER]; i++)
+        if (!simt_is_register_copy(to, 1 << i)) {
+            registers[x.index_bits] = 1 << i;
+            x.index_elements[x.index_bits++] = to->bases[i];
+        }
     for (int i = 0; i < lanes + from->in_bits[LAYOUT_WARP]; i++) {
-        x.read_columns[i] = result_element(plan, from->bases[first + i]) * (uint64_t)x.warps;
-        x.columns[i] = x.read_columns[i];
+        x.thread_elements[i] = result_element(plan, from->bases[first + i]);
         if (i >= lanes && plan->warps >> (i - lanes) & 1)
-            x.columns[i] |= 1ull << along++;
+            x.warp_numbers[i] = 1 << number++;
     }
-    uint32_t alike = plan->lanes | tt_layout_replication(from, LAYOUT_LANE);
-    if (x.warps > MOST_READ && __builtin_popcount(alike) >= along)
-        for (int bit = 0, number = 0; number < along; bit++)
-            if (alike >> bit & 1) {
-                x.read_columns[bit] |= 1ull << number++;
-                x.readers |= 1u << bit;
-            }
+    simt_plan_exchange(&x);
     return x;
 }
 
-static LLVMValueRef partial_place(Simt *s, const WarpExchange *x, const uint64_t *columns, int reg, int bytes,
-                                  int64_t *constant)
+static int register_of(const WarpExchange *x, int const *registers, int index)
 {
-    const LinearLayout *from = x->plan->from;
-    int lanes = from->in_bits[LAYOUT_LANE], warps = from->in_bits[LAYOUT_WARP];
-    LLVMValueRef place = simt_thread_offset(s, columns, lanes, warps, bytes);
-    uint64_t element = x->plan->to ? tt_f2_apply(x->plan->to->bases, (uint64_t)reg) : 0;
-    simt_add_offset(s, columns, lanes + warps, place, element * (uint64_t)x->warps, bytes, &place, constant);
-    *constant += x->scratch;
-    return place;
+    int reg = 0;
+    for (int i = 0; i < x->index_bits; i++)
+        reg |= index >> i & 1 ? registers[i] : 0;
+    return reg;
 }
 
-/* One lane of those that hold the same partial stores it. */
-static LLVMValueRef stores_partial(Simt *s, const WarpExchange *x)
+/* Replaces each partial by the combination of all warps'. */
+static void combine_warps(Simt *s, const Combine *combine, const ReducePlan *plan, Partial *partials,
+                          int count)
 {
-    const LinearLayout *from = x->plan->from;
-    uint32_t lanes = x->plan->lanes | tt_layout_replication(from, LAYOUT_LANE);
-    uint32_t others = lanes | tt_layout_replication(from, LAYOUT_WARP) << TT_LANE_BITS;
-    if (!others)
-        return NULL;
-    LLVMValueRef bits = LLVMBuildAnd(s->b, s->thread, simt_i32(s, (int64_t)others), "");
-    return LLVMBuildICmp(s->b, LLVMIntEQ, bits, simt_i32(s, 0), "");
-}
-
-static void store_partials(Simt *s, const WarpExchange *x, const Partial *partials, int count)
-{
-    LLVMValueRef predicate = stores_partial(s, x);
-    int64_t constant;
-    for (int r = 0; r < count; r++) {
-        for (int i = 0; i < x->combine->count; i++) {
-            LLVMValueRef value = partials[r].at[i];
-            LLVMValueRef place = partial_place(s, x, x->columns, r, simt_bytes(LLVMTypeOf(value)), &constant);
-            simt_shared_store(s, place, constant + x->plan->offsets[i], value, predicate);
-        }
-        if (partials[r].valid) {
-            LLVMValueRef place = partial_place(s, x, x->columns, r, 1, &constant);
-            simt_shared_store(s, place, constant + x->plan->valid_offset, partials[r].valid, predicate);
-        }
+    int registers[32];
+    WarpExchange x = plan_exchange(combine, plan, registers);
+    int vector = 1 << x.vector_bits, read = simt_partials_read(&x), different = 1 << x.index_bits;
+    Partial *own = TT_NEW_ARRAY(s->arena, Partial, different);
+    Partial(*rows)[MOST_WARPS] = tt_arena_alloc(s->arena, sizeof(Partial[MOST_WARPS]) * (size_t)vector);
+    for (int i = 0; i < different; i++)
+        own[i] = partials[register_of(&x, registers, i)];
+    simt_store_partials(s, &x, own);
+    simt_sync(s);
+    for (int first = 0; first < different; first += vector) {
+        simt_load_partials(s, &x, first, &own[first], rows);
+        for (int j = 0; j < vector; j++)
+            partials[register_of(&x, registers, first + j)] =
+                reduce_lanes(s, combine, x.readers, combine_tree(s, combine, rows[j], read));
     }
-}
-
-/* W neighbours at once, in vectors of up to 16 bytes. */
-static void load_row(Simt *s, LLVMValueRef place, int64_t constant, int count, LLVMTypeRef type,
-                     LLVMValueRef *out)
-{
-    int bytes = simt_bytes(type), widest = TT_MAX(1, 16 / bytes);
-    for (int i = 0; i < count; i += TT_MIN(widest, count)) {
-        LLVMValueRef words[16];
-        int vector = TT_MIN(widest, count);
-        Access access = simt_shared_access(place, constant + (int64_t)i * bytes, vector * bytes);
-        s->ops->load(s, &access, NULL, words);
-        simt_unpack(s, words, &access, vector, bytes, type, out + i);
-    }
-}
-
-static Partial combine_row(Simt *s, const WarpExchange *x, int reg, const Partial *like)
-{
-    enum { MOST_WARPS = 32 };
-    Partial row[MOST_WARPS] = {0};
-    LLVMValueRef loaded[MOST_WARPS];
-    int64_t constant;
-    int count = x->readers ? 1 : x->warps;
-    for (int i = 0; i <= x->combine->count; i++) {
-        bool is_flag = i == x->combine->count;
-        if (is_flag && !like->valid)
-            break;
-        LLVMTypeRef type = is_flag ? s->i1 : LLVMTypeOf(like->at[i]);
-        LLVMValueRef place = partial_place(s, x, x->read_columns, reg, simt_bytes(type), &constant);
-        constant += is_flag ? x->plan->valid_offset : x->plan->offsets[i];
-        load_row(s, place, constant, count, type, loaded);
-        for (int w = 0; w < count; w++)
-            *(is_flag ? &row[w].valid : &row[w].at[i]) = loaded[w];
-    }
-    return reduce_lanes(s, x->combine, x->readers, combine_tree(s, x->combine, row, count));
+    for (int r = 0; r < count; r++)
+        if (plan->to && simt_is_register_copy(plan->to, r))
+            partials[r] = partials[tt_register_of(plan->to, tt_f2_apply(plan->to->bases, (uint64_t)r))];
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------------------------------------- */
@@ -212,13 +180,8 @@ static void reduce_elements(Simt *s, const Combine *combine, const Partial *elem
     reduce_registers(s, combine, &plan, elements, partials, count);
     for (int r = 0; r < count; r++)
         partials[r] = reduce_lanes(s, combine, plan.lanes, partials[r]);
-    if (plan.warps) {
-        WarpExchange exchange = plan_exchange(combine, &plan, tt_scratch_offset(op));
-        store_partials(s, &exchange, partials, count);
-        simt_sync(s);
-        for (int r = 0; r < count; r++)
-            partials[r] = combine_row(s, &exchange, r, &partials[r]);
-    }
+    if (plan.warps)
+        combine_warps(s, combine, &plan, partials, count);
     for (int i = 0; i < combine->count; i++) {
         Tile *tile = simt_new_tile(s, count);
         for (int r = 0; r < count; r++)

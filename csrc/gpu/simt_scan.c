@@ -3,7 +3,7 @@
  * the total of the first, and the totals join. That is two groups of registers, two lanes (one shuffle), or, for
  * warps, an exchange of totals through shared memory. At the end each chain takes in its carry. A reverse scan is the
  * same with every bit of the coordinate turned over. */
-#include "gpu/simt.h"
+#include "gpu/simt_exchange.h"
 
 /* ---- where the bits of the coordinate live ----------------------------------------------------------------------------------------- */
 
@@ -20,6 +20,15 @@ static ScanBit find_bit(const LinearLayout *layout, int axis, int coordinate_bit
 static bool starts_run(const ScanPlan *plan, int bit)
 {
     return plan->bits[bit].input == LAYOUT_WARP && (!bit || plan->bits[bit - 1].input != LAYOUT_WARP);
+}
+
+/* How many bits from this one on live in the same input. */
+static int run_length(const ScanPlan *plan, int bit)
+{
+    int count = 1;
+    while (bit + count < plan->axis_bits && plan->bits[bit + count].input == plan->bits[bit].input)
+        count++;
+    return count;
 }
 
 ScanPlan tt_plan_scan(const Op *op)
@@ -123,17 +132,49 @@ static Partial only_where(Scan *x, Partial partial, LLVMValueRef holds)
     return partial;
 }
 
+/* Only where `holds`. */
+static void prepend_where(Scan *x, Chain *chain, Partial before, LLVMValueRef holds)
+{
+    if (!chain->has_carry || !x->combine.neutral || before.valid || chain->carry.valid) {
+        prepend(x, chain, only_where(x, before, holds));
+        return;
+    }
+    LLVMValueRef old = chain->carry.at[0];
+    prepend(x, chain, before);
+    chain->carry.at[0] =
+        LLVMBuildSelect(x->s->b, holds, chain->carry.at[0], old, ""); /* a predicated operation */
+}
+
 /* ---- joining blocks ----------------------------------------------------------------------------------------------------------------- */
 
-static void join_registers(Scan *x, int bit)
+/* The i-th in the order of the scan of the chains whose registers differ from `first` in bits of the axis. */
+static Chain *chain_at(const Scan *x, int first, int bit, int count, int i)
 {
+    if (x->reverse)
+        i = (1 << count) - 1 - i;
+    for (int j = 0; j < count; j++)
+        first |= i >> j & 1 ? 1 << x->plan.bits[bit + j].bit : 0;
+    return &x->chains[x->chain_of[first]];
+}
+
+/* Blocks that differ in `count` bits from `bit` on, all of them registers, one after the other. */
+static void join_registers(Scan *x, int bit, int count)
+{
+    uint32_t mask = 0;
+    for (int i = 0; i < count; i++)
+        mask |= 1u << x->plan.bits[bit + i].bit;
     for (int c = 0; c < x->chain_count; c++) {
-        if (x->chains[c].first >> bit & 1)
+        if ((uint32_t)x->chains[c].first & mask)
             continue;
-        Chain *low = &x->chains[c], *high = &x->chains[x->chain_of[low->first | 1 << bit]];
-        Chain *first = x->reverse ? high : low, *second = x->reverse ? low : high;
-        prepend(x, second, first->total);
-        first->total = second->total = simt_combine(x->s, &x->combine, first->total, second->total);
+        Partial total = {0};
+        for (int i = 0; i < 1 << count; i++) {
+            Chain *chain = chain_at(x, x->chains[c].first, bit, count, i);
+            if (i)
+                prepend(x, chain, total);
+            total = i ? simt_combine(x->s, &x->combine, total, chain->total) : chain->total;
+        }
+        for (int i = 0; i < 1 << count; i++)
+            chain_at(x, x->chains[c].first, bit, count, i)->total = total;
     }
 }
 
@@ -167,7 +208,7 @@ static void join_lanes(Scan *x, int bit)
     for (int c = 0; c < x->chain_count; c++) {
         Chain *chain = &x->chains[c];
         Partial mine = chain->total, other = simt_shuffled(x->s, &x->combine, mine, 1 << bit);
-        prepend(x, chain, only_where(x, other, second));
+        prepend_where(x, chain, other, second);
         if (!commutes(x)) {
             Partial front = choose(x, second, &other, &mine);
             other = choose(x, second, &mine, &other);
@@ -179,159 +220,130 @@ static void join_lanes(Scan *x, int bit)
 
 /* ---- warps -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Totals lie at (line, block above the run) * W + (number of the warp in the run): the element's index with the bits of
- * the axis below the run left out and those of the run put last. */
-typedef struct Run {
-    int first_bit, bits;
-    uint64_t columns[32];      /* lane bits, then warp bits */
-    uint64_t warp_columns[32]; /* the warp's number in the run */
-    uint32_t joined_lanes;     /* lanes that hold one total */
-    int64_t scratch;
-} Run;
-
-static uint64_t place_in_run(const Scan *x, const Run *run, uint64_t element)
+/* The element whose total is exchanged: a line and the block above the run of warp bits. The number that the run's bits
+ * are goes to *warp. */
+static uint64_t element_in_run(const Scan *x, int first_bit, int run_bits, uint64_t element, uint64_t *warp)
 {
     const LinearLayout *layout = x->plan.layout;
     int start = tt_layout_axis_start(layout, x->plan.axis), bits = x->plan.axis_bits;
     uint64_t coordinate = element >> start & ((1ull << bits) - 1);
     uint64_t line = element >> (start + bits) << start | (element & ((1ull << start) - 1));
-    uint64_t above = coordinate >> (run->first_bit + run->bits);
-    uint64_t warp = coordinate >> run->first_bit & ((1ull << run->bits) - 1);
-    return (line << (bits - run->first_bit - run->bits) | above) << run->bits | warp;
+    *warp = coordinate >> first_bit & ((1ull << run_bits) - 1);
+    return line << (bits - first_bit - run_bits) | coordinate >> (first_bit + run_bits);
 }
 
-static Run plan_run(const Scan *x, int first_bit, int number)
+static uint32_t joined_lanes(const Scan *x, int first_bit)
 {
-    const LinearLayout *layout = x->plan.layout;
-    Run run = {.first_bit = first_bit, .scratch = x->scratch + number * x->plan.area};
-    while (first_bit + run.bits < x->plan.axis_bits &&
-           x->plan.bits[first_bit + run.bits].input == LAYOUT_WARP)
-        run.bits++;
-    int registers = layout->in_bits[LAYOUT_REGISTER], lanes = layout->in_bits[LAYOUT_LANE];
-    for (int i = 0; i < lanes + layout->in_bits[LAYOUT_WARP]; i++) {
-        run.columns[i] = place_in_run(x, &run, layout->bases[registers + i]);
-        run.warp_columns[i] = run.columns[i] & ((1ull << run.bits) - 1);
-    }
-    run.joined_lanes = tt_layout_replication(layout, LAYOUT_LANE);
+    uint32_t lanes = tt_layout_replication(x->plan.layout, LAYOUT_LANE);
     for (int bit = 0; bit < first_bit; bit++)
         if (x->plan.bits[bit].input == LAYOUT_LANE)
-            run.joined_lanes |= 1u << x->plan.bits[bit].bit;
+            lanes |= 1u << x->plan.bits[bit].bit;
+    return lanes;
+}
+
+/* registers[i]: that of bit i of a total's number. Registers along the axis below the run have one total by now. */
+static WarpExchange plan_run(Scan *x, int first_bit, int bits, int *registers)
+{
+    const LinearLayout *layout = x->plan.layout;
+    int first = layout->in_bits[LAYOUT_REGISTER];
+    WarpExchange run = {.combine = &x->combine,
+                        .layout = layout,
+                        .scratch = x->scratch,
+                        .offsets = x->plan.offsets,
+                        .valid_offset = x->plan.valid_offset,
+                        .alike = joined_lanes(x, first_bit),
+                        .warps = 1 << bits};
+    uint64_t warp;
+    for (int i = 0; i < first; i++) {
+        uint64_t element = element_in_run(x, first_bit, bits, layout->bases[i], &warp);
+        if (element && !simt_is_register_copy(layout, 1 << i)) {
+            registers[run.index_bits] = 1 << i;
+            run.index_elements[run.index_bits++] = element;
+        }
+    }
+    for (int i = 0; i < layout->in_bits[LAYOUT_LANE] + layout->in_bits[LAYOUT_WARP]; i++) {
+        run.thread_elements[i] = element_in_run(x, first_bit, bits, layout->bases[first + i], &warp);
+        run.warp_numbers[i] = (int)warp;
+    }
+    simt_plan_exchange(&run);
+    x->scratch += x->plan.area;
     return run;
 }
 
-static LLVMValueRef stores_total(const Scan *x, const Run *run)
+/* What stands before this thread's warp, and all warps' total. */
+static void combine_totals(Scan *x, const Partial *row, int warps, LLVMValueRef own, Partial *before,
+                           Partial *total)
 {
     Simt *s = x->s;
-    uint32_t others = run->joined_lanes | tt_layout_replication(x->plan.layout, LAYOUT_WARP) << TT_LANE_BITS;
-    if (!others)
-        return NULL;
-    LLVMValueRef bits = LLVMBuildAnd(s->b, s->thread, simt_i32(s, (int64_t)others), "");
-    return LLVMBuildICmp(s->b, LLVMIntEQ, bits, simt_i32(s, 0), "");
-}
-
-/* Offset of the total of warp `number` of the run (of this thread's own when -1) for a chain. */
-static LLVMValueRef total_place(const Scan *x, const Run *run, const Chain *chain, int number, int bytes,
-                                int64_t *constant)
-{
-    Simt *s = x->s;
-    const LinearLayout *layout = x->plan.layout;
-    int lanes = layout->in_bits[LAYOUT_LANE], warps = layout->in_bits[LAYOUT_WARP];
-    uint64_t columns[32], low = (1ull << run->bits) - 1;
-    for (int i = 0; i < lanes + warps; i++)
-        columns[i] = number < 0 ? run->columns[i] : run->columns[i] & ~low;
-    uint64_t place = place_in_run(x, run, tt_f2_apply(layout->bases, (uint64_t)chain->first));
-    LLVMValueRef base = simt_thread_offset(s, columns, lanes, warps, bytes);
-    simt_add_offset(s, columns, lanes + warps, base, place, bytes, &base, constant);
-    *constant += run->scratch + (number > 0 ? (int64_t)number * bytes : 0);
-    return base;
-}
-
-static void store_total(Scan *x, const Run *run, const Chain *chain, LLVMValueRef predicate)
-{
-    int64_t constant;
-    for (int i = 0; i <= x->combine.count; i++) {
-        bool is_flag = i == x->combine.count;
-        LLVMValueRef value = is_flag ? chain->total.valid : chain->total.at[i];
-        if (!value)
-            continue;
-        LLVMValueRef place = total_place(x, run, chain, -1, simt_bytes(LLVMTypeOf(value)), &constant);
-        constant += is_flag ? x->plan.valid_offset : x->plan.offsets[i];
-        simt_shared_store(x->s, place, constant, value, predicate);
-    }
-}
-
-static Partial load_total(Scan *x, const Run *run, const Chain *chain, int warp)
-{
-    Partial total = {0};
-    int64_t constant;
-    for (int i = 0; i <= x->combine.count; i++) {
-        bool is_flag = i == x->combine.count;
-        LLVMValueRef like = is_flag ? chain->total.valid : chain->total.at[i];
-        if (!like)
-            continue;
-        LLVMValueRef place = total_place(x, run, chain, warp, simt_bytes(LLVMTypeOf(like)), &constant);
-        constant += is_flag ? x->plan.valid_offset : x->plan.offsets[i];
-        *(is_flag ? &total.valid : &total.at[i]) = simt_shared_load(x->s, place, constant, LLVMTypeOf(like));
-    }
-    return total;
-}
-
-/* Chains that differ in a register bit of the axis below the run have one total by now. */
-static bool is_joined_copy(const Scan *x, const Run *run, const Chain *chain)
-{
-    for (int bit = x->plan.chain_bits; bit < run->first_bit; bit++)
-        if (x->plan.bits[bit].input == LAYOUT_REGISTER && chain->first >> x->plan.bits[bit].bit & 1)
-            return true;
-    return false;
-}
-
-static void carry_from_warps(Scan *x, const Run *run, Chain *chain, LLVMValueRef own)
-{
-    Simt *s = x->s;
-    int warps = 1 << run->bits;
-    Partial before = {0}, total = {0};
     for (int i = 0; i < warps; i++) {
         int warp = x->reverse ? warps - 1 - i : i;
-        Partial one = load_total(x, run, chain, warp);
         LLVMValueRef precedes =
             LLVMBuildICmp(s->b, x->reverse ? LLVMIntULT : LLVMIntUGT, own, simt_i32(s, warp), "");
-        Partial part = only_where(x, one, precedes);
+        Partial part = only_where(x, row[warp], precedes);
         if (i + 1 < warps)
-            before = i ? simt_combine(s, &x->combine, before, part) : part;
-        total = i ? simt_combine(s, &x->combine, total, one) : one;
+            *before = i ? simt_combine(s, &x->combine, *before, part) : part;
+        *total = i ? simt_combine(s, &x->combine, *total, row[warp]) : row[warp];
     }
-    prepend(x, chain, before);
-    chain->total = total;
 }
 
-static void join_warps(Scan *x, int first_bit, int number)
+static LLVMValueRef warp_number(Simt *s, const WarpExchange *run)
+{
+    int lanes = run->layout->in_bits[LAYOUT_LANE], warps = run->layout->in_bits[LAYOUT_WARP];
+    uint64_t columns[32];
+    for (int i = 0; i < lanes + warps; i++)
+        columns[i] = (uint64_t)run->warp_numbers[i];
+    return simt_thread_offset(s, columns, lanes, warps, 1);
+}
+
+static int number_of(const WarpExchange *run, int const *registers, int reg)
+{
+    int number = 0;
+    for (int i = 0; i < run->index_bits; i++)
+        number |= reg & registers[i] ? 1 << i : 0;
+    return number;
+}
+
+static void join_warps(Scan *x, int first_bit, int bits)
 {
     Simt *s = x->s;
-    Run run = plan_run(x, first_bit, number);
-    const LinearLayout *layout = x->plan.layout;
-    LLVMValueRef predicate = stores_total(x, &run);
+    int registers[32];
+    WarpExchange run = plan_run(x, first_bit, bits, registers);
+    int count = 1 << run.index_bits, vector = 1 << run.vector_bits;
+    Partial *totals = TT_NEW_ARRAY(s->arena, Partial, count),
+            *before = TT_NEW_ARRAY(s->arena, Partial, count);
+    Partial(*rows)[MOST_WARPS] = tt_arena_alloc(s->arena, sizeof(Partial[MOST_WARPS]) * (size_t)vector);
     for (int c = 0; c < x->chain_count; c++)
-        if (!is_joined_copy(x, &run, &x->chains[c]))
-            store_total(x, &run, &x->chains[c], predicate);
+        totals[number_of(&run, registers, x->chains[c].first)] = x->chains[c].total;
+    simt_store_partials(s, &run, totals);
     simt_sync(s);
-    LLVMValueRef own = simt_thread_offset(s, run.warp_columns, layout->in_bits[LAYOUT_LANE],
-                                          layout->in_bits[LAYOUT_WARP], 1);
-    for (int c = 0; c < x->chain_count; c++)
-        carry_from_warps(x, &run, &x->chains[c], own);
+    LLVMValueRef own = warp_number(s, &run);
+    for (int first = 0; first < count; first += vector) {
+        simt_load_partials(s, &run, first, &totals[first], rows);
+        for (int j = 0; j < vector; j++)
+            combine_totals(x, rows[j], run.warps, own, &before[first + j], &totals[first + j]);
+    }
+    for (int c = 0; c < x->chain_count; c++) {
+        int number = number_of(&run, registers, x->chains[c].first);
+        prepend(x, &x->chains[c], before[number]);
+        x->chains[c].total = totals[number];
+    }
 }
 
 /* ---- all of it ---------------------------------------------------------------------------------------------------------------------- */
 
 static void join_blocks(Scan *x)
 {
-    int runs = 0;
-    for (int bit = x->plan.chain_bits; bit < x->plan.axis_bits; bit++)
-        if (x->plan.bits[bit].input == LAYOUT_REGISTER)
-            join_registers(x, x->plan.bits[bit].bit);
-        else if (x->plan.bits[bit].input == LAYOUT_LANE)
-            join_lanes(x, x->plan.bits[bit].bit);
-        else if (starts_run(&x->plan, bit))
-            join_warps(x, bit, runs++);
+    for (int bit = x->plan.chain_bits, count; bit < x->plan.axis_bits; bit += count) {
+        LayoutInput input = x->plan.bits[bit].input;
+        count = run_length(&x->plan, bit);
+        if (input == LAYOUT_REGISTER)
+            join_registers(x, bit, count);
+        else if (input == LAYOUT_WARP)
+            join_warps(x, bit, count);
+        else
+            for (int i = 0; i < count; i++)
+                join_lanes(x, x->plan.bits[bit + i].bit);
+    }
 }
 
 void simt_scan(Simt *s, const Op *op)

@@ -10,8 +10,8 @@ Access simt_shared_access(LLVMValueRef offset, int64_t constant, int bytes)
     return access;
 }
 
-static void shared_load_vector(Simt *s, LLVMValueRef offset, int64_t constant, int count, LLVMTypeRef type,
-                               LLVMValueRef *elements)
+void simt_shared_load_vector(Simt *s, LLVMValueRef offset, int64_t constant, int count, LLVMTypeRef type,
+                             LLVMValueRef *elements)
 {
     int bytes = simt_bytes(type);
     LLVMValueRef words[16];
@@ -20,8 +20,8 @@ static void shared_load_vector(Simt *s, LLVMValueRef offset, int64_t constant, i
     simt_unpack(s, words, &access, count, bytes, type, elements);
 }
 
-static void shared_store_vector(Simt *s, LLVMValueRef offset, int64_t constant, int count,
-                                LLVMValueRef const *elements, LLVMValueRef predicate)
+void simt_shared_store_vector(Simt *s, LLVMValueRef offset, int64_t constant, int count,
+                              LLVMValueRef const *elements, LLVMValueRef predicate)
 {
     int bytes = simt_bytes(LLVMTypeOf(elements[0]));
     LLVMValueRef words[16];
@@ -34,14 +34,14 @@ static void shared_store_vector(Simt *s, LLVMValueRef offset, int64_t constant, 
 LLVMValueRef simt_shared_load(Simt *s, LLVMValueRef offset, int64_t constant, LLVMTypeRef type)
 {
     LLVMValueRef element;
-    shared_load_vector(s, offset, constant, 1, type, &element);
+    simt_shared_load_vector(s, offset, constant, 1, type, &element);
     return element;
 }
 
 void simt_shared_store(Simt *s, LLVMValueRef offset, int64_t constant, LLVMValueRef value,
                        LLVMValueRef predicate)
 {
-    shared_store_vector(s, offset, constant, 1, &value, predicate);
+    simt_shared_store_vector(s, offset, constant, 1, &value, predicate);
 }
 
 void simt_sync(Simt *s)
@@ -191,7 +191,7 @@ void simt_store_side(Simt *s, const SharedSide *side, const Tile *tile, int64_t 
         vector_place(s, side, r, scratch, &address, &constant, registers);
         for (int i = 0; i < 1 << side->vector_bits; i++)
             elements[i] = tile->at[registers[i]];
-        shared_store_vector(s, address, constant, 1 << side->vector_bits, elements, predicate);
+        simt_shared_store_vector(s, address, constant, 1 << side->vector_bits, elements, predicate);
     }
 }
 
@@ -207,7 +207,7 @@ static void load_vector_of(Simt *s, const SharedSide *side, int reg, int64_t scr
     LLVMValueRef address, elements[16];
     int64_t constant;
     vector_place(s, side, first, scratch, &address, &constant, registers);
-    shared_load_vector(s, address, constant, count, type, elements);
+    simt_shared_load_vector(s, address, constant, count, type, elements);
     for (int i = 0; i < count; i++)
         tile->at[registers[i]] = elements[i];
 }

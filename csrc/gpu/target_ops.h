@@ -91,6 +91,12 @@ typedef struct TargetOps {
     /* Can the kind run on this type as one operation? Others become loops around ATOMIC_CAS. */
     bool (*has_atomic)(const Simt *s, AtomicKind kind, TypeKind type);
     LLVMValueRef (*atomic)(Simt *s, const Atomic *atomic); /* the old value; NULL when unused */
+    /* How many neighbours one ATOMIC_FADD can add to: a power of two. */
+    int (*widest_addition)(const Simt *s, TypeKind type);
+    /* Adds to so many, more than one; `atomic` says how, but for the access's words and the value. */
+    void (*add_vector)(Simt *s, const Atomic *atomic, LLVMValueRef const *values, int count);
+    /* What this thread does before is seen by others before what it does after, in a scope. */
+    void (*fence)(Simt *s, const char *scope);
 
     /* pointer + offset * bytes, of an offset narrower than a pointer. */
     LLVMValueRef (*move_pointer)(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t bytes);

@@ -285,3 +285,46 @@ int tt_register_of(const LinearLayout *layout, uint64_t element)
     TT_ASSERT(found);
     return (int)registers;
 }
+
+/* Does every element hold its coordinate along the axis? */
+static bool is_coordinate(const Value *value, int axis)
+{
+    const Op *op = value->op;
+    if (!op)
+        return false;
+    switch (op->opcode) {
+    case OP_range:
+        return axis == 0 && tt_int_attr(op, ATTR_start, 0) == 0;
+    case OP_broadcast:
+        return tt_operand(op, 0)->type->shape[axis] == value->type->shape[axis] &&
+               is_coordinate(tt_operand(op, 0), axis);
+    case OP_expand_dims: {
+        int added = (int)tt_int_attr(op, ATTR_axis, 0);
+        return added != axis && is_coordinate(tt_operand(op, 0), axis - (added < axis));
+    }
+    case OP_reshape: {
+        const Type *from = tt_operand(op, 0)->type, *to = value->type;
+        return from->rank == 1 && to->shape[axis] == from->shape[0] && is_coordinate(tt_operand(op, 0), 0);
+    }
+    default:
+        return false;
+    }
+}
+
+bool tt_gathers_at_distance(const Op *op, uint64_t *distance)
+{
+    const Type *type = tt_operand(op, 0)->type;
+    const Op *index = tt_operand(op, 1)->op;
+    int axis = (int)tt_int_attr(op, ATTR_axis, 0);
+    int64_t constant;
+    if (!index || index->opcode != OP_xor || !tt_same_shape(type, op->results[0]->type) ||
+        !tt_is_pow2(type->shape[axis]))
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (tt_constant_int(tt_operand(index, i), &constant) && constant >= 0 &&
+            constant < type->shape[axis] && is_coordinate(tt_operand(index, 1 - i), axis)) {
+            *distance = (uint64_t)constant;
+            return true;
+        }
+    return false;
+}

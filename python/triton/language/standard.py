@@ -28,6 +28,12 @@ def _with_extent(shape, axis, extent):
 
 
 @constexpr_function
+def _with_last(shape, extents):
+    """The shape with these extents in place of the last one."""
+    return (*shape[:-1], *extents)
+
+
+@constexpr_function
 def _exchanged(rank, axis):
     """The order of dimensions in which `axis` and the last one change places."""
     order = list(range(rank))
@@ -146,6 +152,13 @@ def flip(x, dim=None):
 
 
 @jit
+def _indices(shape: constexpr, axis: constexpr):
+    """The coordinate along `axis` of each element of a shape."""
+    line: constexpr = _line_shape(shape, axis)
+    return core.broadcast_to(core.reshape(core.arange(0, shape[axis]), line), shape)
+
+
+@jit
 def squeeze(x, dim: constexpr):
     """`x` without its dimension `dim`, whose extent is 1."""
     axis: constexpr = _axis(dim, len(x.shape))
@@ -226,8 +239,7 @@ def _with_indices(input, axis, combine_fn, keep_dims):
     if axis is None:
         index = core.reshape(core.arange(0, input.numel), input.shape)
     else:
-        line: constexpr = _line_shape(input.shape, _axis(axis, len(input.shape)))
-        index = core.broadcast_to(core.reshape(core.arange(0, input.shape[axis]), line), input.shape)
+        index = _indices(input.shape, _axis(axis, len(input.shape)))
     return core.reduce((input, index), axis, combine_fn, keep_dims=keep_dims)
 
 
@@ -403,30 +415,33 @@ def _merge(keys, index, axis: constexpr, run, descending):
     while distance > 0:
         partner = core.gather(keys, index ^ distance, axis)
         keep_smaller = ((index & distance) == 0) ^ down
-        keys = core.where(keep_smaller, core.minimum(keys, partner), core.maximum(keys, partner))
+        keys = core.where((keys < partner) == keep_smaller, keys, partner)
         distance >>= 1
     return keys
 
 
 @jit
-def _sorted_keys(x, axis: constexpr, descending: constexpr, merge_only: constexpr):
-    """The keys of `x` sorted along `axis`, padded at the end to the next power of two."""
+def _padded_keys(x, axis: constexpr, descending: constexpr):
+    """The keys of `x`, padded at the end of `axis` to the next power of two, with what is sorted behind all others."""
     keys = _to_keys(x)
     n: constexpr = x.shape[axis]
     padded: constexpr = _next_power_of_2(n)
     if padded != n:
         last: constexpr = keys.dtype.get_int_min_value() if descending else keys.dtype.get_int_max_value()
         fill = core.full(_with_extent(x.shape, axis, padded - n), last, keys.dtype)
-        keys = core.cat(keys, fill, dim=axis)
-    line: constexpr = _line_shape(keys.shape, axis)
-    index = core.broadcast_to(core.reshape(core.arange(0, padded), line), keys.shape)
-    if merge_only:
-        keys = _merge(keys, index, axis, padded, descending)
+        return core.cat(keys, fill, dim=axis)
     else:
-        run = 2
-        while run <= padded:
-            keys = _merge(keys, index, axis, run, descending)
-            run *= 2
+        return keys
+
+
+@jit
+def _sorted_runs(keys, axis: constexpr, length: constexpr, descending: constexpr):
+    """Runs of `length` along `axis` sorted, in alternating directions."""
+    index = _indices(keys.shape, axis)
+    run = 2
+    while run <= length:
+        keys = _merge(keys, index, axis, run, descending)
+        run *= 2
     return keys
 
 
@@ -448,8 +463,25 @@ def sort(x, dim: constexpr = None, descending: constexpr = False):
     """`x` with its elements sorted along `dim` (None: the last dimension). NaNs count as the largest."""
     rank: constexpr = len(x.shape)
     axis: constexpr = _axis(rank - 1 if dim is None else dim, rank)
-    keys = _first(_sorted_keys(x, axis, descending, False), axis, x.shape[axis])
-    return _from_keys(keys, x.dtype)
+    keys = _padded_keys(x, axis, descending)
+    keys = _sorted_runs(keys, axis, keys.shape[axis], descending)
+    return _from_keys(_first(keys, axis, x.shape[axis]), x.dtype)
+
+
+@jit
+def _largest_keys(keys, run: constexpr):
+    """The `run` largest along the last dimension, largest first, of runs sorted in alternating directions.
+
+    Of a run that falls and one that rises, the larger elements place by place are the largest of both.
+    """
+    rank: constexpr = len(keys.shape)
+    n: constexpr = keys.shape[rank - 1]
+    if n == run:
+        return keys
+    else:
+        pairs = core.reshape(keys, _with_last(keys.shape, (n // (2 * run), 2, run)))
+        larger = core.reshape(core.reduce(pairs, rank, core.maximum), _with_last(keys.shape, (n // 2,)))
+        return _largest_keys(_merge(larger, _indices(larger.shape, rank - 1), rank - 1, run, True), run)
 
 
 @jit
@@ -458,7 +490,12 @@ def topk(x, k: constexpr, dim: constexpr = None):
     rank: constexpr = len(x.shape)
     axis: constexpr = _axis(rank - 1 if dim is None else dim, rank)
     core.static_assert(0 < k <= x.shape[axis], "k is not between 1 and the extent of the dimension")
-    return _from_keys(_first(_sorted_keys(x, axis, True, False), axis, k), x.dtype)
+    order: constexpr = _exchanged(rank, axis)
+    run: constexpr = _next_power_of_2(k)
+    keys = _padded_keys(core.permute(x, order) if axis != rank - 1 else x, rank - 1, True)
+    keys = _largest_keys(_sorted_runs(keys, rank - 1, run, True), run)
+    keys = keys if run == k else keys[..., :k]
+    return _from_keys(core.permute(keys, order) if axis != rank - 1 else keys, x.dtype)
 
 
 @jit
@@ -471,4 +508,6 @@ def bitonic_merge(x, dim: constexpr = None, descending: constexpr = False):
     rank: constexpr = len(x.shape)
     axis: constexpr = _axis(rank - 1 if dim is None else dim, rank)
     core.static_assert(x.shape[axis] == _next_power_of_2(x.shape[axis]), "the extent is not a power of two")
-    return _from_keys(_sorted_keys(x, axis, descending, True), x.dtype)
+    keys = _to_keys(x)
+    keys = _merge(keys, _indices(keys.shape, axis), axis, x.shape[axis], descending)
+    return _from_keys(keys, x.dtype)
