@@ -2,7 +2,7 @@
  * before the next operation; this puts what has no effect right in front of what first needs it, so that the elements of
  * one store are computed before those of the next. The assembler keeps to the given order more than not: elements that
  * are done leave their registers, and more programs run at a time. Where threads talk to each other their elements are
- * needed together; such blocks stay as they are. */
+ * needed together, and what a loop carries is not needed by anything in it; such blocks stay as they are. */
 #include "gpu/simt.h"
 
 typedef struct Order {
@@ -57,12 +57,20 @@ static bool has_effect(const Order *o, LLVMValueRef instruction)
     }
 }
 
-static bool communicates(const Order *o)
+static bool goes_into_phi(LLVMValueRef instruction)
 {
-    for (LLVMValueRef i = LLVMGetFirstInstruction(o->block); i; i = LLVMGetNextInstruction(i))
-        if (LLVMIsACallInst(i) && is_convergent(o, i))
+    for (LLVMUseRef use = LLVMGetFirstUse(instruction); use; use = LLVMGetNextUse(use))
+        if (LLVMGetInstructionOpcode(LLVMGetUser(use)) == LLVMPHI)
             return true;
     return false;
+}
+
+static bool is_better_ordered(const Order *o)
+{
+    for (LLVMValueRef i = LLVMGetFirstInstruction(o->block); i; i = LLVMGetNextInstruction(i))
+        if ((LLVMIsACallInst(i) && is_convergent(o, i)) || (!has_effect(o, i) && goes_into_phi(i)))
+            return false;
+    return true;
 }
 
 /* ---- moving ----------------------------------------------------------------------------------------------------------------------- */
@@ -131,7 +139,7 @@ void tt_order_arithmetic(Codegen *codegen, Arena *arena)
         for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(f); block;
              block = LLVMGetNextBasicBlock(block)) {
             order.block = block;
-            if (!communicates(&order))
+            if (is_better_ordered(&order))
                 order_block(&order);
         }
     LLVMDisposeBuilder(order.b);
