@@ -78,10 +78,21 @@ static void add_kernel(Simt *s, const Function *function)
     add_shared_memory(s);
 }
 
-/* What an early launch saves is the time that setting up its blocks takes; what the kernel before stores is waited for. */
+static void find_wait(Op *op, void *context)
+{
+    bool *waits = context;
+    const Attr *text = tt_find_attr(op, ATTR_text);
+    *waits |= text && strstr(text->s, "griddepcontrol.wait");
+}
+
+/* An early launch waits for what the kernel before stores: where it says so (tl.extra.cuda.gdc_wait), else first of all,
+ * and then saves just the time that setting up its blocks takes. */
 static void begin(Simt *s)
 {
+    bool waits = false;
     if (s->options->early)
+        tt_walk(s->module->functions->body, find_wait, &waits);
+    if (s->options->early && !waits)
         nvptx_asm(s, ASM_MEMORY, "griddepcontrol.wait;", "~{memory}", s->none, NULL, 0);
 }
 

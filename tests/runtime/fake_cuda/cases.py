@@ -268,6 +268,16 @@ def test_cooperative_and_early_launches():
     early = launch(kernel, launch_pdl=True, stream=0x1008)
     assert log()[1:] == ["attribute 6 is 1", "launch (8, 1, 1) of 128 on 0, stream 0x1008"]
     assert early.asm["ptx"].count("griddepcontrol.wait;") == 1
+
+    @triton.jit
+    def waits(x, y):
+        tl.device_print("early")
+        tl.extra.cuda.gdc_wait()
+        tl.store(y, tl.load(x))
+
+    early = waits[(1,)](Array(), Array(number=1), launch_pdl=True)
+    assert early.asm["ptx"].count("griddepcontrol.wait;") == 1
+    assert early.asm["ptx"].index("vprintf,") < early.asm["ptx"].index("griddepcontrol.wait;")
     launch(kernel, launch_pdl=False, launch_cooperative_grid=False)
     assert "attribute" not in log()[-2]
     cuda.fake_set_launch_error(COOPERATIVE_LAUNCH_TOO_LARGE)
