@@ -99,14 +99,14 @@ def randint(seed, offset, n_rounds: constexpr = N_ROUNDS_DEFAULT):
 @jit
 def uint_to_uniform_float(x):
     """Random integers of 32 or 64 bits as ``float32``, uniform in [0, 1)."""
-    # The sign folds onto the magnitude, and the scale is the largest with (2^31 - 1) * scale below 1.
+    # The sign folds onto the magnitude (-bits - 1 is ~bits), and the scale is the largest with (2^31 - 1) * scale below 1.
     if x.dtype.primitive_bitwidth == 32:
         bits = x.to(core.int32, bitcast=True)
         scale: constexpr = 4.6566127342e-10
     else:
         bits = x.to(core.int64, bitcast=True)
         scale: constexpr = 1.0842020432385337e-19
-    magnitude = core.where(bits < 0, -bits - 1, bits)
+    magnitude = core.where(bits < 0, ~bits, bits)
     return magnitude.to(core.float32) * scale
 
 
