@@ -99,7 +99,7 @@ def randint(seed, offset, n_rounds: constexpr = N_ROUNDS_DEFAULT):
 @jit
 def uint_to_uniform_float(x):
     """Random integers of 32 or 64 bits as ``float32``, uniform in [0, 1)."""
-    # The sign folds onto the magnitude (-bits - 1 is ~bits), and the scale is the largest with (2^31 - 1) * scale below 1.
+    # The sign folds onto the magnitude (~bits is -bits - 1), and the scale is the largest with (2^31 - 1) * scale < 1.
     if x.dtype.primitive_bitwidth == 32:
         bits = x.to(core.int32, bitcast=True)
         scale: constexpr = 4.6566127342e-10
