@@ -12,8 +12,7 @@ LinearLayout tt_layout_empty(const int64_t *shape, int rank)
     return layout;
 }
 
-/* Puts a base behind the last bit of `input`. */
-static void add_base(LinearLayout *layout, LayoutInput input, uint64_t base)
+void tt_layout_add_base(LinearLayout *layout, LayoutInput input, uint64_t base)
 {
     int at = tt_layout_in_start(layout, input) + layout->in_bits[input], total = tt_layout_in_total(layout);
     TT_ASSERT(total < 64);
@@ -34,15 +33,16 @@ LinearLayout tt_layout_blocked(const int64_t *shape, int rank, const int64_t *si
             for (int bit = 0; bit < tt_log2(extents[input][axis]); bit++) {
                 bool fits = used[axis] < layout.out_bits[axis];
                 if (fits)
-                    add_base(&layout, input, 1ull << (tt_layout_axis_start(&layout, axis) + used[axis]++));
+                    tt_layout_add_base(&layout, input,
+                                       1ull << (tt_layout_axis_start(&layout, axis) + used[axis]++));
                 else if (input != LAYOUT_REGISTER)
-                    add_base(&layout, input, 0);
+                    tt_layout_add_base(&layout, input, 0);
             }
         }
     for (int i = 0; i < rank; i++)
         while (used[order[i]] < layout.out_bits[order[i]])
-            add_base(&layout, LAYOUT_REGISTER,
-                     1ull << (tt_layout_axis_start(&layout, order[i]) + used[order[i]]++));
+            tt_layout_add_base(&layout, LAYOUT_REGISTER,
+                               1ull << (tt_layout_axis_start(&layout, order[i]) + used[order[i]]++));
     return layout;
 }
 
@@ -99,7 +99,7 @@ LinearLayout tt_layout_broadcast(const LinearLayout *layout, const int64_t *shap
     move_bases(layout, &result, same);
     for (int axis = layout->rank - 1; axis >= 0; axis--)
         for (int bit = layout->out_bits[axis]; bit < result.out_bits[axis]; bit++)
-            add_base(&result, LAYOUT_REGISTER, 1ull << (tt_layout_axis_start(&result, axis) + bit));
+            tt_layout_add_base(&result, LAYOUT_REGISTER, 1ull << (tt_layout_axis_start(&result, axis) + bit));
     return result;
 }
 
@@ -177,7 +177,7 @@ LinearLayout tt_layout_swizzled(const int64_t *shape, int rank, int64_t vec, int
         if (bit >= columns && bit < columns + rows && phase >= 0 && phase < tt_log2(max_phase) &&
             chunk < columns)
             base |= 1ull << chunk;
-        add_base(&layout, LAYOUT_REGISTER, base);
+        tt_layout_add_base(&layout, LAYOUT_REGISTER, base);
     }
     return layout;
 }
@@ -191,7 +191,7 @@ LinearLayout tt_layout_nvmma(const int64_t *shape, int rank, int element_bytes, 
     int rows = rank > 1 ? layout.out_bits[rank - 2] : 0, total = tt_layout_out_total(&layout);
     TT_ASSERT(swizzle_bytes == 32 || swizzle_bytes == 64 || swizzle_bytes == 128);
     for (int bit = 0; bit < panel; bit++)
-        add_base(&layout, LAYOUT_REGISTER, 1ull << bit);
+        tt_layout_add_base(&layout, LAYOUT_REGISTER, 1ull << bit);
     for (int row = 0; row < rows; row++) {
         uint64_t base = 1ull << (columns + row);
         int address_bit =
@@ -199,11 +199,11 @@ LinearLayout tt_layout_nvmma(const int64_t *shape, int rank, int element_bytes, 
         int turned = chunk + address_bit - 7;
         if (address_bit >= 7 && turned < tt_log2(swizzle_bytes / element_bytes) && turned < panel)
             base |= 1ull << turned;
-        add_base(&layout, LAYOUT_REGISTER, base);
+        tt_layout_add_base(&layout, LAYOUT_REGISTER, base);
     }
     for (int bit = panel; bit < columns; bit++)
-        add_base(&layout, LAYOUT_REGISTER, 1ull << bit);
+        tt_layout_add_base(&layout, LAYOUT_REGISTER, 1ull << bit);
     for (int bit = columns + rows; bit < total; bit++)
-        add_base(&layout, LAYOUT_REGISTER, 1ull << bit);
+        tt_layout_add_base(&layout, LAYOUT_REGISTER, 1ull << bit);
     return layout;
 }

@@ -104,6 +104,17 @@ LinearLayout tt_layout_swizzled(const int64_t *shape, int rank, int64_t vec, int
  * `swizzle_bytes` (32, 64, 128), rows follow each other in a panel, and 16-byte chunks are XORed by the row. */
 LinearLayout tt_layout_nvmma(const int64_t *shape, int rank, int element_bytes, int swizzle_bytes);
 
+/* Puts a base behind the last bit of `input`. */
+void tt_layout_add_base(LinearLayout *layout, LayoutInput input, uint64_t base);
+
+/* ---- mma.c ------------------------------------------------------------------------------------------------------------ */
+
+typedef enum MmaPart { MMA_ACCUMULATOR, MMA_A, MMA_B } MmaPart;
+/* Registers of mma.sync m16n8k*: M x N accumulators, or the M x K or K x N operand of elements of 1, 2, 4 or 8 bytes.
+ * warps: how many along M and along N. What the instruction's tile and the warps leave of the shape is in further
+ * registers, K (or N) first. */
+LinearLayout tt_layout_mma(const int64_t *shape, MmaPart part, int element_bytes, const int64_t *warps);
+
 /* ---- convert.c -------------------------------------------------------------------------------------------------------- */
 
 typedef enum ConvertKind {

@@ -26,9 +26,21 @@ def test_copies_are_marked_and_operations_compose():
     assert "lane=" in repr(layout)
 
 
+def test_fragments():
+    layout = LinearLayout.mma((16, 8))
+    assert tool.text(layout).splitlines()[9].split() == ["8", *(f"t{t}:r{r}" for t in range(4) for r in (2, 3))]
+    assert LinearLayout.mma((64, 32), "a", warps=(4, 1)).bases["warp"] == [(16, 0), (32, 0)]
+    with pytest.raises(ValueError, match="part is 'c'"):
+        LinearLayout.mma((16, 8), "c")
+    with pytest.raises(ValueError, match="element_bytes is 3"):
+        LinearLayout.mma((16, 8), "a", 3)
+
+
 def test_the_command_draws(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     assert tool.main(["nvmma", "8", "64", "--png", str(tmp_path / "layout.png")]) == 0
     assert (tmp_path / "layout.png").stat().st_size > 1000
+    assert tool.main(["mma", "16", "16", "--part", "b", "--warps", "1", "2"]) == 0
+    assert tool.main(["blocked", "4", "8", "--lanes", "4", "8"]) == 0
     assert tool.main(["swizzled", "4", "8", "--vec", "2", "--max-phase", "4"]) == 0
     assert "r3" in capsys.readouterr().out

@@ -17,8 +17,9 @@ DOCUMENTS = [
 
 @pytest.mark.host
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_python_in_documents_runs(document, tmp_path):
-    """All blocks of a document are one program: a kernel needs a file for its source."""
+def test_python_in_documents_runs(document, tmp_path, monkeypatch):
+    """All blocks of a document are one program: a kernel needs a file for its source. It chooses its target itself."""
+    monkeypatch.delenv("TRITON_TARGET")
     program = tmp_path / f"{document.stem}.py"
     program.write_text("\n\n".join(BLOCK.findall(document.read_text())))
     runpy.run_path(str(program))

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from .. import _C
 
 PLACES = ("register", "lane", "warp", "block")
+MMA_PARTS = ("accumulator", "a", "b")
 
 
 class LinearLayout:
@@ -22,7 +23,7 @@ class LinearLayout:
 
     ``shape`` is the tile's shape; ``bases`` maps each of ``register``, ``lane``, ``warp`` and ``block`` to a list with
     one coordinate tuple a bit: what flipping that bit adds (XOR) to the coordinates. Made by :meth:`blocked`,
-    :meth:`swizzled` and :meth:`nvmma`, or by the methods that follow a shape operation.
+    :meth:`mma`, :meth:`swizzled` and :meth:`nvmma`, or by the methods that follow a shape operation.
     """
 
     def __init__(self, raw: tuple):
@@ -53,6 +54,16 @@ class LinearLayout:
     def nvmma(cls, shape, element_bytes: int, swizzle: int = 128) -> LinearLayout:
         """Shared memory as wgmma and TMA read it: panels of ``swizzle`` (32, 64, 128) bytes with the hardware's XOR."""
         return cls(_C._layout("nvmma", tuple(shape), (element_bytes, swizzle)))
+
+    @classmethod
+    def mma(cls, shape, part: str = "accumulator", element_bytes: int = 2, warps=(1, 1)) -> LinearLayout:
+        """Registers of a tensor core's ``accumulator`` (M x N), or of its operand ``"a"`` (M x K) or ``"b"`` (K x N),
+        with ``warps`` along M and N. wgmma's are those of ``warps=(4, 1)``."""
+        if part not in MMA_PARTS:
+            raise ValueError(f"part is {part!r}, and not one of {', '.join(MMA_PARTS)}")
+        if element_bytes not in (1, 2, 4, 8):
+            raise ValueError(f"element_bytes is {element_bytes}, and not 1, 2, 4 or 8")
+        return cls(_C._layout("mma", tuple(shape), (MMA_PARTS.index(part), element_bytes), tuple(warps)))
 
     def slice(self, axis: int) -> LinearLayout:
         """The layout of a reduction along ``axis``."""
@@ -182,11 +193,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import argparse
 
     parser = argparse.ArgumentParser(prog="triton.tools.layout", description="Draws which thread holds which element.")
-    parser.add_argument("kind", choices=["blocked", "swizzled", "nvmma"])
+    parser.add_argument("kind", choices=["blocked", "mma", "swizzled", "nvmma"])
     parser.add_argument("shape", type=int, nargs="+")
     parser.add_argument("--per-thread", type=int, nargs="+", help="blocked: elements a thread, by dimension")
     parser.add_argument("--lanes", type=int, nargs="+", help="blocked: lanes by dimension (product 32)")
-    parser.add_argument("--warps", type=int, nargs="+", help="blocked: warps by dimension")
+    parser.add_argument("--warps", type=int, nargs="+", help="blocked: warps by dimension; mma: along M and N")
+    parser.add_argument("--part", choices=MMA_PARTS, default="accumulator", help="mma: which matrix")
     parser.add_argument("--order", type=int, nargs="+", help="blocked: dimensions, fastest first")
     parser.add_argument("--vec", type=int, default=1)
     parser.add_argument("--per-phase", type=int, default=1)
@@ -200,6 +212,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         one = [1] * rank
         lanes = args.lanes or [1] * (rank - 1) + [32]
         layout = LinearLayout.blocked(args.shape, args.per_thread or one, lanes, args.warps or one, args.order)
+    elif args.kind == "mma":
+        layout = LinearLayout.mma(args.shape, args.part, args.element_bytes, args.warps or (1, 1))
     elif args.kind == "swizzled":
         layout = LinearLayout.swizzled(args.shape, args.vec, args.per_phase, args.max_phase)
     else:

@@ -1,0 +1,52 @@
+/* Which lane and register of a warp holds which element of a tensor core's matrices (PTX ISA, "Matrix Fragments for
+ * mma.m16n8k*" and "Register Fragments for wgmma.mma_async"). All shapes of mma.sync follow one pattern: of an operand,
+ * four lanes share a row (of A) or a column (of B), each with 32 bits of K, or one element if that is wider; further
+ * registers have the other half of M, then the other half of K. wgmma's accumulators, and its A in registers, are those
+ * of 4 warps along M. */
+#include "layout/layout.h"
+
+/* A place's next bit is this bit of the coordinate along `axis`. Where the tile ends before that, lanes and warps hold
+ * copies, and there are no such registers. */
+static void add_bit(LinearLayout *layout, LayoutInput input, int axis, int bit)
+{
+    bool fits = bit < layout->out_bits[axis];
+    if (fits || input != LAYOUT_REGISTER)
+        tt_layout_add_base(layout, input, fits ? 1ull << (tt_layout_axis_start(layout, axis) + bit) : 0);
+}
+
+/* From bit *next on; warps along a dimension that the matrix does not have (NULL) hold copies. */
+static void add_warps(LinearLayout *layout, int axis, int *next, int64_t warps)
+{
+    for (int i = 0; i < tt_log2(warps); i++)
+        if (next)
+            add_bit(layout, LAYOUT_WARP, axis, (*next)++);
+        else
+            tt_layout_add_base(layout, LAYOUT_WARP, 0);
+}
+
+LinearLayout tt_layout_mma(const int64_t *shape, MmaPart part, int element_bytes, const int64_t *warps)
+{
+    LinearLayout layout = tt_layout_empty(shape, 2);
+    bool is_sum = part == MMA_ACCUMULATOR;
+    int k = part == MMA_B ? 0 : 1, other = 1 - k; /* where an operand has K, accumulators have N */
+    int word = is_sum ? 1 : tt_log2(TT_MAX(1, 4 / element_bytes));
+    for (int i = 0; i < word; i++)
+        add_bit(&layout, LAYOUT_REGISTER, k, i);
+    if (part != MMA_B)
+        add_bit(&layout, LAYOUT_REGISTER, other, 3);
+    if (!is_sum)
+        add_bit(&layout, LAYOUT_REGISTER, k, word + 2);
+    for (int i = 0; i < 2; i++)
+        add_bit(&layout, LAYOUT_LANE, k, word + i);
+    for (int i = 0; i < 3; i++)
+        add_bit(&layout, LAYOUT_LANE, other, i);
+    int next[2]; /* bits of the instruction's tile */
+    next[k] = word + 2 + !is_sum;
+    next[other] = part == MMA_B ? 3 : 4;
+    add_warps(&layout, 0, part == MMA_B ? NULL : &next[0], warps[0]);
+    add_warps(&layout, 1, part == MMA_A ? NULL : &next[1], warps[1]);
+    for (int axis = k, i = 0; i < 2; axis = other, i++)
+        for (int bit = next[axis]; bit < layout.out_bits[axis]; bit++)
+            add_bit(&layout, LAYOUT_REGISTER, axis, bit);
+    return layout;
+}
