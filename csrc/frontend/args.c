@@ -50,7 +50,8 @@ const Dtype *tt_arg_dtype(Walker *w, const Term *args, int index)
     if (tt_is_none(args[index]))
         return NULL;
     Term t = args[index];
-    if (t.kind == TERM_PYTHON && tt_object_kind(w, t.object) == OBJECT_BLOCK_TYPE) /* of a tile: its elements' */
+    if (t.kind == TERM_PYTHON &&
+        tt_object_kind(w, t.object) == OBJECT_BLOCK_TYPE) /* of a tile: its elements' */
         t = tt_python_term(w, tt_attribute(w, t.object, FIELD_element_ty));
     const Dtype *dtype = tt_term_dtype(w, t);
     const char *name = dtype ? NULL : tt_term_string(w, args[index]);
