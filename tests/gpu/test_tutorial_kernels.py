@@ -82,6 +82,4 @@ def test_matrix_product(config, sm, monkeypatch):
     entries = [F16, F16, F16, N, N, N, N, one, N, one, N, one]
     constants = {**chosen.kwargs, "ACTIVATION": None}
     compiled = compile_kernel(module.matmul_kernel.fn, *entries, sm=sm, num_warps=chosen.num_warps, **constants)
-    used = assemble(compiled, sm)
-    sums = constants["BLOCK_M"] * constants["BLOCK_N"] // (32 * chosen.num_warps)  # a thread's, without tensor cores
-    assert (used.stack, used.spills) == (0, 0) or sums > 64
+    assert assemble(compiled, sm).spills <= 32  # a few words are worth a second program on a multiprocessor
