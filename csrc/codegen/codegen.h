@@ -55,6 +55,9 @@ const char *tt_codegen_assembly(Codegen *codegen);
 /* Checks the module's well-formedness; a mistake in it raises a bug. */
 void tt_codegen_verify(Codegen *codegen);
 
+/* A copy of a message of LLVM's, which is released. */
+char *tt_take_llvm_message(Arena *arena, char *message);
+
 /* ---- nvptx.c -------------------------------------------------------------------------------------------------------- */
 
 /* For an NVIDIA GPU: cpu is "sm_90a", features "+ptx83". */

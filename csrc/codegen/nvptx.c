@@ -22,19 +22,12 @@ void tt_register_nvptx(void)
     LLVMInitializeNVPTXAsmPrinter();
 }
 
-static char *take_message(Arena *arena, char *message)
-{
-    char *copy = tt_arena_strdup(arena, message);
-    LLVMDisposeMessage(message);
-    return copy;
-}
-
 Codegen *tt_new_nvptx_codegen(Arena *arena, const char *module_name, const char *cpu, const char *features)
 {
     LLVMTargetRef target;
     char *error;
     if (LLVMGetTargetFromTriple(triple, &target, &error))
-        tt_bug("LLVM: %s", take_message(arena, error));
+        tt_bug("LLVM: %s", tt_take_llvm_message(arena, error));
     LLVMTargetMachineRef machine = LLVMCreateTargetMachine(
         target, triple, cpu, features, LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
     return tt_new_codegen_for(arena, module_name, triple, machine);
@@ -93,7 +86,8 @@ static LLVMModuleRef read_libdevice(Codegen *codegen, const char *path)
     char *error;
     if (LLVMCreateMemoryBufferWithContentsOfFile(path, &buffer, &error))
         tt_error_with_remedy(NULL, "set TRITON_LIBDEVICE_PATH to libdevice.10.bc of a CUDA toolkit",
-                             "cannot read libdevice from %s: %s", path, take_message(codegen->arena, error));
+                             "cannot read libdevice from %s: %s", path,
+                             tt_take_llvm_message(codegen->arena, error));
     if (LLVMGetBitcodeModuleInContext2(codegen->context, buffer,
                                        &library)) /* bodies are read when they are linked */
         tt_error_with_remedy(NULL, "set TRITON_LIBDEVICE_PATH to libdevice.10.bc of a CUDA toolkit",

@@ -33,7 +33,7 @@ static void on_diagnostic(LLVMDiagnosticInfoRef info, void *context)
     LLVMDisposeMessage(text);
 }
 
-static char *take_message(Arena *arena, char *message)
+char *tt_take_llvm_message(Arena *arena, char *message)
 {
     char *copy = tt_arena_strdup(arena, message);
     LLVMDisposeMessage(message);
@@ -80,9 +80,9 @@ static void restrict_host(HostCpu *host)
 static HostCpu describe_host(Arena *arena)
 {
     HostCpu host = {
-        .triple = take_message(arena, LLVMGetDefaultTargetTriple()),
-        .name = take_message(arena, LLVMGetHostCPUName()),
-        .features = take_message(arena, LLVMGetHostCPUFeatures()),
+        .triple = tt_take_llvm_message(arena, LLVMGetDefaultTargetTriple()),
+        .name = tt_take_llvm_message(arena, LLVMGetHostCPUName()),
+        .features = tt_take_llvm_message(arena, LLVMGetHostCPUFeatures()),
     };
     host.is_x86 = !strncmp(host.triple, "x86_64", 6);
     restrict_host(&host);
@@ -102,7 +102,7 @@ static LLVMTargetMachineRef create_machine(const HostCpu *host, LLVMCodeGenOptLe
     LLVMTargetRef target;
     char *error;
     if (LLVMGetTargetFromTriple(host->triple, &target, &error))
-        tt_bug("LLVM: %s", take_message(arena, error));
+        tt_bug("LLVM: %s", tt_take_llvm_message(arena, error));
     return LLVMCreateTargetMachine(target, host->triple, host->name, host->features, level, LLVMRelocPIC,
                                    LLVMCodeModelSmall);
 }
@@ -162,7 +162,7 @@ void tt_add_symbol(Codegen *codegen, const char *name, void *address)
 
 const char *tt_codegen_llvm_text(Codegen *codegen)
 {
-    return take_message(codegen->arena, LLVMPrintModuleToString(codegen->module));
+    return tt_take_llvm_message(codegen->arena, LLVMPrintModuleToString(codegen->module));
 }
 
 static void release_buffer(void *buffer) { LLVMDisposeMemoryBuffer(buffer); }
@@ -173,7 +173,7 @@ const char *tt_codegen_assembly(Codegen *codegen)
     char *error;
     if (LLVMTargetMachineEmitToMemoryBuffer(codegen->machine, codegen->module, LLVMAssemblyFile, &error,
                                             &buffer))
-        tt_bug("LLVM: %s", take_message(codegen->arena, error));
+        tt_bug("LLVM: %s", tt_take_llvm_message(codegen->arena, error));
     tt_arena_on_release(codegen->arena, release_buffer, buffer);
     if (codegen->error)
         tt_bug("LLVM: %s", codegen->error);
@@ -184,6 +184,6 @@ void tt_codegen_verify(Codegen *codegen)
 {
     char *error = NULL;
     if (LLVMVerifyModule(codegen->module, LLVMReturnStatusAction, &error))
-        tt_bug("the LLVM module is not well-formed: %s", take_message(codegen->arena, error));
+        tt_bug("the LLVM module is not well-formed: %s", tt_take_llvm_message(codegen->arena, error));
     LLVMDisposeMessage(error);
 }

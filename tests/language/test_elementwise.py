@@ -42,6 +42,17 @@ def test_division(dtype):
     check("tl.fdiv(x, y)", {"x": x, "y": y}, exactly(np.divide, x, y), ulps=2)
 
 
+def test_division_by_one_number():
+    """Where a target divides by multiplying with an inverse, that must not become infinite or inexact."""
+    x = operands("float32")[0]
+    extreme = [3e-45, 1.2e-38, 1e-31, 7e-31, 9e-31, 1.1e30, 1.3e30, 2.9e38, -3.4e38, 3.0, 1.7e-5, -49.0]
+    for number in [*SPECIAL, *extreme]:
+        with np.errstate(over="ignore"):
+            y = round_to(np.full(x.values.shape, number), "float32")
+        divisor = Array(y.values[:1], "float32")
+        check("x / y", {"x": x, "y": divisor}, exactly(np.divide, x, y), ulps=2, num_warps=1)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_division_of_halves_happens_in_float32(dtype):
     x, y = operands(dtype)
