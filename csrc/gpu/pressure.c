@@ -15,7 +15,8 @@ typedef struct Pressure {
     Map costs; /* Value* -> registers, plus one */
     Map live;  /* Value* -> itself, or NULL again */
     int now, most;
-    bool has_dot;
+    bool has_dot,
+        widens; /* a dot, and one of narrow elements: tensor cores' work, which ends up here for now */
 } Pressure;
 
 /* ---- what a value costs -------------------------------------------------------------------------------------------------------------- */
@@ -110,8 +111,13 @@ static void note_dot(Pressure *p, const Op *op)
     int working = FOR_ADDRESSES, registers = op->results[0]->layout->in_bits[LAYOUT_REGISTER];
     begin(p, tt_operand(op, 2));
     for (int i = 0; i < 2; i++) {
-        int elements = 1 << (tt_f2_rank(operands[i]->load_offsets, registers) + operands[i]->vector_k_bits);
-        working += 2 * TT_MAX(1, elements * tt_bit_width(tt_element(tt_operand(op, i)->type)) / 32);
+        int rank = tt_f2_rank(operands[i]->load_offsets, registers),
+            bits = tt_bit_width(tt_element(tt_operand(op, i)->type));
+        working += 2 * TT_MAX(1, (bits << (rank + operands[i]->vector_k_bits)) / 32);
+        if (bits < 32) { /* for one k they are there in the type of the products, too */
+            working += 1 << rank;
+            p->widens = true;
+        }
     }
     p->most = TT_MAX(p->most, p->now + cost(p, op->results[0]) - cost(p, tt_operand(op, 2)) + working);
     p->has_dot = true;
@@ -149,8 +155,8 @@ int tt_wanted_programs(Module *module, const GpuOptions *options)
     if (!p.has_dot)
         return p.most > MANY ? 1 : 0;
     int threads = TT_LANES * options->num_warps, shared = TT_MAX(1, tt_shared_bytes(module));
-    int64_t programs =
-        (REGISTERS + REGISTERS / 8) / (threads * TT_MAX(p.most, 1)); /* a few spills are cheaper */
+    int extra = p.widens ? 0 : REGISTERS / 8; /* a few spills are cheaper */
+    int64_t programs = (REGISTERS + extra) / (threads * TT_MAX(p.most, 1));
     programs = TT_MIN(programs, tt_shared_limit(options->sm) / shared);
     return (int)TT_MAX(1, TT_MIN(programs, ENOUGH_WARPS / options->num_warps));
 }

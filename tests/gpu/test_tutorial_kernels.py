@@ -82,4 +82,5 @@ def test_matrix_product(config, sm, monkeypatch):
     entries = [F16, F16, F16, N, N, N, N, one, N, one, N, one]
     constants = {**chosen.kwargs, "ACTIVATION": None}
     compiled = compile_kernel(module.matmul_kernel.fn, *entries, sm=sm, num_warps=chosen.num_warps, **constants)
-    assert assemble(compiled, sm).spills <= 128  # a few words are worth a second program on a multiprocessor
+    used = assemble(compiled, sm)
+    assert (used.stack, used.spills) == (0, 0)
