@@ -137,6 +137,7 @@ typedef struct State {
     } names; /* interned */
 #undef NAME
     PyObject *options[TT_OPTION_COUNT]; /* their names, interned */
+    PyObject *debug;                    /* the option's value unless a launch or kernel gives one, or NULL */
     PyObject *launch_hooks[2];          /* called before and after each launch of any kernel; NULL: none */
     TypeEntry types[TYPE_CACHE_SIZE];
     PyTypeObject *numpy_dtype; /* numpy.dtype; NULL before it was first wanted, like what follows */

@@ -10,7 +10,7 @@ static bool specialize(const Kernel *kernel, const Call *call, Specialization *s
     for (int i = 0; i < TT_OPTION_COUNT; i++) {
         PyObject *value = call->options[i];
         if (!value && i == OPTION_debug)
-            value = kernel->debug;
+            value = kernel->debug ? kernel->debug : kernel->state->debug;
         if (value && tt_option_kinds[i] < OPTION_LAUNCH && !tt_specialize_option(s, (Option)i, value))
             return false;
     }

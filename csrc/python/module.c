@@ -39,6 +39,15 @@ static PyObject *launch_options(PyObject *module, PyObject *unused)
     return options;
 }
 
+static PyObject *set_debug(PyObject *module, PyObject *value)
+{
+    State *state = PyModule_GetState(module);
+    PyObject *old = state->debug;
+    state->debug = value == Py_None ? NULL : Py_NewRef(value);
+    Py_XDECREF(old);
+    return Py_NewRef(Py_None);
+}
+
 static PyObject *set_launch_hooks(PyObject *module, PyObject *args)
 {
     State *state = PyModule_GetState(module);
@@ -73,6 +82,8 @@ static PyMethodDef methods[] = {
     {"launch_options", launch_options, METH_NOARGS,
      "launch_options() -> dict[str, str]\n--\n\nThe keywords of a launch that are no parameters, and their "
      "kinds."},
+    {"set_debug", set_debug, METH_O,
+     "set_debug(value)\n--\n\nThe option `debug` of launches that do not say; None: what TRITON_DEBUG says."},
     {"set_launch_hooks", set_launch_hooks, METH_VARARGS,
      "set_launch_hooks(enter, exit)\n--\n\nFunctions of a LaunchMetadata, or None, to call around every "
      "launch."},

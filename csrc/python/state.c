@@ -40,6 +40,7 @@ int tt_state_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->kernel_type);
     Py_VISIT(state->launcher_type);
     Py_VISIT(state->compiled_type);
+    Py_VISIT(state->debug);
     Py_VISIT(state->numpy_dtype);
     Py_VISIT(state->current_stream);
     Py_VISIT(state->launch_hooks[0]);
@@ -59,6 +60,7 @@ int tt_state_clear(PyObject *module)
         Py_CLEAR(state->options[i]);
     for (int i = 0; i < TYPE_CACHE_SIZE; i++)
         Py_CLEAR(state->types[i].type);
+    Py_CLEAR(state->debug);
     Py_CLEAR(state->numpy_dtype);
     Py_CLEAR(state->current_stream);
     Py_CLEAR(state->launch_hooks[0]);

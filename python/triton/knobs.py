@@ -44,15 +44,30 @@ class _Variable:
         return self if knobs is None else self._read(os.environ.get(self.name) or None)
 
     def __set__(self, knobs, value):
-        os.environ[self.name] = self._write(value)
+        self.restore(self._write(value))
 
     def __delete__(self, knobs):
-        os.environ.pop(self.name, None)
+        self.restore(None)
+
+    def restore(self, text):
+        """Make the variable what it was: a text, or None when there was none."""
+        if text is None:
+            os.environ.pop(self.name, None)
+        else:
+            os.environ[self.name] = text
 
 
 class _Flag(_Variable):
     _read = staticmethod(lambda text: text not in (None, "0"))
     _write = staticmethod(lambda value: "1" if value else "0")
+
+
+class _Debug(_Flag):
+    """Holds for the next launch of every kernel, whether it was compiled before or not."""
+
+    def restore(self, text):
+        super().restore(text)
+        _C.set_debug(None if text is None else self._read(text))
 
 
 class _Text(_Variable):
@@ -67,23 +82,21 @@ class _Knobs:
 
     @classmethod
     def _variables(cls):
-        return [value.name for value in vars(cls).values() if isinstance(value, _Variable)]
+        return [value for value in vars(cls).values() if isinstance(value, _Variable)]
 
     @contextmanager
     def scope(self):
-        saved = {name: os.environ.get(name) for name in self._variables()}
+        saved = [(variable, os.environ.get(variable.name)) for variable in self._variables()]
         try:
             yield self
         finally:
-            for name, value in saved.items():
-                os.environ.pop(name, None)
-                if value is not None:
-                    os.environ[name] = value
+            for variable, text in saved:
+                variable.restore(text)
 
     def reset(self):
         """Everything as if nothing had been set."""
-        for name in self._variables():
-            os.environ.pop(name, None)
+        for variable in self._variables():
+            variable.restore(None)
         return self
 
 
@@ -96,7 +109,7 @@ class _Runtime(_Knobs):
     """
 
     __slots__ = ("_enter", "_exit")
-    debug = _Flag("TRITON_DEBUG")
+    debug = _Debug("TRITON_DEBUG")
     target = _Text("TRITON_TARGET")
 
     def __init__(self):

@@ -95,6 +95,19 @@ def test_scopes_take_back_what_was_set(monkeypatch):
     assert not knobs.runtime.launch_enter_hook.calls
 
 
+def test_debug_holds_for_kernels_that_ran_before():
+    kernel, x = triton.jit(fill.fn), np.zeros(3, np.float32)
+    assert not kernel.warmup(x, 5, SIZE=4, grid=(1,)).metadata.debug
+    knobs.runtime.debug = True
+    with pytest.raises(triton.MemoryAccessError):
+        kernel[(1,)](x, 5, SIZE=4)
+    assert not kernel.warmup(x, 5, SIZE=4, grid=(1,), debug=False).metadata.debug
+    knobs.runtime.debug = False
+    assert not kernel.warmup(x, 5, SIZE=4, grid=(1,)).metadata.debug
+    del knobs.runtime.debug
+    assert not kernel.warmup(x, 5, SIZE=4, grid=(1,)).metadata.debug
+
+
 def test_variables(monkeypatch):
     monkeypatch.delenv("TRITON_TARGET", raising=False)
     assert knobs.runtime.target is None

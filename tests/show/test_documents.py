@@ -1,5 +1,6 @@
 """The Python in README.md and docs/ runs, and the reference is what the docstrings say."""
 
+import os
 import re
 import runpy
 import subprocess
@@ -44,12 +45,23 @@ def test_notebooks(tmp_path):
                 compile("".join(cell["source"]), path.name, "exec")
 
 
-@pytest.mark.parametrize("lesson", sorted((ROOT / "tutorials").glob("[0-9]*.py")), ids=lambda path: path.stem)
-def test_tutorial(lesson, target):
-    """The checks of each tutorial hold; its benchmark is left out."""
+@pytest.fixture(params=sorted((ROOT / "tutorials").glob("[0-9]*.py")), ids=lambda path: path.stem)
+def lesson(request, target):
     pytest.importorskip("torch")
-    if target.startswith("sim") and "triton.autotune" in lesson.read_text():
+    if target.startswith("sim") and "triton.autotune" in request.param.read_text():
         pytest.skip("it has large tiles for CPUs where the arrays are on one, and to time a simulator says nothing")
+    return request.param
+
+
+@pytest.mark.slow
+def test_checked_lesson(lesson):
+    """Nothing that a right kernel does, or the library that it uses, is taken for an error."""
+    program = f"import sys; sys.path.insert(0, {str(lesson.parent)!r}); assert __import__({lesson.stem!r}).check()"
+    subprocess.run([sys.executable, "-c", program], check=True, env=os.environ | {"TRITON_DEBUG": "1"})
+
+
+def test_tutorial(lesson):
+    """The checks of each tutorial hold; its benchmark is left out."""
     sys.path.insert(0, str(lesson.parent))
     try:
         assert __import__(lesson.stem).check()
