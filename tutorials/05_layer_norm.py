@@ -77,8 +77,12 @@ def forward_kernel(y_ptr, mean_ptr, rstd_ptr, x_ptr, w_ptr, b_ptr, n_columns, ep
 #   sure that all of the program's stores are done.
 #
 # Atomics need one operation for each element, a lock one for all of them: it is worth it when there is
-# much to update and few who want to. Either way the partial sums are added in the order in which
+# much to update and few who want to, as on a CPU. On a GPU hundreds of programs would stand in line, while
+# its memory can add at many places at a time. Either way the partial sums are added in the order in which
 # programs get there, so the last digit may change from run to run.
+#
+# The weights are read again for every row: they come from a cache, and keeping them would cost registers,
+# which dw and db take already.
 
 
 # %%
@@ -90,7 +94,6 @@ def backward_kernel(
 ):  # fmt: skip
     columns = tl.arange(0, BLOCK_SIZE)
     mask = columns < n_columns
-    w = tl.load(w_ptr + columns, mask=mask, other=0).to(tl.float32)
     dw = tl.zeros((BLOCK_SIZE,), tl.float32)
     db = tl.zeros((BLOCK_SIZE,), tl.float32)
     share = tl.cdiv(n_rows, tl.num_programs(0))
@@ -101,7 +104,7 @@ def backward_kernel(
         dy = tl.load(dy_ptr + offsets, mask=mask, other=0).to(tl.float32)
         rstd = tl.load(rstd_ptr + row)
         normal = tl.where(mask, (x - tl.load(mean_ptr + row)) * rstd, 0)
-        slope = w * dy
+        slope = tl.load(w_ptr + columns, mask=mask, other=0).to(tl.float32) * dy
         common = tl.sum(slope, axis=0) / n_columns
         along = tl.sum(normal * slope, axis=0) / n_columns
         tl.store(dx_ptr + offsets, (slope - common - normal * along) * rstd, mask=mask)
@@ -138,24 +141,30 @@ def zeros(extent, like, dtype="float32"):
     return torch.zeros(extent, dtype=getattr(torch, dtype), device=like.device)
 
 
+def warps_for(block):
+    """So many that the tiles of a row fit into the registers of their threads."""
+    return min(max(block // 1024, 4), 16)
+
+
 def layer_norm_forward(x, w, b, epsilon=1e-5):
     """Returns y, and mean and 1/σ of each row."""
     n_rows, n_columns = x.shape
     y, mean, rstd = empty_like(x), zeros(n_rows, x), zeros(n_rows, x)
     block = triton.next_power_of_2(n_columns)
-    forward_kernel[(n_rows,)](y, mean, rstd, x, w, b, n_columns, epsilon, BLOCK_SIZE=block)
+    forward_kernel[(n_rows,)](y, mean, rstd, x, w, b, n_columns, epsilon, BLOCK_SIZE=block, num_warps=warps_for(block))
     return y, mean, rstd
 
 
-def layer_norm_backward(dy, x, w, mean, rstd, locked=True):
+def layer_norm_backward(dy, x, w, mean, rstd, locked=ON_CPU):
     """Returns the gradients dx, dw and db."""
     n_rows, n_columns = x.shape
     dx, dw, db = empty_like(x), zeros(n_columns, x), zeros(n_columns, x)
     lock = zeros(1, x, "int32")
-    programs = min(n_rows, PROCESSORS if ON_CPU else 4 * PROCESSORS)
     block = triton.next_power_of_2(n_columns)
+    warps = warps_for(block)
+    programs = min(n_rows, PROCESSORS if ON_CPU else PROCESSORS * 16 // warps)
     backward_kernel[(programs,)](
-        dx, dw, db, lock, dy, x, w, mean, rstd, n_rows, n_columns, LOCKED=locked, BLOCK_SIZE=block
+        dx, dw, db, lock, dy, x, w, mean, rstd, n_rows, n_columns, LOCKED=locked, BLOCK_SIZE=block, num_warps=warps
     )
     return dx, dw, db
 

@@ -38,6 +38,16 @@ typedef struct IntBounds {
 } IntBounds;
 bool tt_int_bounds(const Value *value, IntBounds *bounds);
 
+/* ---- residues.c -------------------------------------------------------------------------------------------
+ * Numbers that are, but for multiples of `modulus` (a power of two), between low and high. */
+typedef struct Residues {
+    int64_t modulus, low, high;
+} Residues;
+/* Of the elements that a pointer, or any of a tile of pointers, is away from the parameter *base; NULL: from none. */
+Residues tt_pointer_residues(const Value *pointer, const Value **base);
+/* May a number of one be a number of the other? */
+bool tt_residues_meet(Residues a, Residues b);
+
 /* ---- param_pointers.c -----------------------------------------------------------------------------------------
  * What a function does with the pointers among its parameters; `stored[i]`: it, or one that it calls, may write to
  * memory through parameter i. */

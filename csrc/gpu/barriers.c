@@ -10,6 +10,8 @@
 typedef struct Memory {
     Op *op;
     int param; /* that its pointers come from, or -1 */
+    const Value *base;
+    Residues offsets; /* from the base */
 } Memory;
 
 typedef struct Barriers {
@@ -32,7 +34,8 @@ static void number_accesses(Op *op, void *context)
         tt_push(b->module->arena, b->scratch, op);
     }
     if (tt_has(op, ACCESS)) {
-        Memory memory = {op, tt_pointer_param(b->pointers, tt_operand(op, 0))};
+        Memory memory = {.op = op, .param = tt_pointer_param(b->pointers, tt_operand(op, 0))};
+        memory.offsets = tt_pointer_residues(tt_operand(op, 0), &memory.base);
         tt_push(b->module->arena, b->memory, memory);
         *tt_map_slot_ptr(&b->memory_ids, op) = (void *)(intptr_t)b->memory.count;
     }
@@ -76,10 +79,18 @@ static bool stays_in_thread(const Op *a, const Op *b)
            !tt_layout_replication(pointer->layout, LAYOUT_WARP);
 }
 
+/* Can an element be accessed by both, in whatever iteration? */
+static bool may_meet(const Memory *a, const Memory *b)
+{
+    return !a->base || a->base != b->base ||
+           tt_element(tt_operand(a->op, 0)->type) != tt_element(tt_operand(b->op, 0)->type) ||
+           tt_residues_meet(a->offsets, b->offsets);
+}
+
 static bool memory_conflicts(const Memory *a, const Memory *b)
 {
     return a->param == b->param && (tt_has(a->op, WRITES) || tt_has(b->op, WRITES)) &&
-           !(is_atomic(a->op) && is_atomic(b->op)) && !stays_in_thread(a->op, b->op);
+           !(is_atomic(a->op) && is_atomic(b->op)) && !stays_in_thread(a->op, b->op) && may_meet(a, b);
 }
 
 static bool must_wait(const Flow *flow, const Op *op, const uint64_t *pending)

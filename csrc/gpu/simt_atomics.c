@@ -305,10 +305,11 @@ static void add_to_vector(Simt *s, Update *u, int first)
         update_one(s, u, simt_vector_register(&u->vectors, first, i), single[i]);
 }
 
-/* An order for many updates is given by fences in front and behind. */
+/* An order for many updates is given by fences in front and behind. So is that of a vector, whose instruction has no
+ * result: one without a result cannot acquire. */
 static bool takes_fences(const Update *u, int updates)
 {
-    return updates > 1 && strcmp(u->atomic.sem, "relaxed");
+    return (updates > 1 || u->vectors.count_bits) && strcmp(u->atomic.sem, "relaxed");
 }
 
 static void update_tile(Simt *s, Update *u, const LinearLayout *layout)

@@ -103,6 +103,25 @@ def scatter_add(x_ptr, index_ptr, y_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def sort(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, tl.sort(tl.load(x_ptr + offsets)))
+
+
+@triton.jit
+def add_rows(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.atomic_add(y_ptr + offsets, tl.load(x_ptr + tl.program_id(0) * BLOCK + offsets, mask=mask), mask=mask)
+
+
+@triton.jit
+def scans_of_columns(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)[:, None] * n + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    tl.store(y_ptr + offsets, tl.cumsum(tl.load(x_ptr + offsets), axis=0))
+
+
+@triton.jit
 def cast(x_ptr, y_ptr, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offsets)

@@ -15,6 +15,7 @@ from triton import _C
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*/*.tt"))
 EXPECTED = "// expected\n"
+BEFORE_LAYOUTS = "inline_calls", "unroll_networks", "prefetch"
 
 
 @pytest.mark.parametrize("path", FILES, ids=[f"{f.parent.name}/{f.stem}" for f in FILES])
@@ -28,7 +29,7 @@ def test_file(path, request):
         result = _C._run_gpu_passes(body, 80, int(warps or 4), last=name)
         assert _C._parse_print(result) == result
         assert _C._verify(result) is None
-        assert _C._verify_layouts(result) is None
+        assert name in BEFORE_LAYOUTS or _C._verify_layouts(result) is None
     if request.config.getoption("--update"):
         path.write_text(f"{header}{body}{EXPECTED}{result}")
         return

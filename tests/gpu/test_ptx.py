@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from gpu_kernels import (
+    add_rows,
     assemble,
     cast,
     column_sums,
@@ -14,9 +15,11 @@ from gpu_kernels import (
     ir,
     layer_norm,
     matmul,
+    scans_of_columns,
     scatter_add,
     softmax,
     softmax_rows,
+    sort,
     transpose,
     transpose_twice,
     vector_add,
@@ -29,6 +32,7 @@ SMS = [80, 90]
 WIDE_LOAD, WIDE_STORE = r"\bld\.global[\w.:]*\.v4\.b32", r"\bst\.global[\w.:]*\.v4\.b32"
 LOAD, STORE = r"\bld(\.volatile)?\.global", r"\bst(\.volatile)?\.global"
 BARRIER = r"\bbar\.sync\b"
+SHARED_LOAD, SHARED_STORE = r"\bld\.shared\.v4\.b32", r"\bst\.shared\.v4\.b32"
 
 
 def pointer(dtype, aligned=16):
@@ -154,6 +158,58 @@ def test_narrow_casts(source, target, sm):
         assert compiled.count(r"cvt\.rn\.bf16x2\.f32") == 4
     if target == "fp16" and source == "fp32":
         assert compiled.count(r"cvt\.rn\.f16x2\.f32") == 4
+
+
+def test_partial_results_are_vectors():
+    """A thread's partial results of several columns go to the other warps as one vector, and come back so."""
+    compiled = compile_kernel(column_sums, F32, F32, integer(), ROWS=64, COLS=64)
+    assert (compiled.count(SHARED_STORE), compiled.count(r"\bst\.shared")) == (1, 1)
+    assert (compiled.count(SHARED_LOAD), compiled.count(r"\bld\.shared")) == (4, 4)  # of four warps
+    compiled = compile_kernel(scans_of_columns, F32, F32, integer(), BLOCK=64)
+    assert (compiled.count(SHARED_STORE), compiled.count(r"\bst\.shared")) == (8, 8)
+    assert compiled.count(SHARED_LOAD) == compiled.count(r"\bld\.shared") <= 32
+
+
+@pytest.mark.parametrize("dtype, block", [("fp32", 64), ("fp32", 128), ("fp16", 128)])
+def test_transpositions_exchange_vectors(dtype, block):
+    x = pointer(dtype)
+    compiled = compile_kernel(transpose, x, x, integer(), integer(), num_warps=8, BM=block, BN=block)
+    each = block * block // 256  # elements of a thread
+    vectors = each * (4 if dtype == "fp32" else 2) // 16
+    assert (compiled.count(SHARED_STORE), compiled.count(r"\bst\.shared")) == (vectors, vectors)
+    assert (compiled.count(SHARED_LOAD), compiled.count(r"\bld\.shared")) == (vectors, vectors)
+
+
+def test_sorting_networks_are_written_out():
+    """1024 elements: 55 steps, of which 3 distances lie in a thread's registers, 5 in lanes, 2 in warps."""
+    compiled = compile_kernel(sort, F32, F32, BLOCK=1024)
+    assert compiled.count(r"\bbra\b") == 0
+    assert compiled.count(r"\bshfl\.sync\.bfly") == 8 * 30
+    assert compiled.count(SHARED_STORE) == compiled.count(SHARED_LOAD) == 2 * 5
+    used = assemble(compiled, 90)
+    assert (used.stack, used.spills) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "dtype, sm, vector, elements, single",
+    [
+        ("fp32", 90, "add.v4.f32", 4, "add.f32"),
+        ("fp16", 90, "add.noftz.v4.f16x2", 8, "add.noftz.f16x2"),
+        ("bf16", 90, "add.noftz.v4.bf16x2", 8, "add.noftz.bf16x2"),
+        ("fp32", 80, "add.f32", 1, "add.f32"),
+        ("fp16", 80, "add.noftz.f16x2", 2, "add.noftz.f16x2"),
+    ],
+)
+def test_additions_are_vectors(dtype, sm, vector, elements, single):
+    """And elements where a mask cuts the vector. The order is given by one fence before all of them and one after."""
+    x, each = pointer(dtype), 1024 // 128
+    for divisibility in (16, 1):
+        compiled = compile_kernel(add_rows, x, x, integer(divisibility), sm=sm, BLOCK=1024)
+        additions = re.findall(r"red\.global\.gpu\.relaxed\.(\S+)", compiled.ptx)
+        cut = divisibility == 1 and elements > 1
+        assert sorted(additions) == sorted([vector] * (each // elements) + [single] * (each if cut else 0))
+        assert compiled.count(r"\bfence\.acq_rel\.gpu") == 2
+        assemble(compiled, sm)
 
 
 @pytest.mark.parametrize("sm", SMS)

@@ -34,7 +34,8 @@ class range:
     integers. The loop stays a loop. A target that has no use for a hint ignores it.
 
     :param num_stages: how many iterations of loads may be in flight at once, instead of the kernel's
-        ``num_stages``.
+        ``num_stages``. With more than one, an iteration's loads may come before what earlier iterations
+        store through other pointers.
     :param loop_unroll_factor: how many iterations the body is repeated for; 1 or less keeps the loop as it
         is.
     :param disallow_acc_multi_buffer: keep one buffer for the accumulator of a `dot` in the loop.
