@@ -162,6 +162,13 @@ Term tt_builtin_hint(Walker *w, Term *args)
                          input.dtype);
 }
 
+/* condition(arg, disable_licm): the hint has no use here, for nothing that reads memory leaves a while loop anyway. */
+Term tt_builtin_condition(Walker *w, Term *args)
+{
+    (void)w;
+    return args[0];
+}
+
 Term tt_builtin_debug_barrier(Walker *w, Term *args)
 {
     (void)args;

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 from harness import Buffer, check, jit
 
+import triton
+import triton.language as tl
+
 X = np.arange(1, 9, dtype=np.int32)
 
 
@@ -164,3 +167,19 @@ def test_conditions_of_every_type():
     check("1 if n else 2", {"n": 0.0}, np.asarray(2, np.int32))
     check("1 if tl.sum(x) > 3 else 2", {"x": X}, np.asarray(1, np.int32))
     check("1 if x else 2", {"x": np.array([3], np.int32)}, np.asarray(1, np.int32))
+
+
+@triton.jit
+def collatz(n_ptr, steps_ptr):
+    n = tl.load(n_ptr)
+    steps = 0
+    while tl.condition(n > 1, disable_licm=True):
+        n = tl.where(n % 2 == 0, n // 2, 3 * n + 1)
+        steps += 1
+    tl.store(steps_ptr, steps)
+
+
+def test_conditions_with_hints():
+    n, steps = Buffer(np.array([27], np.int32)), Buffer(np.zeros(1, np.int32))
+    collatz[(1,)](n.argument, steps.argument)
+    assert steps.host().values[0] == 111

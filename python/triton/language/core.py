@@ -90,7 +90,7 @@ from .memory import (
     make_block_ptr,
     store,
 )
-from .programs import num_programs, program_id, range, static_range
+from .programs import condition, num_programs, program_id, range, static_range
 from .reduction import associative_scan, histogram, reduce
 from .shape import (
     broadcast,

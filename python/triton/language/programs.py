@@ -27,6 +27,15 @@ def num_programs(axis: int) -> tensor:
     outside()
 
 
+@builtin
+def condition(arg: tensor, disable_licm: bool = False) -> tensor:
+    """The condition of a ``while`` loop, with hints for the compiler: ``while tl.condition(n > 1, disable_licm=True):``.
+
+    :param disable_licm: leave what does not change between iterations inside the loop; it has no effect.
+    """
+    outside()
+
+
 class range:
     """What a ``for`` loop counts through; Python's ``range`` with hints for the compiler.
 
