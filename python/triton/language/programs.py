@@ -29,7 +29,7 @@ def num_programs(axis: int) -> tensor:
 
 @builtin
 def condition(arg: tensor, disable_licm: bool = False) -> tensor:
-    """The condition of a ``while`` loop, with hints for the compiler: ``while tl.condition(n > 1, disable_licm=True):``.
+    """The condition of a ``while`` loop, with hints: ``while tl.condition(n > 1, disable_licm=True):``.
 
     :param disable_licm: leave what does not change between iterations inside the loop; it has no effect.
     """
