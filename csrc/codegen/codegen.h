@@ -58,6 +58,11 @@ void tt_codegen_verify(Codegen *codegen);
 /* A copy of a message of LLVM's, which is released. */
 char *tt_take_llvm_message(Arena *arena, char *message);
 
+/* ---- selects.c ------------------------------------------------------------------------------------------------------ */
+
+/* For the host: selects of integers and 16-bit floats become masks, which x86 compiles faster. After all passes. */
+void tt_codegen_mask_selects(Codegen *codegen);
+
 /* ---- nvptx.c -------------------------------------------------------------------------------------------------------- */
 
 /* For an NVIDIA GPU: cpu is "sm_90a", features "+ptx83". */

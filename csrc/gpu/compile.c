@@ -113,6 +113,7 @@ SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *option
     kernel->synchronisations = tt_lower_kernel(codegen, module, options, &tt_sim_ops, NULL);
     tt_codegen_verify(codegen);
     tt_codegen_run_passes(codegen, llvm_passes);
+    tt_codegen_mask_selects(codegen);
     kernel->llir = tt_codegen_llvm_text(codegen);
     choose_speed(kernel, codegen);
     *(void **)&kernel->entry = tt_jit_load(codegen, module->functions->name, owner);

@@ -82,7 +82,7 @@ def test_batches(batch, m, n, k):
 def test_long_products(dtype, warps):
     """Large enough for loops over k, with operands in either order of memory."""
     result = {"int8": "int32", "float64": "float64"}.get(dtype, "float32")
-    for m, n, k in [(16, 16, 72), (4, 8, 200)] if warps == 1 else [(64, 32, 100), (16, 64, 72)]:
+    for m, n, k in [(16, 128, 72), (4, 8, 200)] if warps == 1 else [(64, 32, 100), (16, 64, 72)]:
         x, y = whole((m, k), dtype, 1), whole((k, n), dtype, 2)
         check("tl.dot(x, y)", {"x": x, "y": y}, product(x, y, result), num_warps=warps)
         x, y = whole((k, m), dtype, 1), whole((n, k), dtype, 2)
