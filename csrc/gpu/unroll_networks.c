@@ -5,7 +5,7 @@
 
 enum {
     MOST_ITERATIONS = 64,
-    MOST_LOOKUPS = 8192, /* of one thread, in all that is written out */
+    MOST_LOOKUPS = 6144, /* of one thread, in all that is written out */
 };
 
 typedef struct Unroller {
