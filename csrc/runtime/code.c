@@ -63,10 +63,35 @@ static void keep_texts(Code *code, const char *ttgir, const char *llir)
     code->llir = tt_arena_strdup(&code->arena, llir);
 }
 
+static void find_assembly(Op *op, void *context)
+{
+    const Loc **found = context;
+    if (!*found && tt_find_attr(op, ATTR_text))
+        *found = op->loc;
+}
+
+/* Where the program brings assembly of its own, copied; NULL if nowhere. */
+static const Loc *place_of_assembly(Code *code, Module *module)
+{
+    const Loc *found = NULL;
+    TT_FOR_FUNCTIONS(function, module)
+    {
+        tt_walk(function->body, find_assembly, &found);
+    }
+    if (!found)
+        return NULL;
+    Loc *place = tt_arena_copy(&code->arena, found, sizeof *found);
+    place->file = found->file ? tt_arena_strdup(&code->arena, found->file) : NULL;
+    place->function = found->function ? tt_arena_strdup(&code->arena, found->function) : NULL;
+    place->caller = NULL;
+    return place;
+}
+
 static void compile_for_cuda(Code *code, Module *module, const GpuOptions *options, bool cooperative,
                              Arena *arena)
 {
     int parameters = module->functions->body->arg_count;
+    const Loc *assembly = place_of_assembly(code, module);
     GpuKernel *kernel = tt_gpu_compile(module, options, arena);
     keep_texts(code, kernel->ttgir, kernel->llir);
     code->ptx = tt_arena_strdup(&code->arena, kernel->ptx);
@@ -81,6 +106,7 @@ static void compile_for_cuda(Code *code, Module *module, const GpuOptions *optio
     code->cuda = tt_cuda_new_kernel(
         &(CudaImage){.name = kernel->name,
                      .ptx = kernel->ptx,
+                     .assembly = assembly,
                      .shared_bytes = kernel->shared_bytes,
                      .threads = kernel->num_warps * 32,
                      .parameter_count = parameters,

@@ -169,6 +169,12 @@ static Diagnostic refusal(const CudaImage *image, const CudaDevice *device, CUre
     if (error == CUDA_ERROR_INVALID_PTX || error == CUDA_ERROR_UNSUPPORTED_PTX_VERSION || log[0]) {
         diag.kind = TT_BUG;
         diag.message = tt_arena_format(arena, "%s\n%s", diag.message, log);
+        if (image->assembly) {
+            diag.kind = TT_USER_ERROR;
+            diag.loc = image->assembly;
+            diag.remedy =
+                "the log counts the lines of compiled.asm[\"ptx\"]; the inline assembly here may be wrong";
+        }
     }
     return diag;
 }

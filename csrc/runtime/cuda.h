@@ -37,6 +37,8 @@ void tt_cuda_synchronize(int device, Arena *arena);
 typedef struct CudaImage {
     const char *name; /* of the entry */
     const char *ptx;
+    const Loc *
+        assembly; /* the first place where the program brings its own; NULL if nowhere. Outlives the kernel */
     int shared_bytes;    /* dynamic shared memory */
     int threads;         /* a block */
     int parameter_count; /* each one a 64-bit slot, read to its own width */

@@ -429,6 +429,20 @@ os._exit(0)  # what torch would say at the end is not the matter here
     run_program(program, wild_program=source)
 
 
+def test_assembly_that_the_driver_refuses():
+    @triton.jit
+    def wrong(x_ptr):
+        value = tl.inline_asm_elementwise("bogus $0, $1;", "=r,r", [tl.load(x_ptr)], tl.int32, is_pure=True, pack=1)
+        tl.store(x_ptr, value)
+
+    with pytest.raises(triton.CompilationError, match="(?s)loading kernel wrong on NVIDIA.*ptxas.*bogus") as error:
+        wrong[(1,)](torch.zeros(1, device="cuda", dtype=torch.int32))
+    assert error.value.file == __file__
+    x, y, out = tensors()
+    launch(new_add(), x, y, out)
+    assert torch.equal(out, x + y)
+
+
 # ---- compiled kernels
 
 

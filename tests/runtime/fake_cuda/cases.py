@@ -381,6 +381,21 @@ def test_code_that_the_driver_refuses():
         launch(new_kernel())
 
 
+def test_assembly_that_the_driver_refuses():
+    @triton.jit
+    def wrong(x):
+        value = tl.inline_asm_elementwise("bogus $0, $1;", "=r,r", [tl.load(x)], tl.int32, is_pure=True, pack=1)
+        tl.store(x, value)
+
+    cuda.fake_set_link_error(INVALID_PTX)
+    x = Array()
+    x.__cuda_array_interface__["typestr"] = "<i4"
+    with pytest.raises(triton.CompilationError, match="(?s)loading kernel wrong on Fake GPU.*ptxas says why") as error:
+        wrong[(1,)](x)
+    assert error.value.file == __file__ and "bogus" in str(error.value)
+    assert 'help: the log counts the lines of compiled.asm["ptx"]' in str(error.value)
+
+
 def test_too_many_registers():
     kernel = new_kernel()
     cuda.fake_set_kernel(200, 512)
