@@ -74,10 +74,7 @@ static void find_assembly(Op *op, void *context)
 static const Loc *place_of_assembly(Code *code, Module *module)
 {
     const Loc *found = NULL;
-    TT_FOR_FUNCTIONS(function, module)
-    {
-        tt_walk(function->body, find_assembly, &found);
-    }
+    TT_FOR_FUNCTIONS(function, module) { tt_walk(function->body, find_assembly, &found); }
     if (!found)
         return NULL;
     Loc *place = tt_arena_copy(&code->arena, found, sizeof *found);
