@@ -183,10 +183,19 @@ static void note(Cell *cell, const OrderAccess *now)
                              false,     now->is_atomic};
 }
 
+/* Lanes that write to one place in one operation hold copies of an element, and any may come last. They may differ in the
+ * sign of a zero or of a NaN: the host's minimum depends on the order of its operands, where a GPU's does not. */
+static bool writes_copies(const Note *earlier, const OrderAccess *now)
+{
+    bool same_warp = earlier->thread && (earlier->thread - 1) / SIM_WARP == now->thread / SIM_WARP;
+    return same_warp && earlier->site == now->site && !now->is_atomic;
+}
+
 /* `harmless`: after a write that it need not be ordered with, in itself. */
 static bool access_cell(Cell *cell, const OrderAccess *now, bool harmless, OrderConflict *conflict)
 {
     harmless |= now->is_atomic && cell->write.atomic;
+    harmless |= now->is_write && writes_copies(&cell->write, now);
     if (!harmless && conflicts(&cell->write, true, now, conflict))
         return false;
     if (now->is_write && conflicts(&cell->read, false, now, conflict))
