@@ -502,6 +502,7 @@ void tt_sim_copy_wait(SimThread *self, int32_t groups_left)
 static void run_thread(void *argument)
 {
     SimThread *self = argument;
+    tt_coroutine_entered(&self->block->scheduler);
     self->block->launch->entry(self, self->block->launch->args);
     leave(self);
 }
@@ -594,8 +595,10 @@ static size_t stacks_size(const SimLaunch *launch) { return (size_t)launch->thre
 
 static void free_block(SimBlock *block)
 {
-    if (block->stacks != MAP_FAILED)
+    if (block->stacks != MAP_FAILED) {
+        tt_coroutine_clear(block->stacks, stacks_size(block->launch));
         munmap(block->stacks, stacks_size(block->launch));
+    }
     tt_order_end(&block->order);
     free(block->shared);
     free(block->threads);
