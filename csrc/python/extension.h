@@ -301,6 +301,9 @@ bool tt_choose_target(Specialization *s);
  * torch's, else CuPy's, else the device's default one. False with an error set. */
 bool tt_find_stream(State *state, int device, PyTypeObject *array_type, void **stream);
 bool tt_read_stream(PyObject *asked, void **stream); /* of the option `stream`; false with an error set */
+/* A stream's handle from a number, as far as one can tell: the driver follows any other, and ends the process. False
+ * with an error set. */
+bool tt_read_stream_handle(PyObject *number, void **stream);
 /* Fills in the capability of the machine's own device where `name` does not say it. False with an error set. */
 bool tt_read_target(const char *name, Target *target);
 

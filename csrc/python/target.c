@@ -108,10 +108,23 @@ bool tt_find_stream(State *state, int device, PyTypeObject *array_type, void **s
                            ? PyObject_CallFunctionObjArgs(state->current_stream, ordinal, type, NULL)
                            : NULL;
     Py_XDECREF(ordinal);
-    if (number)
-        *stream = PyLong_AsVoidPtr(number);
+    bool done = number && tt_read_stream_handle(number, stream);
     Py_XDECREF(number);
-    return !PyErr_Occurred();
+    return done;
+}
+
+bool tt_read_stream_handle(PyObject *number, void **stream)
+{
+    enum { LAST_SPECIAL = 2, FIRST_PAGE_END = 4096, ADDRESS_BITS = 57 };
+    *stream = PyLong_AsVoidPtr(number);
+    if (PyErr_Occurred())
+        return false;
+    uint64_t handle = (uint64_t)(uintptr_t)*stream;
+    bool is_address = handle >= FIRST_PAGE_END && handle % sizeof(void *) == 0 && !(handle >> ADDRESS_BITS);
+    if (handle <= LAST_SPECIAL || is_address)
+        return true;
+    PyErr_Format(PyExc_ValueError, "stream=%R: it is no handle of a CUDA stream", number);
+    return false;
 }
 
 /* The handle of a stream object: torch's, CuPy's, and others that follow the CUDA stream protocol. */
@@ -126,8 +139,7 @@ static PyObject *stream_handle(PyObject *stream)
 bool tt_read_stream(PyObject *asked, void **stream)
 {
     PyObject *number = PyLong_Check(asked) ? Py_NewRef(asked) : stream_handle(asked);
-    if (number)
-        *stream = PyLong_AsVoidPtr(number);
+    bool done = number && tt_read_stream_handle(number, stream);
     Py_XDECREF(number);
-    return !PyErr_Occurred();
+    return done;
 }

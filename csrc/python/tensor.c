@@ -370,10 +370,11 @@ static bool read_interface_stream(PyObject *interface, Tensor *tensor)
     if (!stream || stream == Py_None)
         return true;
     tensor->has_stream = true;
-    tensor->stream = PyLong_AsVoidPtr(stream);
+    if (!tt_read_stream_handle(stream, &tensor->stream))
+        return false;
     if (tensor->stream == (void *)1)
         tensor->stream = NULL;
-    return !PyErr_Occurred();
+    return true;
 }
 
 /* Of an __array_interface__ or a __cuda_array_interface__, which differ in `stream`. */

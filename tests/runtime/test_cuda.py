@@ -167,6 +167,11 @@ def test_the_stream_option(as_number):
     )
 
 
+def test_a_number_that_is_no_stream():
+    with pytest.raises(ValueError, match="stream=-3: it is no handle of a CUDA stream"):
+        launch(new_add(), *tensors(), stream=-3)
+
+
 def test_the_current_stream_of_cupy():
     cupy = pytest.importorskip("cupy")
     stream = cupy.cuda.Stream(non_blocking=True)

@@ -6,6 +6,8 @@ import pytest
 import triton
 import triton.language as tl
 
+pytestmark = pytest.mark.host
+
 
 @triton.jit
 def template(x_ptr, n, BLOCK: tl.constexpr):

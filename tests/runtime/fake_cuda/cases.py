@@ -155,6 +155,9 @@ def test_the_stream_that_a_launch_names(stream):
 
 
 def test_no_stream():
+    for number in (-3, 16, 4100, 1 << 60):
+        with pytest.raises(ValueError, match=f"stream={number}: it is no handle of a CUDA stream"):
+            launch(new_kernel(), stream=number)
     with pytest.raises(TypeError, match="stream='fast': it must be a stream of torch or CuPy, or the handle"):
         launch(new_kernel(), stream="fast")
 
