@@ -212,7 +212,8 @@ static bool through_one_parameter(const Note *earlier, const OrderAccess *now)
 
 static bool access_global_cell(Cell *cell, const OrderAccess *now, OrderConflict *conflict)
 {
-    if (!now->is_write && through_one_parameter(&cell->write, now) &&
+    bool reads = !now->is_write || now->is_atomic, both_atomic = now->is_atomic && cell->write.atomic;
+    if (reads && !both_atomic && through_one_parameter(&cell->write, now) &&
         conflicts(&cell->write, true, now, conflict))
         return false;
     if (now->is_write && through_one_parameter(&cell->read, now) &&
@@ -288,5 +289,5 @@ bool tt_order_shared(OrderLog *log, uint32_t offset, int bytes, const OrderAcces
 bool tt_order_global(OrderLog *log, uint64_t address, int bytes, const OrderAccess *access,
                      OrderConflict *conflict)
 {
-    return access->is_atomic || access_bytes(log, address, bytes, access, true, conflict);
+    return access_bytes(log, address, bytes, access, true, conflict);
 }

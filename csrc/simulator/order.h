@@ -45,6 +45,6 @@ void tt_order_end(OrderLog *log);
 bool tt_order_shared(OrderLog *log, uint32_t offset, int bytes, const OrderAccess *access,
                      OrderConflict *conflict);
 /* The same in global memory, among accesses through one parameter: which of two stores comes last is not checked, for
- * programs may leave it open. Atomics have an order of their own. */
+ * programs may leave it open; nor are atomics with each other, which have an order of their own. */
 bool tt_order_global(OrderLog *log, uint64_t address, int bytes, const OrderAccess *access,
                      OrderConflict *conflict);

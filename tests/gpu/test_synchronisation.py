@@ -339,6 +339,19 @@ def messages():
     return Case(message_kernel, [blank, np.zeros(1, np.int32), blank, 3], {2: expected}, (2, 1, 1), SIZE=256)
 
 
+@triton.jit
+def counts_kernel(x_ptr, counts_ptr, y_ptr, SIZE: tl.constexpr, BINS: tl.constexpr):
+    tl.atomic_add(counts_ptr + tl.load(x_ptr + tl.arange(0, SIZE)), 1, sem="relaxed")
+    i = tl.arange(0, BINS)
+    tl.store(y_ptr + i, tl.load(counts_ptr + i))
+
+
+def counts_in_memory():
+    x = integers(512, high=64)
+    blank = np.zeros(64, np.int32)
+    return Case(counts_kernel, [x, blank, blank], {2: np.bincount(x, minlength=64)}, SIZE=512, BINS=64)
+
+
 CASES = {
     "softmax": lambda: softmax(1000, 1024),
     "long softmax": lambda: softmax(8192, 8192, 1),
@@ -362,6 +375,7 @@ CASES = {
     "flip and element": flip_and_element,
     "recurrence": recurrence,
     "attention": attention,
+    "counts in memory": counts_in_memory,
     "messages": messages,
     "shift through memory": lambda: shift_through_memory(1),
     "shift back through memory": lambda: shift_through_memory(-1),
