@@ -14,18 +14,17 @@ static LLVMValueRef fma_of(Simt *s, LLVMValueRef a, LLVMValueRef b, LLVMValueRef
 /* ---- exp, log, log2 of f32 ------------------------------------------------------------------------------------------------------- */
 
 static const double log2_e = 0x1.715476p+0, log2_e_low = 0x1.4ae0c0p-26; /* two parts of log2(e) */
-static const double ln_2 = 0x1.62e430p-1, ln_2_rest = -0x1.05c610p-29;   /* of ln(2) */
+static const double ln_2 = 0x1.62e430p-1;
 /* the same such that the first has few enough bits for an exponent times it to be exact */
 static const double ln_2_high = 0x1.62e400p-1, ln_2_low = 0x1.7f7d1cp-20;
 
 /* 2^(x log2(e)): the product is rounded, and what that lost, x - power ln(2), makes a factor close to 1. It is no number
- * when x is infinite; there the maximum makes it one. Within 2 ulp (5 with ln(2) in one part); results below the normal
- * range may become 0. */
+ * when x is infinite; there the maximum makes it one. Within 6 ulp (2 with ln(2) in two parts, an operation more, which
+ * rows of 256 in a softmax and cross entropies feel); results below the normal range may become 0. */
 static LLVMValueRef exp_of(Simt *s, LLVMValueRef x)
 {
     LLVMValueRef power = LLVMBuildFMul(s->b, x, real(x, log2_e), "");
     LLVMValueRef lost = fma_of(s, power, real(x, -ln_2), x);
-    lost = fma_of(s, power, real(x, -ln_2_rest), lost);
     lost = simt_intrinsic2(s, "llvm.maxnum", lost, real(x, -0.5));
     LLVMValueRef factor = LLVMBuildFAdd(s->b, lost, real(x, 1), "");
     return LLVMBuildFMul(s->b, s->ops->math(s, MATH_EXP2, &power), factor, "");
