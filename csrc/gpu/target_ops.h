@@ -53,6 +53,58 @@ typedef struct Assembly {
     bool has_effect;    /* beyond the result */
 } Assembly;
 
+/* ---- tensor cores. Words are i32, filled with elements from the low bits up; which lane holds which elements is what the
+ * PTX ISA says ("Matrix Fragments for mma.m16n8k*", "Register Fragments for wgmma.mma_async"). TT_F32 as an operand's type
+ * is tf32. ------------------------------------------------------------------------------------------------------------- */
+
+/* A product of a warp: 16 x K by K x 8, where K is 32 bytes of elements (f64: 8 elements). Four words of a and two of b
+ * (of f64: values instead of words); four sums: f32, i32 or f64. */
+typedef struct Mma {
+    TypeKind a, b, sum;
+} Mma;
+
+/* A product of a warpgroup, whose sums are not to be touched until they are waited for: 64 x K by K x n, where K is 32
+ * bytes. a lies in shared memory (a_words is NULL) or in registers, b in shared memory. The matrices in shared memory are
+ * described as in the PTX ISA, "Matrix descriptor". */
+typedef struct Wgmma {
+    TypeKind a, b, sum;
+    int n;
+    LLVMValueRef const *a_words;     /* four, or NULL */
+    LLVMValueRef a_matrix, b_matrix; /* i64 */
+    bool a_is_transposed, b_is_transposed; /* M, or N, is contiguous in shared memory, not K */
+    LLVMValueRef adds;                     /* i1: the old sums are added; false: they are not read */
+    LLVMValueRef *sums;                    /* n / 2 of f32 or i32: before, then after */
+} Wgmma;
+
+typedef struct TensorOps {
+    /* 8 x 8 matrices of 16-bit elements from and to shared memory: lanes 8 i .. 8 i + 7 give the places (i32, plus a
+     * constant) of the rows of matrix i, 16 bytes each; every lane gets a word of each of `count` (1, 2, 4) matrices. */
+    void (*load_matrices)(Simt *s, LLVMValueRef place, int64_t constant, int count, bool transposed,
+                          LLVMValueRef *words);
+    void (*store_matrices)(Simt *s, LLVMValueRef place, int64_t constant, int count, bool transposed,
+                           LLVMValueRef const *words);
+    bool (*has_store_matrices)(const Simt *s);
+    void (*mma)(Simt *s, const Mma *mma, LLVMValueRef const *a, LLVMValueRef const *b, LLVMValueRef *sums);
+    /* Before the first of several products in a row: the registers they use are settled. */
+    void (*wgmma_begin)(Simt *s);
+    void (*wgmma)(Simt *s, const Wgmma *wgmma);
+    void (*wgmma_commit)(Simt *s); /* those since the last commit are a group */
+    /* All but the `left` youngest groups are done. The sums of groups in flight pass through it. */
+    void (*wgmma_wait)(Simt *s, int left, LLVMValueRef *sums, int count);
+} TensorOps;
+
+/* Copies from global to shared memory that go on while the thread does other things. */
+typedef struct AsyncOps {
+    /* `bytes`: 4, 8 or 16, at addresses that are multiples of it. Where the i1 `predicate` (NULL: true) is false zeros are
+     * stored and nothing is read. */
+    void (*copy)(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef pointer, int bytes,
+                 LLVMValueRef predicate, const char *evict);
+    void (*commit)(Simt *s);         /* those since the last commit are a group */
+    void (*wait)(Simt *s, int left); /* all but the `left` youngest groups of this thread have landed */
+    /* What this thread stored in shared memory is seen by tensor cores that read it there, after a barrier. */
+    void (*fence_proxy)(Simt *s);
+} AsyncOps;
+
 /* Functions of f32 that targets approximate. */
 typedef enum MathFunction {
     MATH_DIV, /* 2 ulp */
@@ -118,6 +170,8 @@ typedef struct TargetOps {
     void (*stop_after_failure)(Simt *s);
     /* Reports and stops the launch; control does not come back. `values`: two i64 for the message. */
     void (*fail)(Simt *s, const Failure *failure, LLVMValueRef const values[2]);
+    const TensorOps *tensor;
+    const AsyncOps *async;
 } TargetOps;
 
 extern const TargetOps tt_nvptx_ops, tt_sim_ops;
