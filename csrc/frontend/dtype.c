@@ -17,7 +17,7 @@ const Dtype tt_fp16 = {.name = "fp16", .kind = TT_F16};
 const Dtype tt_bf16 = {.name = "bf16", .kind = TT_BF16};
 const Dtype tt_fp32 = {.name = "fp32", .kind = TT_F32};
 const Dtype tt_fp64 = {.name = "fp64", .kind = TT_F64};
-const Dtype tt_void = {.name = "void", .kind = TT_TOKEN};
+const Dtype tt_void = {.name = "void", .kind = TT_VOID};
 
 static const Dtype *const dtypes[] = {
     &tt_int1,    &tt_int8,  &tt_int16,    &tt_int32, &tt_int64, &tt_uint8, &tt_uint16, &tt_uint32, &tt_uint64,

@@ -9,7 +9,7 @@ typedef struct Walker Walker;
  * The IR's integers are signless and its pointers know no const; a Dtype adds both. Interned: compare by pointer. */
 typedef struct Dtype {
     const char *name; /* as Python spells it: "int32", "uint8", "fp16", "fp8e4nv", "pointer<fp32>", "void" */
-    TypeKind kind;    /* of the IR: TT_I1 .. TT_F64 or TT_PTR; TT_TOKEN is void */
+    TypeKind kind;    /* of the IR: TT_I1 .. TT_F64 or TT_PTR; TT_VOID */
     bool is_unsigned;
     bool is_const;               /* pointer to memory that must not be written */
     int space;                   /* pointer: memory space, 1 = global */

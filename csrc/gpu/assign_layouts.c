@@ -171,6 +171,16 @@ static void assign_memory(Assigner *a, Op *op)
     set_results(op, layout);
 }
 
+static void assign_product(Assigner *a, Op *op)
+{
+    const LinearLayout *layout = tt_product_layout(a->module, op);
+    for (int i = 0; i < 2; i++)
+        if (tt_is_tile(tt_operand(op, i)->type))
+            want(a, op, i, tt_fragment_layout(a->module, op, i));
+    want(a, op, 2, layout);
+    set_results(op, layout);
+}
+
 static void assign_dot(Assigner *a, Op *op)
 {
     const LinearLayout *layout = tt_dot_layout(a->module, op->results[0]->type, a->options->num_warps);
@@ -208,7 +218,21 @@ static void assign_whole(Assigner *a, Op *op)
         set_results(op, default_layout(a, op->results[0]));
         break;
     case OP_dot:
-        assign_dot(a, op);
+        (tt_is_on_tensor_cores(op) ? assign_product : assign_dot)(a, op);
+        break;
+    case OP_wgmma:
+        assign_product(a, op);
+        break;
+    case OP_smem_alloc:
+    case OP_smem_store:
+        if (op->operand_count)
+            settled(a, op, 0);
+        break;
+    case OP_smem_load:
+        set_results(op, result_group(a, op));
+        break;
+    case OP_smem_view:
+    case OP_smem_permute: /* a buffer has its layout from the first on */
         break;
     default: /* print, assert, ... */
         if (op->operand_count)

@@ -1,5 +1,7 @@
 /* Barriers where one thread's access must wait for others:
  *  - before an operation whose scratch overlaps what may still be read;
+ *  - between accesses of overlapping buffers of which one writes, but for those of one buffer's several slots, which its
+ *    pipeline's waits keep apart;
  *  - between accesses through one pointer parameter of which one writes, unless each thread goes to its own elements
  *    again: what a program stores it can load, as if it were one thread;
  *  - around the atomics by which programs speak to each other. Those on scalars are done by one thread for the whole
@@ -14,22 +16,68 @@ typedef struct Memory {
     Residues offsets; /* from the base */
 } Memory;
 
+/* An operation's access of a buffer. */
+typedef struct Shared {
+    const Op *op, *alloc;
+    bool writes;
+} Shared;
+
 typedef struct Barriers {
     Module *module;
     TT_VECTOR(Op *) scratch; /* by Op.index */
     TT_VECTOR(Memory) memory;
+    TT_VECTOR(Shared) shared;
     Map memory_ids; /* Op* -> index in memory, plus one */
+    Map shared_ids; /* Op* -> index of its first in shared, plus one; its others follow */
     ParamPointers *pointers;
     int acquired; /* id: one thread has acquired */
 } Barriers;
 
 static bool has_scalar_pointer(const Op *op) { return !tt_is_tile(tt_operand(op, 0)->type); }
 
+static void add_shared(Barriers *b, const Op *op, const Value *buffer, bool writes)
+{
+    while (buffer->op->opcode != OP_smem_alloc)
+        buffer = tt_operand(buffer->op, 0);
+    tt_push(b->module->arena, b->shared, ((Shared){.op = op, .alloc = buffer->op, .writes = writes}));
+}
+
+/* The products whose results a value may be, in this or an earlier iteration. */
+static void add_products(Barriers *b, const Op *wait, const Value *value)
+{
+    const Op *op = value->op;
+    while (op && (tt_has(op, LOOPS) || op->opcode == OP_wgmma_wait)) {
+        value = op->opcode == OP_wgmma_wait ? tt_operand(op, 0)
+                                            : tt_operand(op->regions[op->region_count - 1]->last, value->index);
+        op = value->op;
+    }
+    for (int i = 0; op && op->opcode == OP_wgmma && i < 2; i++)
+        if (tt_is_buffer(tt_operand(op, i)->type))
+            add_shared(b, wait, tt_operand(op, i), false);
+}
+
+/* A product reads its buffers until it is waited for. */
+static void note_buffers(Barriers *b, Op *op)
+{
+    int before = b->shared.count;
+    if (op->opcode == OP_smem_alloc && op->operand_count)
+        add_shared(b, op, op->results[0], true);
+    else if (op->opcode == OP_wgmma_wait)
+        add_products(b, op, tt_operand(op, 0));
+    else if (!tt_has(op, PURE) || op->opcode == OP_dot)
+        for (int i = 0; i < op->operand_count; i++)
+            if (tt_is_buffer(tt_operand(op, i)->type))
+                add_shared(b, op, tt_operand(op, i), tt_has(op, SMEM_WRITES));
+    if (b->shared.count > before)
+        *tt_map_slot_ptr(&b->shared_ids, op) = (void *)(intptr_t)(before + 1);
+}
+
 static void number_accesses(Op *op, void *context)
 {
     Barriers *b = context;
     op->index = -1;
-    if (tt_find_attr(op, ATTR_scratch)) {
+    note_buffers(b, op);
+    if (tt_find_attr(op, ATTR_scratch) && op->opcode != OP_smem_alloc) {
         op->index = b->scratch.count;
         tt_push(b->module->arena, b->scratch, op);
     }
@@ -47,7 +95,12 @@ static int memory_index(const Barriers *b, const Op *op)
     return (int)(intptr_t)tt_map_find_ptr(&b->memory_ids, op) - 1;
 }
 
-static bool is_atomic(const Op *op) { return tt_has(op, ACCESS) && tt_has(op, HAS_EFFECT); }
+static int shared_index(const Barriers *b, const Op *op)
+{
+    return (int)(intptr_t)tt_map_find_ptr(&b->shared_ids, op) - 1;
+}
+
+static bool is_atomic(const Op *op) { return tt_has(op, ACCESS) && tt_has(op, READS) && tt_has(op, WRITES); }
 
 static bool has_order(const Op *op, const char *order)
 {
@@ -67,6 +120,34 @@ static bool scratch_overlaps(const Op *a, const Op *b)
 {
     const int64_t *x = tt_find_attr(a, ATTR_scratch)->ints, *y = tt_find_attr(b, ATTR_scratch)->ints;
     return x[0] < y[0] + y[1] && y[0] < x[0] + x[1];
+}
+
+static bool shared_conflicts(const Shared *a, const Shared *b)
+{
+    if (a->alloc == b->alloc && a->alloc->results[0]->type->slots > 1)
+        return false;
+    return (a->writes || b->writes) && scratch_overlaps(a->alloc, b->alloc);
+}
+
+/* Must the operation wait because of a buffer that it, or an access under way, works in? */
+static bool must_wait_for_buffer(const Flow *flow, const Op *op, const uint64_t *pending)
+{
+    const Barriers *b = flow->context;
+    int first = b->acquired + 1, own = shared_index(b, op);
+    for (int i = 0; i < b->shared.count; i++) {
+        const Shared *other = &b->shared.data[i];
+        if (!tt_flow_has(pending, first + i))
+            continue;
+        if (op->index >= 0 && scratch_overlaps(op, other->alloc))
+            return true;
+        for (int j = own; j >= 0 && j < b->shared.count && b->shared.data[j].op == op; j++)
+            if (shared_conflicts(&b->shared.data[j], other))
+                return true;
+    }
+    for (int i = 0; own >= 0 && b->shared.data[own].writes && i < b->scratch.count; i++)
+        if (tt_flow_has(pending, i) && scratch_overlaps(b->shared.data[own].alloc, b->scratch.data[i]))
+            return true;
+    return false;
 }
 
 /* Does each thread access the same elements in both, and no other thread any of them? A pointer that moves in a loop is
@@ -99,6 +180,8 @@ static bool must_wait(const Flow *flow, const Op *op, const uint64_t *pending)
     for (int i = 0; op->index >= 0 && i < b->scratch.count; i++)
         if (tt_flow_has(pending, i) && scratch_overlaps(op, b->scratch.data[i]))
             return true;
+    if (op->opcode != OP_wgmma_wait && must_wait_for_buffer(flow, op, pending))
+        return true;
     int own = memory_index(b, op);
     if (own < 0)
         return false;
@@ -117,6 +200,8 @@ static void visit(Flow *flow, Op *op, uint64_t *pending)
 {
     Barriers *b = flow->context;
     int memory = memory_index(b, op);
+    for (int i = shared_index(b, op); i >= 0 && i < b->shared.count && b->shared.data[i].op == op; i++)
+        tt_flow_add(pending, b->acquired + 1 + i);
     if (memory < 0)
         return;
     tt_flow_add(pending, b->scratch.count + memory);
@@ -129,13 +214,13 @@ bool tt_insert_barriers(Module *module, const GpuOptions *options)
     (void)options;
     Function *function = module->functions;
     Arena *arena = module->arena;
-    Barriers b = {.module = module, .memory_ids = {.arena = arena}};
+    Barriers b = {.module = module, .memory_ids = {.arena = arena}, .shared_ids = {.arena = arena}};
     b.pointers = tt_analyze_param_pointers(function, arena);
     tt_take_marks(function);
     tt_walk(function->body, number_accesses, &b);
     b.acquired = b.scratch.count + b.memory.count;
     Flow flow = {
-        .arena = arena, .context = &b, .ids = b.acquired + 1, .must_wait = must_wait, .visit = visit};
+        .arena = arena, .context = &b, .ids = b.acquired + 1 + b.shared.count, .must_wait = must_wait, .visit = visit};
     tt_flow_region(&flow, function->body);
     tt_return_marks(function);
     return flow.inserted;

@@ -8,6 +8,8 @@ static const struct {
 } passes[] = {
     {"inline_calls", tt_inline_calls}, /* layouts and barriers are worked out for a whole kernel */
     {"unroll_networks", tt_unroll_networks},
+    {"select_dot", tt_select_dot}, /* what lies in buffers is known before the layouts of the rest */
+    {"pipeline", tt_pipeline},     /* of the loads that fill them */
     {"prefetch", tt_prefetch},
     {"assign_layouts", tt_assign_layouts},
     {"shared_memory", tt_allocate_shared_memory}, /* what needs any follows from the layouts */

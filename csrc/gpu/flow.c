@@ -123,7 +123,7 @@ static void flow_into_loop(Flow *flow, Op *op)
 
 static void flow_op(Flow *flow, Op *op)
 {
-    if (op->opcode == OP_barrier) {
+    if (op->opcode == OP_barrier || op->opcode == OP_async_wait) {
         clear(flow);
     } else if (tt_has(op, LOOPS)) {
         if (flow->mode == FLOW_INSERTS && flow->must_wait)

@@ -142,7 +142,7 @@ static void tie_values(LayoutGroups *g, const Op *op)
         if (keeps_layout(op))
             for (int i = 0; i < op->operand_count && op->result_count; i++)
                 tie(g, op->results[0], operands[i]);
-    } else if (op->opcode == OP_dot) {
+    } else if (op->opcode == OP_dot || op->opcode == OP_wgmma) {
         tie(g, op->results[0], operands[2]);
     } else if (op->opcode == OP_load && op->operand_count > 2) {
         tie(g, op->results[0], operands[2]);
@@ -198,7 +198,8 @@ static bool preference_of(const LayoutGroups *g, const Op *op, Preference *prefe
     int64_t widest = TT_MIN(16 / TT_MIN(bytes, 16), TT_MIN(run, aligned));
     while (!tt_is_pow2(widest))
         widest &= widest - 1;
-    preference->vector = TT_MIN(widest, tt_next_pow2(elements_per_thread(g, type)));
+    bool whole = op->opcode == OP_async_copy; /* threads without a vector of their own repeat another's */
+    preference->vector = whole ? widest : TT_MIN(widest, tt_next_pow2(elements_per_thread(g, type)));
     preference->weight = type->count * bytes;
     return run > 1;
 }
@@ -327,7 +328,9 @@ static void collect_edges(LayoutGroups *g, const Region *region)
     TT_FOR_OPS(op, region)
     {
         note_combined_axes(g, op);
-        if (op->opcode == OP_dot) {
+        if (tt_is_on_tensor_cores(op)) {
+            group_of(g, op->results[0])->layout = tt_product_layout(g->module, op);
+        } else if (op->opcode == OP_dot) {
             Group *group = group_of(g, op->results[0]);
             group->layout = tt_dot_layout(g->module, group->type, g->options->num_warps);
         }
@@ -396,6 +399,21 @@ static bool decide_by_votes(LayoutGroups *g)
 /* Ways to follow an edge, the surest first. */
 enum { EXACT_FORWARD, EXACT_BACKWARD, WIDENING, CARRIES };
 
+/* What products take from registers is best computed where they take it. */
+static void decide_by_fragments(LayoutGroups *g, const Region *region)
+{
+    TT_FOR_OPS(op, region)
+    {
+        for (int i = 0; i < 2 && tt_is_on_tensor_cores(op); i++) {
+            Group *group = group_of(g, tt_operand(op, i));
+            if (group && !group->layout)
+                group->layout = tt_fragment_layout(g->module, op, i);
+        }
+        for (int i = 0; i < op->region_count; i++)
+            decide_by_fragments(g, op->regions[i]);
+    }
+}
+
 static const LinearLayout *follow(const Edge *edge, int way)
 {
     bool widens = edge->op->opcode == OP_broadcast;
@@ -448,6 +466,7 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
     decide_by_votes(g);
     while (decide_by_edges(g, EXACT_BACKWARD))
         ;
+    decide_by_fragments(g, function->body);
     collect_votes(g, function->body, 0, true);
     decide_by_votes(g);
     while (decide_by_edges(g, WIDENING) || decide_one_by_default(g))

@@ -4,6 +4,7 @@
 
 typedef enum AsmKind {
     ASM_PURE,       /* the same operands give the same result; nothing else happens */
+    ASM_COLLECTIVE, /* ... that all threads of a warp work out together */
     ASM_MEMORY,     /* accesses memory: stays in order */
     ASM_CONVERGENT, /* and threads meet in it */
 } AsmKind;
@@ -11,6 +12,12 @@ typedef enum AsmKind {
 /* A call of inline PTX; constraints as in LLVM's language reference. */
 LLVMValueRef nvptx_asm(Simt *s, AsmKind kind, const char *text, const char *constraints, LLVMTypeRef result,
                        LLVMValueRef const *arguments, int count);
+
+LLVMValueRef nvptx_shared_address(Simt *s, LLVMValueRef place); /* i32 */
+
+/* nvptx_tensor.c */
+extern const TensorOps tt_nvptx_tensor_ops;
+extern const AsyncOps tt_nvptx_async_ops;
 
 /* nvptx_memory.c */
 void nvptx_load(Simt *s, const Access *access, LLVMValueRef const *other, LLVMValueRef *words);

@@ -39,7 +39,7 @@ static LLVMTypeRef register_type(Simt *s, int bits)
 
 static const char *register_constraint(int bits) { return bits <= 16 ? "h" : bits == 32 ? "r" : "l"; }
 
-static LLVMValueRef shared_address(Simt *s, LLVMValueRef offset)
+LLVMValueRef nvptx_shared_address(Simt *s, LLVMValueRef offset)
 {
     LLVMValueRef base = LLVMBuildPtrToInt(s->b, s->shared, s->i32, "");
     return LLVMBuildAdd(s->b, base, offset, "");
@@ -49,7 +49,7 @@ static int add_address(Instruction *i, const Access *access)
 {
     if (access->space == GLOBAL_MEMORY)
         return add_operand(i, "l", access->address);
-    return add_operand(i, "r", shared_address(i->s, access->address));
+    return add_operand(i, "r", nvptx_shared_address(i->s, access->address));
 }
 
 static void add_predicate(Instruction *i, const Access *access)

@@ -14,20 +14,20 @@ static void add_attribute(Simt *s, LLVMValueRef call, const char *name)
 LLVMValueRef nvptx_asm(Simt *s, AsmKind kind, const char *text, const char *constraints, LLVMTypeRef result,
                        LLVMValueRef const *arguments, int count)
 {
-    LLVMTypeRef types[64];
-    TT_ASSERT(count <= (int)TT_COUNT(types));
+    LLVMTypeRef *types = TT_NEW_ARRAY(s->arena, LLVMTypeRef, count);
+    bool is_pure = kind == ASM_PURE || kind == ASM_COLLECTIVE;
     for (int i = 0; i < count; i++)
         types[i] = LLVMTypeOf(arguments[i]);
     LLVMTypeRef function = LLVMFunctionType(result, types, (unsigned)count, 0);
     LLVMValueRef code = LLVMGetInlineAsm(function, text, strlen(text), constraints, strlen(constraints),
-                                         kind != ASM_PURE, 0, LLVMInlineAsmDialectATT, 0);
+                                         !is_pure, 0, LLVMInlineAsmDialectATT, 0);
     LLVMValueRef call = LLVMBuildCall2(s->b, function, code, (LLVMValueRef *)arguments, (unsigned)count, "");
     add_attribute(s, call, "nounwind");
-    if (kind == ASM_PURE) {
+    if (is_pure) {
         add_attribute(s, call, "memory");
         add_attribute(s, call, "willreturn");
     }
-    if (kind == ASM_CONVERGENT)
+    if (kind == ASM_CONVERGENT || kind == ASM_COLLECTIVE)
         add_attribute(s, call, "convergent");
     return call;
 }
@@ -435,4 +435,6 @@ const TargetOps tt_nvptx_ops = {
     .print = print,
     .stop_after_failure = stop_after_failure,
     .fail = fail,
+    .tensor = &tt_nvptx_tensor_ops,
+    .async = &tt_nvptx_async_ops,
 };

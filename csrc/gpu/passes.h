@@ -29,6 +29,8 @@ int tt_register_of(const LinearLayout *layout, uint64_t element);
 
 bool tt_inline_calls(Module *module, const GpuOptions *options);
 bool tt_unroll_networks(Module *module, const GpuOptions *options);
+bool tt_select_dot(Module *module, const GpuOptions *options);
+bool tt_pipeline(Module *module, const GpuOptions *options);
 bool tt_prefetch(Module *module, const GpuOptions *options);
 bool tt_assign_layouts(Module *module, const GpuOptions *options);
 bool tt_allocate_shared_memory(Module *module, const GpuOptions *options);
@@ -53,6 +55,18 @@ const LinearLayout *tt_everywhere_layout(Module *module, const Type *type, int n
 /* Where nothing speaks for another. */
 const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_warps);
 
+/* ---- select_dot.c: products on tensor cores ---------------------------------------------------------------------------- */
+
+bool tt_is_on_tensor_cores(const Op *op); /* a product, and on them */
+/* Of such a product: its sums, and an operand in registers. */
+const LinearLayout *tt_product_layout(Module *module, const Op *product);
+const LinearLayout *tt_fragment_layout(Module *module, const Op *product, int operand);
+/* Rows of up to 128 bytes along `fastest`, one of the last two dimensions, their 16-byte chunks exchanged by the number of
+ * the row: eight neighbouring rows have a chunk each in different banks. */
+const LinearLayout *tt_buffer_layout(Module *module, const Type *type, int fastest);
+/* The dimension, of the last two, along which a load's elements lie in memory. */
+int tt_fastest_axis(const AxisInfos *infos, const Op *load);
+
 /* ---- dot_plan.c: layout of a dot's result --------------------------------------------------------------------------- */
 
 const LinearLayout *tt_dot_layout(Module *module, const Type *type, int num_warps);
@@ -61,6 +75,7 @@ const LinearLayout *tt_dot_layout(Module *module, const Type *type, int num_warp
  * Such an operation writes to its scratch, meets all threads at a barrier, and reads from it last. */
 int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options);
 int64_t tt_scratch_offset(const Op *op);   /* once allocated */
+int64_t tt_buffer_bytes(const Value *buffer); /* all slots */
 int64_t tt_shared_limit(int sm);           /* bytes of shared memory that a program can have */
 int tt_shared_bytes(const Module *module); /* of the kernel, once allocated */
 

@@ -15,8 +15,8 @@ typedef struct Pressure {
     Map costs; /* Value* -> registers, plus one */
     Map live;  /* Value* -> itself, or NULL again */
     int now, most;
-    bool has_dot,
-        widens; /* a dot, and one of narrow elements: tensor cores' work, which ends up here for now */
+    bool has_dot, widens; /* a dot of multiply-adds, and one of narrow elements */
+    bool on_tensor_cores; /* a product */
 } Pressure;
 
 /* ---- what a value costs -------------------------------------------------------------------------------------------------------------- */
@@ -134,8 +134,9 @@ static void visit(Pressure *p, Op *op)
             tt_walk(op->regions[i], begin_outer_operands, &(OuterUses){p, op->regions[i]});
         visit_region(p, op->regions[i]);
     }
-    if (op->opcode == OP_dot)
+    if (op->opcode == OP_dot && !tt_is_on_tensor_cores(op))
         note_dot(p, op);
+    p->on_tensor_cores |= tt_is_on_tensor_cores(op);
     for (int i = 0; i < op->operand_count; i++)
         begin(p, tt_operand(op, i));
 }
@@ -153,7 +154,7 @@ int tt_wanted_programs(Module *module, const GpuOptions *options)
     Pressure p = {.costs = {.arena = module->arena}, .live = {.arena = module->arena}};
     visit_region(&p, module->functions->body);
     if (!p.has_dot)
-        return p.most > MANY ? 1 : 0;
+        return p.most > MANY || p.on_tensor_cores ? 1 : 0;
     int threads = TT_LANES * options->num_warps, shared = TT_MAX(1, tt_shared_bytes(module));
     int extra = p.widens ? 0 : REGISTERS / 8; /* a few spills are cheaper */
     int64_t programs = (REGISTERS + extra) / (threads * TT_MAX(p.most, 1));

@@ -38,7 +38,9 @@ int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options)
     case OP_scan:
         return tt_plan_scan(op).bytes;
     case OP_dot:
-        return tt_plan_dot(op).bytes;
+        return tt_is_on_tensor_cores(op) ? 0 : tt_plan_dot(op).bytes;
+    case OP_smem_alloc:
+        return tt_buffer_bytes(op->results[0]);
     case OP_gather:
         return gather_bytes(op, options);
     case OP_histogram:
@@ -51,6 +53,12 @@ int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options)
             return 0;
         return TT_MAX(bytes(tt_operand(op, 0)), bytes(op->results[0]));
     }
+}
+
+int64_t tt_buffer_bytes(const Value *buffer)
+{
+    int64_t slot = (int64_t)tt_byte_width(buffer->type) << tt_layout_out_total(buffer->layout);
+    return slot * buffer->type->slots;
 }
 
 int64_t tt_scratch_offset(const Op *op)

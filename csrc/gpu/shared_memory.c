@@ -1,14 +1,21 @@
-/* Places of scratch in shared memory. Scratch is in use only while its operation runs, so all of it could lie at offset
- * 0; but then each operation would have to wait for the readers of the one before. Small scratch therefore avoids what
- * may still be read when its operation begins (one barrier in each, none between them); large scratch shares. */
+/* Places in shared memory. What lives at the same time lies apart: a buffer lives from its allocation to its last use, in
+ * all of a loop that it was not made in, and until the products that read it are waited for; scratch lives while its
+ * operation runs. So all scratch could lie in one place; but then each operation would have to wait for the readers of the
+ * one before. Small scratch therefore avoids what may still be read when its operation begins (one barrier in each, none
+ * between them); large scratch shares. */
 #include "gpu/flow.h"
 
-enum { ALIGNMENT = 16, APART_LIMIT = 16 << 10 /* bytes: larger scratch is not kept apart */ };
+enum {
+    ALIGNMENT = 16,
+    PATTERN = 1024,         /* in which buffers' rows are exchanged */
+    APART_LIMIT = 16 << 10, /* bytes: larger scratch is not kept apart */
+};
 
 typedef struct Buffer {
     Op *op;
     int number;
-    int64_t bytes, offset;
+    int64_t bytes, offset, alignment;
+    int first, last;  /* of the operations that it is in use in, by their numbers */
     uint64_t *avoids; /* bit set of buffers */
 } Buffer;
 
@@ -16,18 +23,82 @@ typedef struct Allocator {
     Arena *arena;
     const GpuOptions *options;
     TT_VECTOR(Buffer) buffers;
-    int words;
+    Map numbers, ends; /* Op* -> its number in the order of the text, and that of its regions' last, plus one */
+    int words, operations;
 } Allocator;
+
+/* ---- how long a buffer lives ----------------------------------------------------------------------------------------------------------- */
+
+static void number_operations(Allocator *a, const Region *region)
+{
+    TT_FOR_OPS(op, region)
+    {
+        *tt_map_slot_ptr(&a->numbers, op) = (void *)(intptr_t)++a->operations;
+        for (int i = 0; i < op->region_count; i++)
+            number_operations(a, op->regions[i]);
+        *tt_map_slot_ptr(&a->ends, op) = (void *)(intptr_t)a->operations;
+    }
+}
+
+static int number_of(const Map *numbers, const Op *op) { return (int)(intptr_t)tt_map_find_ptr(numbers, op); }
+
+/* Until this operation, or the end of the outermost loop around it that `from` is not in. */
+static void live_until(const Allocator *a, Buffer *buffer, const Op *op)
+{
+    int last = number_of(&a->numbers, op);
+    for (const Op *around = op; around; around = around->parent->op)
+        if (tt_has(around, LOOPS) && number_of(&a->numbers, around) > buffer->first)
+            last = number_of(&a->ends, around);
+    buffer->last = TT_MAX(buffer->last, last);
+}
+
+/* Follows views of a buffer, and what a product that reads it gives, to its waits. */
+static void follow_uses(const Allocator *a, Buffer *buffer, const Value *value, Map *seen)
+{
+    if (tt_map_find_ptr(seen, value))
+        return;
+    *tt_map_slot_ptr(seen, value) = (void *)value;
+    TT_FOR_USES(use, value)
+    {
+        const Op *op = use->user;
+        live_until(a, buffer, op);
+        bool waits = op->opcode == OP_wgmma_wait && !tt_int_attr(op, ATTR_left, 0);
+        bool passes = op->opcode == OP_smem_view || op->opcode == OP_smem_permute || op->opcode == OP_wgmma ||
+                      (op->opcode == OP_wgmma_wait && !waits);
+        if (passes)
+            follow_uses(a, buffer, op->results[0], seen);
+        if (op->opcode == OP_yield && op->parent->op)
+            for (int i = 0; i < op->operand_count; i++)
+                if (tt_operand(op, i) == value)
+                    follow_uses(a, buffer, op->parent->op->results[i], seen);
+    }
+}
 
 static void find_buffers(Op *op, void *context)
 {
     Allocator *a = context;
-    Buffer buffer = {.op = op, .number = a->buffers.count, .bytes = tt_scratch_bytes(op, a->options)};
+    Buffer buffer = {.op = op,
+                     .number = a->buffers.count,
+                     .bytes = tt_scratch_bytes(op, a->options),
+                     .alignment = ALIGNMENT};
     op->index = -1;
     if (!buffer.bytes)
         return;
-    op->index = a->buffers.count;
+    buffer.first = buffer.last = number_of(&a->numbers, op);
+    if (op->opcode == OP_smem_alloc) {
+        Map seen = {.arena = a->arena};
+        follow_uses(a, &buffer, op->results[0], &seen);
+        buffer.alignment = TT_MAX(ALIGNMENT, TT_MIN(PATTERN, buffer.bytes / op->results[0]->type->slots));
+    } else {
+        op->index = a->buffers.count;
+    }
     tt_push(a->arena, a->buffers, buffer);
+}
+
+static void avoid(Buffer *a, Buffer *b)
+{
+    a->avoids[b->number / 64] |= 1ull << b->number % 64;
+    b->avoids[a->number / 64] |= 1ull << a->number % 64;
 }
 
 static void note_pending(Flow *flow, Op *op, uint64_t *pending)
@@ -38,9 +109,18 @@ static void note_pending(Flow *flow, Op *op, uint64_t *pending)
         Buffer *other = &a->buffers.data[i];
         if (!(pending[i / 64] >> i % 64 & 1) || other == buffer || buffer->bytes + other->bytes > APART_LIMIT)
             continue;
-        buffer->avoids[i / 64] |= 1ull << i % 64;
-        other->avoids[op->index / 64] |= 1ull << op->index % 64;
+        avoid(buffer, other);
     }
+}
+
+static void avoid_what_lives(Allocator *a)
+{
+    for (int i = 0; i < a->buffers.count; i++)
+        for (int j = 0; j < i; j++) {
+            Buffer *x = &a->buffers.data[i], *y = &a->buffers.data[j];
+            if (x->first <= y->last && y->first <= x->last)
+                avoid(x, y);
+        }
 }
 
 static bool overlap(const Buffer *a, const Buffer *b)
@@ -58,7 +138,8 @@ static void place(Buffer *buffer, int placed, Buffer **order)
             int index = order[i]->number;
             if (!(buffer->avoids[index / 64] >> index % 64 & 1) || !overlap(buffer, order[i]))
                 continue;
-            buffer->offset = (order[i]->offset + order[i]->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+            int64_t end = order[i]->offset + order[i]->bytes;
+            buffer->offset = (end + buffer->alignment - 1) / buffer->alignment * buffer->alignment;
             moved = true;
         }
     }
@@ -98,6 +179,8 @@ bool tt_allocate_shared_memory(Module *module, const GpuOptions *options)
 {
     Function *function = module->functions;
     Allocator a = {.arena = module->arena, .options = options};
+    a.numbers.arena = a.ends.arena = a.arena;
+    number_operations(&a, function->body);
     tt_take_marks(function);
     tt_walk(function->body, find_buffers, &a);
     a.words = (a.buffers.count + 63) / 64 + 1;
@@ -109,6 +192,7 @@ bool tt_allocate_shared_memory(Module *module, const GpuOptions *options)
     Flow flow = {.arena = a.arena, .context = &a, .ids = a.buffers.count, .visit = note_pending};
     tt_flow_region(&flow, function->body);
     tt_return_marks(function);
+    avoid_what_lives(&a);
     sort_by_size(order, a.buffers.count);
     int64_t needed = 0;
     for (int i = 0; i < a.buffers.count; i++) {

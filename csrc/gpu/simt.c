@@ -79,9 +79,10 @@ LLVMValueRef simt_from_bits(Simt *s, LLVMValueRef bits, LLVMTypeRef type)
 
 /* ---- values ------------------------------------------------------------------------------------------------------------------- */
 
+/* A buffer is the place of its first byte. */
 int simt_registers(const Value *value)
 {
-    return value->layout ? 1 << value->layout->in_bits[LAYOUT_REGISTER] : 1;
+    return value->layout && tt_is_tile(value->type) ? 1 << value->layout->in_bits[LAYOUT_REGISTER] : 1;
 }
 
 Tile *simt_new_tile(Simt *s, int count)
@@ -247,7 +248,37 @@ static void lower_op(Simt *s, const Op *op)
         simt_scan(s, op);
         break;
     case OP_dot:
-        simt_dot(s, op);
+        (tt_is_on_tensor_cores(op) ? simt_mma : simt_dot)(s, op);
+        break;
+    case OP_wgmma:
+        simt_wgmma(s, op);
+        break;
+    case OP_wgmma_wait:
+        simt_wgmma_wait(s, op);
+        break;
+    case OP_smem_alloc:
+        simt_smem_alloc(s, op);
+        break;
+    case OP_smem_view:
+        simt_smem_view(s, op);
+        break;
+    case OP_smem_permute:
+        simt_set_scalar(s, op->results[0], simt_scalar(s, tt_operand(op, 0)));
+        break;
+    case OP_smem_load:
+        simt_smem_load(s, op);
+        break;
+    case OP_smem_store:
+        simt_smem_store(s, op);
+        break;
+    case OP_async_copy:
+        simt_async_copy(s, op);
+        break;
+    case OP_async_commit:
+        s->ops->async->commit(s);
+        break;
+    case OP_async_wait:
+        simt_async_wait(s, op);
         break;
     case OP_inline_asm:
     case OP_inline_asm_effect:

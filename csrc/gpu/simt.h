@@ -26,6 +26,7 @@ struct Simt {
     LLVMTypeRef i1, i8, i16, i32, i64, f16, bf16, f32, f64, global_ptr, none;
     LLVMValueRef entry_end; /* where values that do not depend on the program's course are computed */
     LLVMValueRef thread, lane, warp;
+    LLVMValueRef warpgroup; /* of simt_wgmma.c; NULL until it is asked for */
     LLVMValueRef shared; /* the program's shared memory */
     Map known_zeros;     /* parameter or loop index -> how many zero bits it is known to end with */
     Map per_thread;      /* what is computed once per thread: key in simt_index.c -> LLVMValueRef */
@@ -165,15 +166,31 @@ typedef struct SharedSide {
     const uint32_t *registers; /* register masks of the vector's bits */
     int vector_bits;
     LLVMValueRef base; /* of the thread, in bytes */
+    LLVMValueRef memory; /* i32 behind which all of it lies; NULL: 0 */
     int element_bytes;
 } SharedSide;
 SharedSide simt_shared_side(Simt *s, const LinearLayout *layout, const SharedPlan *plan, bool stores,
                             int element_bytes);
 void simt_store_side(Simt *s, const SharedSide *side, const Tile *tile, int64_t scratch);
+Tile *simt_load_side(Simt *s, const SharedSide *side, LLVMTypeRef type, int64_t scratch);
 Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayout *from,
                    const LinearLayout *to, int64_t scratch);
 LLVMValueRef simt_shuffle_xor(Simt *s, LLVMValueRef value, int mask); /* of any type */
 LLVMValueRef simt_shuffle_index(Simt *s, LLVMValueRef value, LLVMValueRef lane);
+
+/* ---- simt_buffers.c, simt_mma.c, simt_wgmma.c ------------------------------------------------------------------------------- */
+
+/* Offsets in a buffer, in elements, of each bit of a place. */
+void simt_memory_columns(const LinearLayout *places, const LinearLayout *memory, uint64_t columns[64]);
+void simt_smem_alloc(Simt *s, const Op *op);
+void simt_smem_view(Simt *s, const Op *op);
+void simt_smem_load(Simt *s, const Op *op);
+void simt_smem_store(Simt *s, const Op *op);
+void simt_async_copy(Simt *s, const Op *op);
+void simt_async_wait(Simt *s, const Op *op);
+void simt_mma(Simt *s, const Op *op);
+void simt_wgmma(Simt *s, const Op *op);
+void simt_wgmma_wait(Simt *s, const Op *op);
 
 /* ---- the others -------------------------------------------------------------------------------------------------------------- */
 

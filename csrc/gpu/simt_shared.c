@@ -160,6 +160,8 @@ static void vector_place(Simt *s, const SharedSide *side, int first, int64_t scr
                     layout->in_bits[LAYOUT_LANE] + layout->in_bits[LAYOUT_WARP], side->base,
                     tt_f2_apply(side->offsets, (uint64_t)first), side->element_bytes, address, constant);
     *constant += scratch;
+    if (side->memory)
+        *address = LLVMBuildAdd(s->b, *address, side->memory, "");
     for (int i = 0; i < 1 << side->vector_bits; i++) {
         registers[i] = first;
         for (int j = 0; j < side->vector_bits; j++)
@@ -212,7 +214,7 @@ static void load_vector_of(Simt *s, const SharedSide *side, int reg, int64_t scr
         tile->at[registers[i]] = elements[i];
 }
 
-static Tile *load_side(Simt *s, const SharedSide *side, LLVMTypeRef type, int64_t scratch)
+Tile *simt_load_side(Simt *s, const SharedSide *side, LLVMTypeRef type, int64_t scratch)
 {
     Tile *tile = simt_new_tile(s, 1 << side->layout->in_bits[LAYOUT_REGISTER]);
     for (int r = 0; r < tile->count; r++)
@@ -248,5 +250,5 @@ Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayo
     SharedSide loaded = simt_shared_side(s, to, &plan.shared, false, bytes);
     simt_store_side(s, &stored, tile, scratch);
     simt_sync(s);
-    return load_side(s, &loaded, simt_type(s, type), scratch);
+    return simt_load_side(s, &loaded, simt_type(s, type), scratch);
 }

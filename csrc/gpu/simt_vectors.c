@@ -50,7 +50,7 @@ static LLVMValueRef element_mask(Simt *s, const Masks *m, int reg)
 }
 
 /* Is the mask the same for the whole vector? */
-static bool is_uniform(const Masks *m, const Vectors *v, int first)
+bool simt_is_uniform_mask(const Masks *m, const Vectors *v, int first)
 {
     int count = 1 << v->count_bits;
     if (m->type && m->type->shape[v->axis] % count)
@@ -68,7 +68,7 @@ LLVMValueRef simt_vector_masks(Simt *s, const Masks *m, const Vectors *v, int fi
     int count = 1 << v->count_bits;
     LLVMValueRef whole = element_mask(s, m, first);
     single[0] = NULL;
-    if (is_uniform(m, v, first))
+    if (simt_is_uniform_mask(m, v, first))
         return whole;
     single[0] = whole;
     for (int i = 1; i < count; i++) {

@@ -24,6 +24,8 @@ Vectors simt_plan_vectors(Simt *s, const Op *op, const LinearLayout *layout, int
 int simt_vector_register(const Vectors *v, int first, int at);
 /* `operand`: the number of the operation's mask, which need not be there. */
 Masks simt_masks_of(Simt *s, const Op *op, int operand, const LinearLayout *layout);
+/* Is the mask the same for the whole vector? */
+bool simt_is_uniform_mask(const Masks *m, const Vectors *v, int first);
 /* The mask under which the vector starting at `first` is accessed at once (NULL: always); where it may be cut, single[i]
  * is that of element i when it is, else single[0] is NULL. */
 LLVMValueRef simt_vector_masks(Simt *s, const Masks *m, const Vectors *v, int first, LLVMValueRef *single);

@@ -11,7 +11,8 @@ typedef enum TypeKind {
     TT_F8E4M3, TT_F8E5M2, TT_F8E4M3B15, TT_F16, TT_BF16, TT_F32, TT_F64,
     TT_PTR,
     TT_TILE,
-    TT_TOKEN,
+    TT_BUFFER, /* of shared memory: slots, each of which holds a tile's elements in the value's layout */
+    TT_VOID,   /* the frontend's: no value */
     TT_TYPE_KINDS,
 } TypeKind;
 /* clang-format on */
@@ -19,10 +20,11 @@ typedef enum TypeKind {
 typedef struct Type {
     TypeKind kind;
     int space;                  /* TT_PTR: memory space, 1 = global */
-    int rank;                   /* TT_TILE: 1 .. TT_MAX_RANK */
-    const struct Type *element; /* TT_PTR: pointee; TT_TILE: element (scalar or pointer) */
-    int64_t count;              /* TT_TILE: number of elements */
-    int64_t shape[];            /* TT_TILE: logical extents, any positive number each */
+    int slots;                  /* TT_BUFFER */
+    int rank;                   /* TT_TILE, TT_BUFFER: 1 .. TT_MAX_RANK */
+    const struct Type *element; /* TT_PTR: pointee; TT_TILE: element (scalar or pointer); TT_BUFFER: scalar */
+    int64_t count;              /* TT_TILE: number of elements; TT_BUFFER: of a slot */
+    int64_t shape[];            /* TT_TILE: logical extents, any positive number each; TT_BUFFER: of a slot */
 } Type;
 
 typedef struct Module Module;
@@ -34,6 +36,10 @@ typedef struct Region Region;
 const Type *tt_scalar_type(Module *module, TypeKind kind);
 const Type *tt_ptr_type(Module *module, const Type *pointee, int space);
 const Type *tt_tile_type(Module *module, const Type *element, const int64_t *shape, int rank);
+/* `slots` tiles of this type in shared memory. */
+const Type *tt_buffer_type(Module *module, const Type *tile, int slots);
+/* The tile that a slot holds. */
+const Type *tt_slot_type(Module *module, const Type *buffer);
 /* `type` with another element: a scalar type stays scalar, a tile keeps its shape. */
 const Type *tt_with_element(Module *module, const Type *type, const Type *element);
 /* Tile of `shape`, or the element itself when rank is 0. */
@@ -41,9 +47,10 @@ const Type *tt_shaped_type(Module *module, const Type *element, const int64_t *s
 
 static inline const Type *tt_element(const Type *type)
 {
-    return type->kind == TT_TILE ? type->element : type;
+    return type->kind == TT_TILE || type->kind == TT_BUFFER ? type->element : type;
 }
 static inline bool tt_is_tile(const Type *type) { return type->kind == TT_TILE; }
+static inline bool tt_is_buffer(const Type *type) { return type->kind == TT_BUFFER; }
 static inline bool tt_is_int(const Type *type) { return tt_element(type)->kind <= TT_I64; }
 static inline bool tt_is_float(const Type *type)
 {
@@ -121,6 +128,8 @@ typedef enum Trait {
     ON_FLOATS = 1 << 11,
     ACCESS = 1 << 12,     /* of memory, through its first operand */
     ONE_LAYOUT = 1 << 13, /* operands and results have one shape, and one layout (ELEMENTWISE implies it) */
+    SMEM_READS = 1 << 14, /* buffers among the operands */
+    SMEM_WRITES = 1 << 15,
 } Trait;
 
 typedef enum TypeRule { SAME, COMPARE, SELECT, CAST, GIVEN, NOTHING } TypeRule;
@@ -143,7 +152,7 @@ typedef struct Use {
 
 struct Value {
     const Type *type;
-    const LinearLayout *layout; /* NULL until layouts are assigned */
+    const LinearLayout *layout; /* of a tile: NULL until layouts are assigned; of a buffer: offsets to elements */
     Op *op;                     /* that defines it, or NULL for a region's argument */
     Region *region;             /* whose argument it is, or NULL */
     int index;                  /* among the results or arguments */

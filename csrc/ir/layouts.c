@@ -71,7 +71,7 @@ LinearLayout tt_padded_layout(const Type *type)
 
 bool tt_layout_fits(const LinearLayout *layout, const Type *type)
 {
-    if (!tt_is_tile(type) || layout->rank != type->rank)
+    if ((!tt_is_tile(type) && !tt_is_buffer(type)) || layout->rank != type->rank)
         return false;
     for (int i = 0; i < type->rank; i++)
         if (tt_next_pow2(type->shape[i]) != 1ll << layout->out_bits[i])

@@ -212,6 +212,17 @@ static const Type *parse_tile(Parser *p)
     return tt_tile_type(p->module, element, shape, rank);
 }
 
+static const Type *parse_buffer(Parser *p)
+{
+    const Loc *loc = here(p);
+    int slots = parse_small_int(p);
+    expect(p, ",");
+    const Type *tile = parse_tile(p);
+    if (slots < 1 || tile->element->kind == TT_PTR)
+        tt_error(loc, "a buffer has slots, and their elements are scalars");
+    return tt_buffer_type(p->module, tile, slots);
+}
+
 static const Type *parse_type(Parser *p)
 {
     const Loc *loc = here(p);
@@ -221,8 +232,8 @@ static const Type *parse_type(Parser *p)
     for (TypeKind kind = 0; kind < TT_PTR; kind++)
         if (!strcmp(word, tt_type_name(kind)))
             type = tt_scalar_type(p->module, kind);
-    if (!strcmp(word, tt_type_name(TT_TOKEN))) {
-        type = tt_scalar_type(p->module, TT_TOKEN);
+    if (!strcmp(word, tt_type_name(TT_VOID))) {
+        type = tt_scalar_type(p->module, TT_VOID);
     } else if (!strcmp(word, tt_type_name(TT_PTR))) {
         expect(p, "<");
         const Type *pointee = parse_type(p);
@@ -231,6 +242,9 @@ static const Type *parse_type(Parser *p)
     } else if (!strcmp(word, tt_type_name(TT_TILE))) {
         expect(p, "<");
         type = parse_tile(p);
+    } else if (!strcmp(word, tt_type_name(TT_BUFFER))) {
+        expect(p, "<");
+        type = parse_buffer(p);
     }
     if (!type)
         tt_error(loc, "unknown type '%s'", word);

@@ -8,6 +8,8 @@
  *     return
  *   }
  *
+ * A buffer's type says how many slots it has and what each holds: `buffer<3, 64x32xf16>`.
+ *
  * Once layouts are assigned, a type is followed by its value's (`tile<64xf32> #0`), and lines
  * `#0 = layout<64> {...}` stand before the functions (layouts.c).
  *
@@ -110,9 +112,11 @@ static void print_symbol(Text *text, const char *name)
 void tt_print_type(Text *text, const Type *type)
 {
     tt_text_add(text, "%s", tt_type_name(type->kind));
-    if (type->kind != TT_TILE && type->kind != TT_PTR)
+    if (type->kind != TT_TILE && type->kind != TT_PTR && type->kind != TT_BUFFER)
         return;
     tt_text_add_n(text, "<", 1);
+    if (type->kind == TT_BUFFER)
+        tt_text_add(text, "%d, ", type->slots);
     for (int i = 0; i < type->rank; i++)
         tt_text_add(text, "%lldx", (long long)type->shape[i]);
     tt_print_type(text, type->element);

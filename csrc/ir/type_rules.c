@@ -596,10 +596,18 @@ static void check_scan(Verifier *v, const Op *op)
         expect_result(v, op, i, type_of(op, i));
 }
 
+/* Of a product's operand, which may lie in a buffer. */
+static const Type *matrix_type(const Op *op, int operand)
+{
+    const Type *type = type_of(op, operand);
+    return tt_is_buffer(type) ? tt_slot_type(op->parent->function->module, type) : type;
+}
+
 static void check_dot(Verifier *v, const Op *op)
 {
-    const Type *a = type_of(op, 0), *b = type_of(op, 1), *c = type_of(op, 2);
+    const Type *a = matrix_type(op, 0), *b = matrix_type(op, 1), *c = type_of(op, 2);
     expect_word(v, op, ATTR_precision, (const char *const[]){"ieee", "tf32", "tf32x3", NULL});
+    expect_word(v, op, ATTR_instruction, (const char *const[]){"mma", NULL});
     expect_result(v, op, 0, c);
     int rank = rank_of(a);
     if ((rank != 2 && rank != 3) || rank_of(b) != rank || rank_of(c) != rank) {
@@ -617,6 +625,106 @@ static void check_dot(Verifier *v, const Op *op)
     if ((!ints && !floats) || !alike || tt_is_fp8(c) || tt_bit_width(c) < tt_bit_width(a))
         tt_verify_fail(v, op, "does not multiply %s by %s into %s", tt_type_text(v, a->element),
                        tt_type_text(v, b->element), tt_type_text(v, c->element));
+}
+
+/* ---- shared memory ------------------------------------------------------------------------------------- */
+
+static bool expect_buffer(Verifier *v, const Op *op, int operand)
+{
+    const Type *type = type_of(op, operand);
+    if (!tt_is_buffer(type))
+        tt_verify_fail(v, op, "operand %d is %s, expected a buffer", operand, tt_type_text(v, type));
+    return tt_is_buffer(type);
+}
+
+/* Buffers keep their layout from the first on. */
+static void expect_buffer_result(Verifier *v, const Op *op, const Type *type)
+{
+    expect_result(v, op, 0, type);
+    const Value *result = op->results[0];
+    if (!result->layout || !tt_layout_fits(result->layout, result->type))
+        tt_verify_fail(v, op, "the buffer has no layout of its shape");
+}
+
+static void expect_slot_of(Verifier *v, const Op *op, int operand, const Type *tile)
+{
+    if (expect_buffer(v, op, operand))
+        expect_operand(v, op, operand, tt_buffer_type(op->parent->function->module, tile, 1));
+}
+
+static void check_smem_alloc(Verifier *v, const Op *op)
+{
+    const Type *type = result_type(op);
+    if (!tt_is_buffer(type)) {
+        tt_verify_fail(v, op, "the result is %s, expected a buffer", tt_type_text(v, type));
+        return;
+    }
+    expect_buffer_result(v, op, type);
+    if (op->operand_count && expect_tile(v, op, 0))
+        expect_result(v, op, 0, tt_buffer_type(op->parent->function->module, type_of(op, 0), 1));
+}
+
+static void check_smem_view(Verifier *v, const Op *op)
+{
+    Module *module = op->parent->function->module;
+    expect_operand(v, op, 1, tt_scalar_type(module, TT_I32));
+    if (!expect_buffer(v, op, 0))
+        return;
+    expect_buffer_result(v, op, tt_buffer_type(module, tt_slot_type(module, type_of(op, 0)), 1));
+    if (op->results[0]->layout != tt_operand(op, 0)->layout)
+        tt_verify_fail(v, op, "a slot has the layout of the buffer");
+}
+
+static void check_smem_permute(Verifier *v, const Op *op)
+{
+    const Attr *order = expect_attr(v, op, ATTR_order);
+    const Type *from = type_of(op, 0);
+    if (!expect_buffer(v, op, 0) || !order || order->count != from->rank)
+        return;
+    int64_t shape[TT_MAX_RANK];
+    for (int i = 0; i < order->count; i++)
+        shape[i] = from->shape[order->ints[i]];
+    Module *module = op->parent->function->module;
+    const Type *tile = tt_tile_type(module, from->element, shape, from->rank);
+    expect_buffer_result(v, op, tt_buffer_type(module, tile, from->slots));
+}
+
+static void check_smem_load(Verifier *v, const Op *op)
+{
+    if (expect_buffer(v, op, 0))
+        expect_result(v, op, 0, tt_slot_type(op->parent->function->module, type_of(op, 0)));
+}
+
+static void check_smem_store(Verifier *v, const Op *op)
+{
+    if (expect_tile(v, op, 0))
+        expect_slot_of(v, op, 1, type_of(op, 0));
+}
+
+static void check_async_copy(Verifier *v, const Op *op)
+{
+    const Type *type = pointee_type(v, op);
+    if (!type || !expect_tile(v, op, 0))
+        return;
+    expect_mask(v, op, 2);
+    expect_slot_of(v, op, 1, type);
+}
+
+static void check_async_commit(Verifier *v, const Op *op) { (void)v, (void)op; }
+static void check_async_wait(Verifier *v, const Op *op) { expect_attr(v, op, ATTR_left); }
+
+static void check_wgmma(Verifier *v, const Op *op)
+{
+    expect_attr(v, op, ATTR_warps);
+    if (expect_buffer(v, op, 1))
+        check_dot(v, op);
+}
+
+static void check_wgmma_wait(Verifier *v, const Op *op)
+{
+    expect_attr(v, op, ATTR_left);
+    if (expect_tile(v, op, 0))
+        expect_result(v, op, 0, type_of(op, 0));
 }
 
 static void check_histogram(Verifier *v, const Op *op)

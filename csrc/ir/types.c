@@ -22,7 +22,7 @@ static const struct {
 
 /* The key of a type in the module's table: all that makes it, element by identity. */
 typedef struct TypeKey {
-    int64_t kind, space, rank;
+    int64_t kind, space, slots, rank;
     const Type *element;
     int64_t shape[TT_MAX_RANK];
 } TypeKey;
@@ -36,6 +36,7 @@ static const Type *intern(Module *module, const TypeKey *key)
     Type *type = tt_arena_alloc(module->arena, sizeof(Type) + sizeof(int64_t) * (size_t)key->rank);
     type->kind = (TypeKind)key->kind;
     type->space = (int)key->space;
+    type->slots = (int)key->slots;
     type->rank = (int)key->rank;
     type->element = key->element;
     type->count = 1;
@@ -48,7 +49,7 @@ static const Type *intern(Module *module, const TypeKey *key)
 
 const Type *tt_scalar_type(Module *module, TypeKind kind)
 {
-    TT_ASSERT(kind < TT_PTR || kind == TT_TOKEN);
+    TT_ASSERT(kind < TT_PTR || kind == TT_VOID);
     return intern(module, &(TypeKey){.kind = kind});
 }
 
@@ -66,6 +67,18 @@ const Type *tt_tile_type(Module *module, const Type *element, const int64_t *sha
         key.shape[i] = shape[i];
     }
     return intern(module, &key);
+}
+
+const Type *tt_buffer_type(Module *module, const Type *tile, int slots)
+{
+    TypeKey key = {.kind = TT_BUFFER, .slots = slots, .rank = tile->rank, .element = tile->element};
+    memcpy(key.shape, tile->shape, sizeof(int64_t) * (size_t)tile->rank);
+    return intern(module, &key);
+}
+
+const Type *tt_slot_type(Module *module, const Type *buffer)
+{
+    return tt_tile_type(module, buffer->element, buffer->shape, buffer->rank);
 }
 
 const Type *tt_with_element(Module *module, const Type *type, const Type *element)
@@ -112,6 +125,6 @@ double tt_round_to(const Type *type, double value)
 
 const char *tt_type_name(TypeKind kind)
 {
-    static const char *const compound[] = {"ptr", "tile", "token"};
+    static const char *const compound[] = {"ptr", "tile", "buffer", "void"};
     return kind < TT_PTR ? scalars[kind].name : compound[kind - TT_PTR];
 }

@@ -76,7 +76,7 @@ static bool read_arguments(PyObject *args, PyObject *keywords, GpuJob *job, cons
     *o = (GpuOptions){.sm = 80, .num_warps = 4, .num_stages = 3};
     if (!PyArg_ParseTupleAndKeywords(args, keywords, format, names, &job->text, &o->sm, &o->num_warps,
                                      &o->ptx_version, &fusion, &pipeline, &o->libdevice, &job->last, &debug,
-                                     &o->max_registers))
+                                     &o->max_registers, &o->num_stages))
         return false;
     o->enable_fp_fusion = fusion != 0;
     o->debug = debug != 0;
@@ -86,14 +86,14 @@ static bool read_arguments(PyObject *args, PyObject *keywords, GpuJob *job, cons
 
 static char *names[] = {"text",     "sm",        "num_warps", "ptx_version", "enable_fp_fusion",
                         "pipeline", "libdevice", "last",      "debug",       "max_registers",
-                        NULL};
+                        "num_stages", NULL};
 
 static PyObject *py_run_gpu_passes(PyObject *module, PyObject *args, PyObject *keywords)
 {
     (void)module;
     GpuJob job = {0};
     PyObject *result = NULL;
-    if (read_arguments(args, keywords, &job, "s|iiippzzpi", names) && run_job(&job, run_passes))
+    if (read_arguments(args, keywords, &job, "s|iiippzzpii", names) && run_job(&job, run_passes))
         result = PyUnicode_FromString(job.ir);
     tt_arena_release(&job.arena);
     return result;
@@ -115,7 +115,7 @@ static PyObject *py_compile_gpu(PyObject *module, PyObject *args, PyObject *keyw
     (void)module;
     GpuJob job = {0};
     PyObject *result = NULL;
-    if (read_arguments(args, keywords, &job, "s|iiippzzpi", names) && run_job(&job, compile)) {
+    if (read_arguments(args, keywords, &job, "s|iiippzzpii", names) && run_job(&job, compile)) {
         const GpuKernel *k = job.kernel;
         result = Py_BuildValue("{s:s,s:s,s:s,s:s,s:i,s:i}", "name", k->name, "ptx", k->ptx, "llir", k->llir,
                                "ttgir", k->ttgir, "shared", k->shared_bytes, "num_warps", k->num_warps);
@@ -132,7 +132,7 @@ PyMethodDef tt_testing_gpu_methods[] = {
      "_verify_layouts(text) -> str | None\n--\n\nThe IR with layouts that do not fit marked, or None."},
     {"_compile_gpu", (PyCFunction)(void (*)(void))py_compile_gpu, METH_VARARGS | METH_KEYWORDS,
      "_compile_gpu(text, sm=80, num_warps=4, ptx_version=0, enable_fp_fusion=True, pipeline=False, "
-     "libdevice=None, *, debug=False, max_registers=0) -> "
+     "libdevice=None, *, debug=False, max_registers=0, num_stages=3) -> "
      "dict\n--\n\nIR text compiled for a GPU: name, ptx, llir, ttgir, shared, num_warps."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,0 +1,287 @@
+/* Tensor cores and asynchronous copies in PTX. */
+#include "gpu/nvptx.h"
+
+static LLVMTypeRef struct_of(Simt *s, LLVMTypeRef type, int count)
+{
+    LLVMTypeRef *types = TT_NEW_ARRAY(s->arena, LLVMTypeRef, count);
+    for (int i = 0; i < count; i++)
+        types[i] = type;
+    return LLVMStructTypeInContext(s->context, types, (unsigned)count, 0);
+}
+
+static void take_apart(Simt *s, LLVMValueRef result, int count, LLVMValueRef *values)
+{
+    for (int i = 0; i < count; i++)
+        values[i] = count == 1 ? result : LLVMBuildExtractValue(s->b, result, (unsigned)i, "");
+}
+
+/* "$first, $first+1, ..." in braces. */
+static void add_list(Text *text, int first, int count)
+{
+    for (int i = 0; i < count; i++)
+        tt_text_add(text, "%s$%d", i ? ", " : "{", first + i);
+    tt_text_add_n(text, "}", 1);
+}
+
+static void add_constraints(Text *text, const char *constraint, int count)
+{
+    for (int i = 0; i < count; i++)
+        tt_text_add(text, "%s%s", text->length ? "," : "", constraint);
+}
+
+/* Inputs that share the registers of the first `count` outputs. */
+static void add_tied(Text *text, int count)
+{
+    for (int i = 0; i < count; i++)
+        tt_text_add(text, ",%d", i);
+}
+
+static const char *type_name(TypeKind kind)
+{
+    switch (kind) {
+    case TT_F16:
+        return "f16";
+    case TT_BF16:
+        return "bf16";
+    case TT_F32:
+        return "tf32";
+    case TT_I8:
+        return "s8";
+    case TT_F8E4M3:
+        return "e4m3";
+    case TT_F8E5M2:
+        return "e5m2";
+    case TT_F64:
+        return "f64";
+    default:
+        tt_bug("tensor cores do not multiply %s", tt_type_name(kind));
+    }
+}
+
+static const char *sum_name(TypeKind kind) { return kind == TT_I32 ? "s32" : kind == TT_F64 ? "f64" : "f32"; }
+
+static const char *sum_constraint(TypeKind kind) { return kind == TT_I32 ? "r" : kind == TT_F64 ? "d" : "f"; }
+
+/* ---- matrices in shared memory ----------------------------------------------------------------------------------------------------- */
+
+static void load_matrices(Simt *s, LLVMValueRef place, int64_t constant, int count, bool transposed, LLVMValueRef *words)
+{
+    Text text = {.arena = s->arena}, constraints = {.arena = s->arena};
+    tt_text_add(&text, "ldmatrix.sync.aligned.m8n8.x%d%s.shared.b16 ", count, transposed ? ".trans" : "");
+    add_list(&text, 0, count);
+    tt_text_add(&text, ", [$%d+%lld];", count, (long long)constant);
+    add_constraints(&constraints, "=r", count);
+    tt_text_add(&constraints, ",r,~{memory}");
+    LLVMValueRef address = nvptx_shared_address(s, place);
+    LLVMTypeRef type = count == 1 ? s->i32 : struct_of(s, s->i32, count);
+    take_apart(s, nvptx_asm(s, ASM_CONVERGENT, text.data, constraints.data, type, &address, 1), count, words);
+}
+
+static void store_matrices(Simt *s, LLVMValueRef place, int64_t constant, int count, bool transposed,
+                           LLVMValueRef const *words)
+{
+    Text text = {.arena = s->arena}, constraints = {.arena = s->arena};
+    tt_text_add(&text, "stmatrix.sync.aligned.m8n8.x%d%s.shared.b16 [$0+%lld], ", count, transposed ? ".trans" : "",
+                (long long)constant);
+    add_list(&text, 1, count);
+    tt_text_add(&text, ";");
+    add_constraints(&constraints, "r", count + 1);
+    tt_text_add(&constraints, ",~{memory}");
+    LLVMValueRef arguments[5] = {nvptx_shared_address(s, place)};
+    memcpy(arguments + 1, words, sizeof(LLVMValueRef) * (size_t)count);
+    nvptx_asm(s, ASM_CONVERGENT, text.data, constraints.data, s->none, arguments, count + 1);
+}
+
+static bool has_store_matrices(const Simt *s) { return s->options->sm >= 90; }
+
+/* ---- mma.sync ------------------------------------------------------------------------------------------------------------------------ */
+
+/* One instruction m x 8 x k with so many registers of a, b and the sums. */
+typedef struct Shape {
+    int m, k, a, b, sums;
+} Shape;
+
+static void one_mma(Simt *s, const Mma *mma, Shape shape, LLVMValueRef const *a, LLVMValueRef const *b, LLVMValueRef *sums)
+{
+    Text text = {.arena = s->arena}, constraints = {.arena = s->arena};
+    const char *sum = sum_name(mma->sum), *constraint = sum_constraint(mma->sum);
+    bool is_double = mma->sum == TT_F64;
+    tt_text_add(&text, "mma.sync.aligned.m%dn8k%d.row.col.%s.%s.%s.%s ", shape.m, shape.k, sum, type_name(mma->a),
+                type_name(mma->b), sum);
+    add_list(&text, 0, shape.sums);
+    tt_text_add(&text, ", ");
+    add_list(&text, 2 * shape.sums, shape.a);
+    tt_text_add(&text, ", ");
+    add_list(&text, 2 * shape.sums + shape.a, shape.b);
+    tt_text_add(&text, ", ");
+    add_list(&text, shape.sums, shape.sums);
+    tt_text_add(&text, ";");
+    add_constraints(&constraints, tt_arena_format(s->arena, "=%s", constraint), shape.sums);
+    add_tied(&constraints, shape.sums);
+    add_constraints(&constraints, is_double ? "d" : "r", shape.a + shape.b);
+    LLVMValueRef arguments[10];
+    int count = 0;
+    for (int i = 0; i < shape.sums; i++)
+        arguments[count++] = sums[i];
+    for (int i = 0; i < shape.a; i++)
+        arguments[count++] = a[i];
+    for (int i = 0; i < shape.b; i++)
+        arguments[count++] = b[i];
+    LLVMTypeRef type = struct_of(s, LLVMTypeOf(sums[0]), shape.sums);
+    take_apart(s, nvptx_asm(s, ASM_COLLECTIVE, text.data, constraints.data, type, arguments, count), shape.sums, sums);
+}
+
+/* Halves of K, and of M where the instruction has eight rows, one after the other: fragments of larger shapes are those of
+ * smaller ones side by side. */
+static void mma_in_parts(Simt *s, const Mma *mma, Shape part, LLVMValueRef const *a, LLVMValueRef const *b,
+                         LLVMValueRef *sums)
+{
+    for (int half = 0; half < 2; half++)
+        if (part.m == 16)
+            one_mma(s, mma, part, a + 2 * half, b + half, sums);
+        else
+            for (int rows = 0; rows < 2; rows++)
+                one_mma(s, mma, part, a + 2 * half + rows, b + half, sums + 2 * rows);
+}
+
+static void mma(Simt *s, const Mma *mma, LLVMValueRef const *a, LLVMValueRef const *b, LLVMValueRef *sums)
+{
+    int k = mma->a == TT_F32 ? 8 : mma->a == TT_F16 || mma->a == TT_BF16 ? 16 : 32;
+    if (mma->a == TT_F64)
+        mma_in_parts(s, mma, (Shape){8, 4, 1, 1, 2}, a, b, sums);
+    else if (s->options->sm < 80 && mma->a == TT_I8)
+        mma_in_parts(s, mma, (Shape){8, 16, 1, 1, 2}, a, b, sums);
+    else if (s->options->sm < 80)
+        mma_in_parts(s, mma, (Shape){16, 8, 2, 1, 4}, a, b, sums);
+    else
+        one_mma(s, mma, (Shape){16, k, 4, 2, 4}, a, b, sums);
+}
+
+/* ---- wgmma --------------------------------------------------------------------------------------------------------------------------- */
+
+static void order(Simt *s, const char *text) { nvptx_asm(s, ASM_CONVERGENT, text, "~{memory}", s->none, NULL, 0); }
+
+static void wgmma_begin(Simt *s) { order(s, "wgmma.fence.sync.aligned;"); }
+static void wgmma_commit(Simt *s) { order(s, "wgmma.commit_group.sync.aligned;"); }
+
+/* Places count from the start of the program's shared memory; descriptors have addresses, in 16 bytes. */
+static LLVMValueRef with_base(Simt *s, LLVMValueRef matrix)
+{
+    LLVMValueRef base = LLVMBuildPtrToInt(s->b, s->shared, s->i32, "");
+    base = LLVMBuildLShr(s->b, base, simt_i32(s, 4), "");
+    return LLVMBuildAdd(s->b, matrix, LLVMBuildZExt(s->b, base, s->i64, ""), "");
+}
+
+static bool is_byte_wide(TypeKind kind) { return kind == TT_I8 || kind == TT_F8E4M3 || kind == TT_F8E5M2; }
+
+static void wgmma(Simt *s, const Wgmma *w)
+{
+    Text text = {.arena = s->arena}, constraints = {.arena = s->arena};
+    int count = w->n / 2, at = 2 * count, arguments_count = 0;
+    int k = is_byte_wide(w->a) ? 32 : w->a == TT_F32 ? 8 : 16;
+    LLVMValueRef *arguments = TT_NEW_ARRAY(s->arena, LLVMValueRef, count + 6);
+    add_constraints(&constraints, w->sum == TT_I32 ? "=r" : "=f", count);
+    add_tied(&constraints, count);
+    for (int i = 0; i < count; i++)
+        arguments[arguments_count++] = w->sums[i];
+    tt_text_add(&text, "wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s ", w->n, k, sum_name(w->sum), type_name(w->a),
+                type_name(w->b));
+    add_list(&text, 0, count);
+    tt_text_add(&text, ", ");
+    if (w->a_words) {
+        add_list(&text, at, 4);
+        at += 4;
+        for (int i = 0; i < 4; i++)
+            arguments[arguments_count++] = w->a_words[i];
+        add_constraints(&constraints, "r", 4);
+    } else {
+        tt_text_add(&text, "$%d", at++);
+        arguments[arguments_count++] = with_base(s, w->a_matrix);
+        add_constraints(&constraints, "l", 1);
+    }
+    arguments[arguments_count++] = with_base(s, w->b_matrix);
+    add_constraints(&constraints, "l", 1);
+    tt_text_add(&text, ", $%d, %d", at, LLVMConstIntGetZExtValue(w->adds) != 0);
+    if (w->sum != TT_I32)
+        tt_text_add(&text, ", 1, 1");
+    if (w->a == TT_F16 || w->a == TT_BF16) {
+        if (!w->a_words)
+            tt_text_add(&text, ", %d", w->a_is_transposed);
+        tt_text_add(&text, ", %d", w->b_is_transposed);
+    }
+    tt_text_add(&text, ";");
+    LLVMTypeRef type = struct_of(s, LLVMTypeOf(w->sums[0]), count);
+    LLVMValueRef result =
+        nvptx_asm(s, ASM_CONVERGENT, text.data, constraints.data, type, arguments, arguments_count);
+    take_apart(s, result, count, w->sums);
+}
+
+/* What the sums become stands behind the wait, so that nothing reads them before it. Those of groups that stay in flight
+ * are not touched. */
+static void wgmma_wait(Simt *s, int left, LLVMValueRef *sums, int count)
+{
+    const char *text = tt_arena_format(s->arena, "wgmma.wait_group.sync.aligned %d;", left);
+    if (left) {
+        order(s, text);
+        return;
+    }
+    Text constraints = {.arena = s->arena};
+    add_constraints(&constraints, LLVMTypeOf(sums[0]) == s->i32 ? "=r" : "=f", count);
+    add_tied(&constraints, count);
+    tt_text_add(&constraints, ",~{memory}");
+    LLVMTypeRef type = count == 1 ? LLVMTypeOf(sums[0]) : struct_of(s, LLVMTypeOf(sums[0]), count);
+    take_apart(s, nvptx_asm(s, ASM_CONVERGENT, text, constraints.data, type, sums, count), count, sums);
+}
+
+const TensorOps tt_nvptx_tensor_ops = {
+    .load_matrices = load_matrices,
+    .store_matrices = store_matrices,
+    .has_store_matrices = has_store_matrices,
+    .mma = mma,
+    .wgmma_begin = wgmma_begin,
+    .wgmma = wgmma,
+    .wgmma_commit = wgmma_commit,
+    .wgmma_wait = wgmma_wait,
+};
+
+/* ---- asynchronous copies ---------------------------------------------------------------------------------------------------------------- */
+
+/* 16 bytes go past the first cache: what is shared by programs is shared in the second. A source of 0 bytes is zeros. */
+static void copy(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef pointer, int bytes, LLVMValueRef predicate,
+                 const char *evict)
+{
+    (void)evict;
+    LLVMValueRef base, arguments[3] = {nvptx_shared_address(s, place)};
+    int64_t offset = simt_peel_pointer(pointer, &base);
+    arguments[1] = base;
+    int count = 2;
+    if (predicate)
+        arguments[count++] = LLVMBuildSelect(s->b, predicate, simt_i32(s, bytes), simt_i32(s, 0), "");
+    const char *text =
+        tt_arena_format(s->arena, "cp.async.%s.shared.global [$0+%lld], [$1+%lld], %d%s;", bytes == 16 ? "cg" : "ca",
+                        (long long)constant, (long long)offset, bytes, predicate ? ", $2" : "");
+    nvptx_asm(s, ASM_MEMORY, text, predicate ? "r,l,r,~{memory}" : "r,l,~{memory}", s->none, arguments, count);
+}
+
+static bool has_copies(const Simt *s) { return s->options->sm >= 80; }
+
+static void commit(Simt *s)
+{
+    if (has_copies(s))
+        nvptx_asm(s, ASM_MEMORY, "cp.async.commit_group;", "~{memory}", s->none, NULL, 0);
+}
+
+static void wait(Simt *s, int left)
+{
+    if (!has_copies(s))
+        return;
+    const char *text = tt_arena_format(s->arena, "cp.async.wait_group %d;", left);
+    nvptx_asm(s, ASM_MEMORY, text, "~{memory}", s->none, NULL, 0);
+}
+
+static void fence_proxy(Simt *s)
+{
+    nvptx_asm(s, ASM_MEMORY, "fence.proxy.async.shared::cta;", "~{memory}", s->none, NULL, 0);
+}
+
+const AsyncOps tt_nvptx_async_ops = {.copy = copy, .commit = commit, .wait = wait, .fence_proxy = fence_proxy};

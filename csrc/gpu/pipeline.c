@@ -1,0 +1,610 @@
+/* Loops that multiply on tensor cores load ahead: what feeds a product goes from global memory into a buffer of several
+ * slots some iterations before it is used, by asynchronous copies, or through registers where these do not fit (elements
+ * not wide enough, another value than zero where the mask is false).
+ *
+ * With D iterations ahead, iteration i reads slot i mod S and fills slot (i + D) mod S. It begins by waiting for its copies
+ * at a barrier, so all threads are done with iteration i - 1, and S = D + 1 suffices; where products of an iteration are
+ * still under way at the next one's barrier, those of i - 2 are done, and S = D + 2. Nothing is read that the program does
+ * not read, but a load may move in front of a store through another pointer parameter. */
+#include "gpu/passes.h"
+#include "opt/pass.h"
+
+/* A view of the loop's values some iterations ahead. */
+typedef struct Ahead {
+    int distance;
+    Map inside;  /* Value* -> its value that many iterations on, for use in the loop */
+    Map *before; /* for each iteration up to `distance`: Value* -> its value there, before the loop */
+    TT_VECTOR(int) carried, copies; /* carried values that are also carried ahead, and as which */
+} Ahead;
+
+typedef struct Staged {
+    Op *load;
+    Ahead *ahead;
+    bool is_async, proxy; /* proxy: tensor cores read the buffer */
+    Value *buffer, *slot; /* all slots; the one to be read */
+    Value *loaded;        /* through registers: what goes to the next slot */
+    const LinearLayout *layout;
+} Staged;
+
+typedef struct Pipeline {
+    Module *module;
+    const GpuOptions *options;
+    AxisInfos *axis_infos;
+    const ParamPointers *pointers;
+    Loop loop;
+    Builder before, inside;
+    int distance, slots;
+    Ahead far, near;
+    TT_VECTOR(Staged) loads;
+    TT_VECTOR(Op *) deferred; /* waits for products whose sums the next iteration adds to */
+} Pipeline;
+
+/* ---- which loads ----------------------------------------------------------------------------------------------------------------- */
+
+static bool is_inside(const Pipeline *p, const Value *value)
+{
+    return !tt_is_defined_outside(value, p->loop.body);
+}
+
+static int carried_index(const Pipeline *p, const Value *value)
+{
+    return value->region == p->loop.first && value->index >= p->loop.arg ? value->index - p->loop.arg : -1;
+}
+
+static bool reads_what_stays(const Pipeline *p, const Op *op)
+{
+    if (op->opcode != OP_load || !tt_is_plain_load(op))
+        return false;
+    int param = tt_pointer_param(p->pointers, tt_operand(op, 0));
+    return !tt_writes_memory(p->loop.op) || (param >= 0 && !p->pointers->stored[param]);
+}
+
+/* Is the value computed from the loop's index and what it carries, without the loop's products? */
+static bool is_computable(const Pipeline *p, const Value *value, Map *asked)
+{
+    if (!is_inside(p, value))
+        return true;
+    void **slot = tt_map_slot_ptr(asked, value);
+    if (*slot)
+        return *slot == value;
+    *slot = (void *)value;
+    bool can = true;
+    if (!value->op) {
+        int carried = carried_index(p, value);
+        can = carried < 0 || is_computable(p, tt_next(&p->loop, carried), asked);
+    } else {
+        can = !value->op->region_count && value->op->parent == p->loop.body &&
+              (tt_is_pure(value->op) || reads_what_stays(p, value->op)) && !tt_has(value->op, COSTLY);
+        for (int i = 0; can && i < value->op->operand_count; i++)
+            can = is_computable(p, tt_operand(value->op, i), asked);
+    }
+    if (!can)
+        *tt_map_slot_ptr(asked, value) = asked;
+    return can;
+}
+
+static bool can_move(const Pipeline *p, const Op *load)
+{
+    Map asked = {.arena = p->module->arena};
+    bool can = tt_is_tile(load->results[0]->type) && reads_what_stays(p, load);
+    for (int i = 0; can && i < load->operand_count; i++)
+        can = is_computable(p, tt_operand(load, i), &asked);
+    return can;
+}
+
+/* Bytes that are neighbours in global memory under one mask: 4, 8 or 16 for asynchronous copies. */
+static int64_t copied_bytes(const Pipeline *p, const Op *load, int axis)
+{
+    const AxisInfo *info = tt_axis_info(p->axis_infos, tt_operand(load, 0));
+    int bytes = tt_byte_width(load->results[0]->type);
+    int64_t elements = TT_MIN(info->contiguity[axis], info->divisibility[axis] / bytes);
+    if (load->operand_count > 1)
+        elements = TT_MIN(elements, tt_axis_info(p->axis_infos, tt_operand(load, 1))->constancy[axis]);
+    elements = TT_MIN(elements, load->results[0]->type->shape[axis]);
+    while (elements > 0 && !tt_is_pow2(elements))
+        elements &= elements - 1;
+    return TT_MIN(elements * bytes, 16);
+}
+
+static bool gives_zeros(const Op *load)
+{
+    double zero;
+    int64_t none;
+    return load->operand_count < 3 || (tt_constant_float(tt_operand(load, 2), &zero) && zero == 0) ||
+           (tt_constant_int(tt_operand(load, 2), &none) && none == 0);
+}
+
+/* The dimension along which a buffer's elements follow each other. */
+static int fastest_axis(const LinearLayout *layout)
+{
+    for (int axis = layout->rank - 1; axis >= 0; axis--)
+        if (layout->out_bits[axis] && layout->bases[0] == 1ull << tt_layout_axis_start(layout, axis))
+            return axis;
+    return layout->rank - 1;
+}
+
+static bool can_be_async(const Pipeline *p, const Op *load, const LinearLayout *layout)
+{
+    return p->options->sm >= 80 && gives_zeros(load) && copied_bytes(p, load, fastest_axis(layout)) >= 4 &&
+           !tt_is_bool(load->results[0]->type);
+}
+
+/* The buffer made of just this load, or NULL: then the elements are first computed with. */
+static Op *buffer_of(const Op *load)
+{
+    TT_FOR_USES(use, load->results[0])
+    if (use->user->opcode == OP_smem_alloc)
+        return use->user;
+    return NULL;
+}
+
+static void add_load(Pipeline *p, Op *load)
+{
+    for (int i = 0; i < p->loads.count; i++)
+        if (p->loads.data[i].load == load)
+            return;
+    if (!can_move(p, load))
+        return;
+    const Op *alloc = buffer_of(load);
+    Staged staged = {.load = load};
+    staged.layout = alloc ? alloc->results[0]->layout : tt_buffer_layout(p->module, load->results[0]->type, tt_fastest_axis(p->axis_infos, load));
+    staged.proxy = alloc && tt_find_attr(alloc, ATTR_proxy);
+    staged.is_async = can_be_async(p, load, staged.layout);
+    if (alloc || staged.is_async)
+        tt_push(p->module->arena, p->loads, staged);
+}
+
+/* The loads of this loop's body that `value` is made of. */
+static void find_loads(Pipeline *p, const Value *value, Map *seen)
+{
+    Op *op = value->op;
+    if (!op || op->parent != p->loop.body || tt_map_find_ptr(seen, op))
+        return;
+    *tt_map_slot_ptr(seen, op) = op;
+    if (op->opcode == OP_load)
+        add_load(p, op);
+    if (op->opcode != OP_smem_alloc && op->opcode != OP_smem_permute && !tt_has(op, ELEMENTWISE | SHAPE | ONE_LAYOUT))
+        return;
+    if (op->opcode == OP_wgmma_wait)
+        return;
+    for (int i = 0; i < op->operand_count; i++)
+        if (!tt_is_ptr(tt_operand(op, i)->type))
+            find_loads(p, tt_operand(op, i), seen);
+}
+
+/* ---- values some iterations ahead ------------------------------------------------------------------------------------------------- */
+
+/* i1: is there an iteration `distance` after the one with this index? `rest` is upper - index, which is positive: as
+ * unsigned it is right even where it does not fit. */
+static Value *goes_on(const Pipeline *p, Builder *b, Value *rest, int distance)
+{
+    Value *steps = tt_build2(b, OP_mul, tt_operand(p->loop.op, 2), tt_build_int(b, rest->type, distance));
+    return tt_build2(b, OP_lt_u, steps, rest);
+}
+
+/* i1: does the loop come to this iteration? */
+static Value *runs_before(Pipeline *p, int iteration)
+{
+    Builder *b = &p->before;
+    Value *lower = tt_operand(p->loop.op, 0), *upper = tt_operand(p->loop.op, 1);
+    Value *begins = tt_build2(b, OP_lt_s, lower, upper);
+    if (!iteration)
+        return begins;
+    return tt_build2(b, OP_and, begins, goes_on(p, b, tt_build2(b, OP_sub, upper, lower), iteration));
+}
+
+static Value *runs_ahead(Pipeline *p, int distance)
+{
+    Builder *b = &p->inside;
+    return goes_on(p, b, tt_build2(b, OP_sub, tt_operand(p->loop.op, 1), p->loop.body->args[0]), distance);
+}
+
+/* The mask, and `runs` for all elements. */
+static Value *masked(Builder *b, const Type *type, Value *mask, Value *runs)
+{
+    Value *all = tt_is_tile(type) ? tt_build_splat(b, runs, type->shape, type->rank) : runs;
+    return mask ? tt_build2(b, OP_and, mask, all) : all;
+}
+
+/* The operation on other operands; a load where the iteration `runs`. */
+static Value *repeat(Builder *b, const Op *op, Value **operands, Value *runs)
+{
+    Value *all[3] = {0};
+    int count = op->operand_count;
+    if (op->opcode == OP_load) {
+        memcpy(all, operands, sizeof(Value *) * (size_t)count);
+        all[1] = masked(b, all[0]->type, all[1], runs);
+        operands = all;
+        count = TT_MAX(2, count);
+    }
+    const Type *type = op->results[0]->type;
+    Attr *attrs = tt_copy_attrs(b->module, op->attrs);
+    if (op->opcode != OP_load)
+        return tt_build(b, op->opcode, operands, count, type, attrs);
+    Op *copy = tt_build_op(b, op->opcode, operands, count, &type, 1, attrs);
+    copy->results[0]->name = op->results[0]->name;
+    return copy->results[0];
+}
+
+static Value *value_before(Pipeline *p, Ahead *a, Value *value, int iteration)
+{
+    if (!is_inside(p, value))
+        return value;
+    void **slot = tt_map_slot_ptr(&a->before[iteration], value);
+    if (*slot)
+        return *slot;
+    Builder *b = &p->before;
+    Value *result;
+    int carried = value->op ? -1 : carried_index(p, value);
+    if (carried >= 0) {
+        result = iteration ? value_before(p, a, tt_next(&p->loop, carried), iteration - 1)
+                           : tt_init(&p->loop, carried);
+    } else if (!value->op) {
+        Value *step = tt_operand(p->loop.op, 2);
+        result = tt_operand(p->loop.op, 0);
+        for (int i = 0; i < iteration; i++)
+            result = tt_build2(b, OP_add, result, step);
+    } else {
+        Value **operands = TT_NEW_ARRAY(p->module->arena, Value *, value->op->operand_count);
+        for (int i = 0; i < value->op->operand_count; i++)
+            operands[i] = value_before(p, a, tt_operand(value->op, i), iteration);
+        bool reads = value->op->opcode == OP_load;
+        result = repeat(b, value->op, operands, reads ? runs_before(p, iteration) : NULL);
+    }
+    return *tt_map_slot_ptr(&a->before[iteration], value) = result;
+}
+
+static Value *value_ahead(Pipeline *p, Ahead *a, Value *value)
+{
+    if (!is_inside(p, value))
+        return value;
+    void **slot = tt_map_slot_ptr(&a->inside, value);
+    if (*slot)
+        return *slot;
+    Builder *b = &p->inside;
+    Value *result;
+    int carried = value->op ? -1 : carried_index(p, value);
+    if (carried >= 0) {
+        int copy = tt_add_carried(&p->loop, value_before(p, a, value, a->distance));
+        tt_push(p->module->arena, a->carried, carried);
+        tt_push(p->module->arena, a->copies, copy);
+        result = tt_carried(&p->loop, copy);
+        result->name = value->name;
+    } else if (!value->op) {
+        Value *steps = tt_build_int(b, value->type, a->distance);
+        steps = tt_build2(b, OP_mul, tt_operand(p->loop.op, 2), steps);
+        result = tt_build2(b, OP_add, value, steps);
+    } else {
+        Value **operands = TT_NEW_ARRAY(p->module->arena, Value *, value->op->operand_count);
+        for (int i = 0; i < value->op->operand_count; i++)
+            operands[i] = value_ahead(p, a, tt_operand(value->op, i));
+        bool reads = value->op->opcode == OP_load;
+        result = repeat(b, value->op, operands, reads ? runs_ahead(p, a->distance) : NULL);
+    }
+    return *tt_map_slot_ptr(&a->inside, value) = result;
+}
+
+/* What is carried ahead moves on by an iteration, too. */
+static void advance_carried(Pipeline *p, Ahead *a)
+{
+    for (int i = 0; i < a->carried.count; i++) { /* may find more */
+        Value *next = value_ahead(p, a, tt_next(&p->loop, a->carried.data[i]));
+        tt_set_operand(p->loop.yield, a->copies.data[i], next);
+    }
+}
+
+static Ahead new_ahead(Pipeline *p, int distance)
+{
+    Arena *arena = p->module->arena;
+    Ahead a = {.distance = distance, .inside = {.arena = arena}};
+    a.before = TT_NEW_ARRAY(arena, Map, distance + 1);
+    for (int i = 0; i <= distance; i++)
+        a.before[i].arena = arena;
+    return a;
+}
+
+/* ---- copies -------------------------------------------------------------------------------------------------------------------------- */
+
+static Value *slot_of(Builder *b, const Staged *staged, Value *index)
+{
+    const Type *type = tt_buffer_type(b->module, staged->load->results[0]->type, 1);
+    Op *view = tt_build_op(b, OP_smem_view, (Value *[]){staged->buffer, index}, 2, &type, 1, NULL);
+    view->results[0]->layout = staged->layout;
+    return view->results[0];
+}
+
+static void copy_async(Builder *b, const Staged *staged, Value *pointer, Value *mask, Value *runs, Value *slot)
+{
+    const Op *load = staged->load;
+    Value *operands[] = {pointer, slot_of(b, staged, slot), masked(b, pointer->type, mask, runs)};
+    tt_build_op(b, OP_async_copy, operands, 3, NULL, 0, tt_copy_attrs(b->module, load->attrs));
+}
+
+static void build_effect(Builder *b, Opcode opcode, Attr *attrs) { tt_build_op(b, opcode, NULL, 0, NULL, 0, attrs); }
+
+static Attr *proxy_attr(const Pipeline *p, Attr *next)
+{
+    bool proxy = false;
+    for (int i = 0; i < p->loads.count; i++)
+        proxy |= p->loads.data[i].proxy;
+    return proxy ? tt_attr_int(p->module, ATTR_proxy, 1, next) : next;
+}
+
+static void build_wait(const Pipeline *p, Builder *b, int left)
+{
+    build_effect(b, OP_async_wait, tt_attr_int(p->module, ATTR_left, left, proxy_attr(p, NULL)));
+}
+
+static void store_slot(const Pipeline *p, Builder *b, const Staged *staged, Value *tile, Value *slot)
+{
+    Attr *attrs = staged->proxy ? tt_attr_int(p->module, ATTR_proxy, 1, NULL) : NULL;
+    tt_build_op(b, OP_smem_store, (Value *[]){tile, slot_of(b, staged, slot)}, 2, NULL, 0, attrs);
+}
+
+/* ---- before the loop ------------------------------------------------------------------------------------------------------------------ */
+
+static void allocate(Pipeline *p, Staged *staged)
+{
+    const Type *type = tt_buffer_type(p->module, staged->load->results[0]->type, p->slots);
+    Builder b = p->before;
+    b.loc = staged->load->loc;
+    Op *alloc = tt_build_op(&b, OP_smem_alloc, NULL, 0, &type, 1, NULL);
+    staged->buffer = alloc->results[0];
+    staged->buffer->layout = staged->layout;
+    staged->buffer->name = staged->load->results[0]->name;
+}
+
+/* The first `distance` iterations' loads. */
+static void fill_slots(Pipeline *p)
+{
+    Builder *b = &p->before;
+    const Type *i32 = tt_scalar_type(p->module, TT_I32);
+    for (int d = 0; d < p->distance; d++) {
+        Value *runs = runs_before(p, d);
+        Value *slot = tt_build_int(b, i32, d);
+        for (int i = 0; i < p->loads.count; i++) {
+            Staged *staged = &p->loads.data[i];
+            Value *operands[3] = {0};
+            if (d >= staged->ahead->distance)
+                continue;
+            b->loc = staged->load->loc;
+            for (int j = 0; j < staged->load->operand_count; j++)
+                operands[j] = value_before(p, staged->ahead, tt_operand(staged->load, j), d);
+            if (staged->is_async)
+                copy_async(b, staged, operands[0], operands[1], runs, slot);
+            else
+                store_slot(p, b, staged, repeat(b, staged->load, operands, runs), slot);
+        }
+        build_effect(b, OP_async_commit, NULL);
+    }
+}
+
+/* ---- in the loop -------------------------------------------------------------------------------------------------------------------------- */
+
+/* A carried number of a slot: the one it begins with, and the next one after it. */
+static Value *carry_slot(Pipeline *p, int first, Value **next)
+{
+    const Type *i32 = tt_scalar_type(p->module, TT_I32);
+    int carried = tt_add_carried(&p->loop, tt_build_int(&p->before, i32, first));
+    Builder *b = &p->inside;
+    Value *slot = tt_carried(&p->loop, carried);
+    Value *after = tt_build2(b, OP_add, slot, tt_build_int(b, i32, 1));
+    Value *wraps = tt_build2(b, OP_eq, after, tt_build_int(b, i32, p->slots));
+    *next = tt_build3(b, OP_select, wraps, tt_build_int(b, i32, 0), after);
+    tt_set_operand(p->loop.yield, carried, *next);
+    return slot;
+}
+
+/* The products of this iteration are issued before the copies for a later one. */
+static Op *place_of_copies(const Pipeline *p)
+{
+    TT_FOR_OPS(op, p->loop.body)
+    if (op->opcode == OP_wgmma)
+        return op->next;
+    return p->inside.before;
+}
+
+static void use_slot(Pipeline *p, Staged *staged, Value *slot)
+{
+    Op *load = staged->load;
+    staged->slot = slot_of(&p->inside, staged, slot);
+    TT_FOR_USES_SAFE(use, load->results[0])
+    {
+        if (use->user->opcode != OP_smem_alloc || use->user->results[0]->layout != staged->layout)
+            continue;
+        Op *alloc = use->user;
+        tt_replace_all_uses(alloc->results[0], staged->slot);
+        tt_erase_op(alloc);
+    }
+    if (!tt_has_uses(load->results[0]))
+        return;
+    Builder b = tt_builder_before(load);
+    Op *read = tt_build_op(&b, OP_smem_load, &staged->slot, 1, &load->results[0]->type, 1, NULL);
+    read->results[0]->name = load->results[0]->name;
+    tt_replace_all_uses(load->results[0], read->results[0]);
+}
+
+static void load_ahead(Pipeline *p, Staged *staged, Value *slot)
+{
+    Value *operands[3] = {0};
+    Builder *b = &p->inside;
+    b->loc = staged->load->loc;
+    for (int j = 0; j < staged->load->operand_count; j++)
+        operands[j] = value_ahead(p, staged->ahead, tt_operand(staged->load, j));
+    Value *runs = runs_ahead(p, staged->ahead->distance);
+    if (staged->is_async)
+        copy_async(b, staged, operands[0], operands[1], runs, slot);
+    else
+        staged->loaded = repeat(b, staged->load, operands, runs);
+}
+
+static void rewrite_body(Pipeline *p)
+{
+    Value *next_read, *next_write;
+    p->inside = tt_builder_before(p->loop.body->first);
+    p->inside.loc = p->loop.op->loc;
+    Value *read = carry_slot(p, 0, &next_read), *write = carry_slot(p, p->distance, &next_write);
+    build_wait(p, &p->inside, p->distance - 1);
+    for (int i = 0; i < p->loads.count; i++)
+        use_slot(p, &p->loads.data[i], read);
+    p->inside.before = place_of_copies(p);
+    for (int i = 0; i < p->loads.count; i++)
+        load_ahead(p, &p->loads.data[i], write);
+    build_effect(&p->inside, OP_async_commit, NULL);
+    advance_carried(p, &p->far);
+    advance_carried(p, &p->near);
+    Builder end = tt_builder_before(p->loop.yield);
+    for (int i = 0; i < p->loads.count; i++)
+        if (p->loads.data[i].loaded)
+            store_slot(p, &end, &p->loads.data[i], p->loads.data[i].loaded, next_read);
+    for (int i = 0; i < p->loads.count; i++)
+        if (!tt_has_uses(p->loads.data[i].load->results[0]))
+            tt_erase_op(p->loads.data[i].load);
+}
+
+/* ---- products under way ----------------------------------------------------------------------------------------------------------------- */
+
+/* A buffer that this iteration alone fills: pipelined, or filled before the loop. */
+static bool outlives_iteration(const Pipeline *p, const Value *buffer)
+{
+    while (tt_def(buffer, OP_smem_permute))
+        buffer = tt_operand(buffer->op, 0);
+    if (!tt_is_buffer(buffer->type) || !is_inside(p, buffer))
+        return tt_is_buffer(buffer->type);
+    const Value *source = buffer->op->operand_count ? tt_operand(buffer->op, 0) : NULL;
+    for (int i = 0; source && i < p->loads.count; i++)
+        if (p->loads.data[i].load == source->op)
+            return true;
+    return false;
+}
+
+/* Sums that only the next iteration's product adds to, of operands that stay where they are until then. */
+static bool stays_under_way(const Pipeline *p, const Op *wait)
+{
+    const Op *product = tt_def(tt_operand(wait, 0), OP_wgmma);
+    const Value *sums = wait->results[0];
+    if (!product || wait->operand_count != 1 || !tt_has_one_use(sums) || sums->uses->user != p->loop.yield)
+        return false;
+    const Value *carried = tt_operand(product, 2);
+    int index = carried->op ? -1 : carried_index(p, carried);
+    return index >= 0 && tt_next(&p->loop, index) == sums && tt_has_one_use(carried) &&
+           outlives_iteration(p, tt_operand(product, 0)) && outlives_iteration(p, tt_operand(product, 1));
+}
+
+static void find_deferred(Pipeline *p)
+{
+    TT_FOR_OPS(op, p->loop.body)
+    if (op->opcode == OP_wgmma_wait && stays_under_way(p, op))
+        tt_push(p->module->arena, p->deferred, op);
+}
+
+/* All of this iteration's products may still run at its end, none of the one before. */
+static void defer_waits(Pipeline *p)
+{
+    for (int i = 0; i < p->deferred.count; i++) {
+        Op *wait = p->deferred.data[i];
+        int carried = carried_index(p, tt_operand(tt_operand(wait, 0)->op, 2));
+        tt_set_attr(wait, tt_attr_int(p->module, ATTR_left, p->deferred.count, NULL));
+        if (i + 1 < p->deferred.count) { /* the last one speaks for all */
+            tt_replace_all_uses(wait->results[0], tt_operand(wait, 0));
+            tt_erase_op(wait);
+        }
+        Builder after = tt_builder_after(p->loop.op);
+        Value *result = p->loop.op->results[carried];
+        Op *last = tt_build_op(&after, OP_wgmma_wait, &result, 1, &result->type, 1,
+                               tt_attr_int(p->module, ATTR_left, 0, NULL));
+        last->results[0]->name = result->name;
+        tt_replace_all_uses(result, last->results[0]);
+        tt_set_operand(last, 0, result);
+    }
+}
+
+/* ---- one loop ------------------------------------------------------------------------------------------------------------------------------ */
+
+static int64_t slot_bytes(const Staged *staged)
+{
+    return (int64_t)tt_byte_width(staged->load->results[0]->type) << tt_layout_out_total(staged->layout);
+}
+
+static void count_buffer(Op *op, void *context)
+{
+    int64_t *bytes = context;
+    if (op->opcode == OP_smem_alloc)
+        *bytes += tt_buffer_bytes(op->results[0]);
+}
+
+/* As many iterations ahead as was asked for and there is memory for. */
+static void choose_distance(Pipeline *p)
+{
+    int64_t each = 0, others = 0, limit = tt_shared_limit(p->options->sm);
+    tt_walk(p->module->functions->body, count_buffer, &others);
+    for (int i = 0; i < p->loads.count; i++) {
+        each += slot_bytes(&p->loads.data[i]);
+        if (buffer_of(p->loads.data[i].load))
+            others -= slot_bytes(&p->loads.data[i]);
+    }
+    bool any_async = false;
+    for (int i = 0; i < p->loads.count; i++)
+        any_async |= p->loads.data[i].is_async;
+    int stages = (int)tt_int_attr(p->loop.op, ATTR_num_stages, p->options->num_stages);
+    int more = p->deferred.count ? 2 : 1;
+    p->distance = any_async ? stages - 1 : TT_MIN(stages - 1, 1);
+    while (p->distance > 0 && each * (p->distance + more) + others > limit)
+        p->distance--;
+    p->slots = p->distance + more;
+}
+
+static bool pipeline_loop(Pipeline *p, Op *op)
+{
+    Map seen = {.arena = p->module->arena};
+    p->loop = tt_loop(op);
+    p->loads.count = p->deferred.count = 0;
+    TT_FOR_OPS(product, p->loop.body)
+    for (int i = 0; i < 2 && tt_is_on_tensor_cores(product); i++)
+        find_loads(p, tt_operand(product, i), &seen);
+    if (!p->loads.count)
+        return false;
+    find_deferred(p);
+    choose_distance(p);
+    if (p->distance < 1)
+        return false;
+    p->before = tt_builder_before(op);
+    p->far = new_ahead(p, p->distance);
+    p->near = new_ahead(p, 1);
+    for (int i = 0; i < p->loads.count; i++) {
+        Staged *staged = &p->loads.data[i];
+        staged->ahead = staged->is_async || p->distance == 1 ? &p->far : &p->near;
+        allocate(p, staged);
+    }
+    fill_slots(p);
+    rewrite_body(p);
+    Builder after = tt_builder_after(p->loop.op);
+    build_wait(p, &after, 0);
+    defer_waits(p);
+    return true;
+}
+
+static bool visit_region(Pipeline *p, Region *region)
+{
+    bool changed = false;
+    TT_FOR_OPS_SAFE(op, region)
+    {
+        for (int i = 0; i < op->region_count && !tt_has(op, PURE); i++)
+            changed |= visit_region(p, op->regions[i]);
+        if (op->opcode == OP_for)
+            changed |= pipeline_loop(p, op);
+    }
+    return changed;
+}
+
+bool tt_pipeline(Module *module, const GpuOptions *options)
+{
+    Pipeline p = {.module = module, .options = options};
+    p.axis_infos = tt_analyze_axis_info(module->functions, module->arena);
+    p.pointers = tt_analyze_param_pointers(module->functions, module->arena);
+    bool changed = visit_region(&p, module->functions->body);
+    static const char *const simplify[] = {"canonicalize", "cse", "dce"};
+    for (size_t i = 0; changed && i < TT_COUNT(simplify); i++)
+        tt_run_pass(module, simplify[i]);
+    return changed;
+}

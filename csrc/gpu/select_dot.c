@@ -1,0 +1,365 @@
+/* Which instruction multiplies: wgmma of sm_90, mma.sync of the other tensor cores, or multiply-adds of the threads; and
+ * where the operands lie. Tensor cores take theirs from shared memory, in buffers laid out for them; what was computed in
+ * the loop, or follows from another product, goes from registers where the instruction takes it there. */
+#include "gpu/passes.h"
+#include "opt/pass.h"
+
+enum { WARPGROUP = 4 /* warps */ };
+
+typedef struct Staged {
+    const Value *value;
+    int fastest;
+} Staged;
+
+typedef struct Selector {
+    Module *module;
+    const GpuOptions *options;
+    AxisInfos *axis_infos;
+    Map buffers; /* Staged -> Value*, so that two products of one tile share its buffer */
+    TT_VECTOR(Op *) dots;
+} Selector;
+
+/* ---- which instruction ------------------------------------------------------------------------------------------------------------- */
+
+/* The least K of an instruction: 32 bytes. */
+static int64_t instruction_k(const Type *operand) { return operand->element->kind == TT_F64 ? 8 : 32 / tt_byte_width(operand); }
+
+static bool takes_element(const Op *dot, const GpuOptions *options)
+{
+    switch (tt_element(tt_operand(dot, 0)->type)->kind) {
+    case TT_F16:
+        return true;
+    case TT_BF16:
+        return options->sm >= 80;
+    case TT_F32:
+        return options->sm >= 80 && !strcmp(tt_string_attr(dot, ATTR_precision, "tf32"), "tf32");
+    case TT_F64:
+        return options->sm >= 80;
+    case TT_I8:
+        return true;
+    case TT_F8E4M3:
+    case TT_F8E5M2:
+        return options->sm >= 89;
+    default:
+        return false;
+    }
+}
+
+static bool takes_tensor_core(const Op *dot, const GpuOptions *options)
+{
+    const Type *a = tt_operand(dot, 0)->type, *sum = dot->results[0]->type;
+    int64_t k = a->shape[a->rank - 1];
+    return a->rank == 2 && tt_is_pow2(k) && k >= instruction_k(a) && sum->shape[1] >= 8 &&
+           takes_element(dot, options);
+}
+
+/* Warps along M, whole warpgroups, and along N; false when the tile is too small for them. */
+static bool share_by_warpgroups(const Op *dot, const GpuOptions *options, int64_t warps[2])
+{
+    const Type *sum = dot->results[0]->type;
+    int64_t m = tt_next_pow2(sum->shape[0]), n = tt_next_pow2(sum->shape[1]);
+    if (options->sm != 90 || options->num_warps % WARPGROUP || m < 64 || tt_element(sum)->kind == TT_F64)
+        return false;
+    warps[0] = TT_MIN(options->num_warps, m / 16);
+    warps[1] = options->num_warps / warps[0];
+    return n / warps[1] >= 8;
+}
+
+/* Does `value` follow from the result of another product, in the registers of the same threads? */
+static bool follows_from_product(const Value *value, const Region *region, int depth)
+{
+    const Op *op = value->op;
+    if (!op || op->parent != region || depth > 12)
+        return false;
+    if (op->opcode == OP_dot || op->opcode == OP_wgmma || op->opcode == OP_wgmma_wait)
+        return true;
+    if (!tt_has(op, ELEMENTWISE | ONE_LAYOUT))
+        return false;
+    for (int i = 0; i < op->operand_count; i++)
+        if (tt_is_tile(tt_operand(op, i)->type) && follows_from_product(tt_operand(op, i), region, depth + 1))
+            return true;
+    return false;
+}
+
+/* Does another product of this region go on with the result, or this one with another's? */
+static bool is_chained(const Selector *s, const Op *dot)
+{
+    if (follows_from_product(tt_operand(dot, 0), dot->parent, 0))
+        return true;
+    for (int i = 0; i < s->dots.count; i++)
+        if (s->dots.data[i] && s->dots.data[i] != dot && s->dots.data[i]->parent == dot->parent &&
+            follows_from_product(tt_operand(s->dots.data[i], 0), dot->parent, 0))
+            return true;
+    return false;
+}
+
+/* Warps along M and N such that each has about as many rows as columns; all along M where products follow each other, so
+ * that the rows stay with their warp. */
+static void share_by_warps(const Selector *s, const Op *dot, int64_t warps[2])
+{
+    const Type *sum = dot->results[0]->type;
+    int64_t m = tt_next_pow2(sum->shape[0]), n = tt_next_pow2(sum->shape[1]), left = s->options->num_warps;
+    warps[0] = warps[1] = 1;
+    if (is_chained(s, dot)) {
+        warps[0] = TT_MIN(left, TT_MAX(1, m / 16));
+        left /= warps[0];
+    }
+    for (; left > 1; left /= 2) {
+        bool rows = m / warps[0] > 16 && (m / warps[0] >= n / warps[1] || n / warps[1] <= 8);
+        warps[rows ? 0 : 1] *= 2;
+    }
+}
+
+/* ---- operands -------------------------------------------------------------------------------------------------------------------- */
+
+/* The load, if any, whose elements `value` consists of, in the same shape. */
+static const Op *load_behind(const Value *value)
+{
+    const Op *op = value->op;
+    while (op && op->opcode != OP_load && tt_has(op, ELEMENTWISE)) {
+        const Value *next = NULL;
+        for (int i = 0; i < op->operand_count && !next; i++)
+            if (!tt_is_constant(tt_operand(op, i)) && !tt_def(tt_operand(op, i), OP_splat))
+                next = tt_operand(op, i);
+        op = next ? next->op : NULL;
+    }
+    return op && op->opcode == OP_load ? op : NULL;
+}
+
+int tt_fastest_axis(const AxisInfos *infos, const Op *load)
+{
+    const AxisInfo *info = tt_axis_info(infos, tt_operand(load, 0));
+    int last = info->rank - 1;
+    return last && info->contiguity[last - 1] > info->contiguity[last] ? last - 1 : last;
+}
+
+/* The dimension, of the last two, along which the elements lie in global memory; the last where they come from elsewhere. */
+static int fastest_axis(const Selector *s, const Value *value)
+{
+    const Op *load = load_behind(value);
+    int last = value->type->rank - 1;
+    if (!load)
+        return last;
+    return tt_fastest_axis(s->axis_infos, load);
+}
+
+const LinearLayout *tt_buffer_layout(Module *module, const Type *type, int fastest)
+{
+    int64_t shape[TT_MAX_RANK];
+    int rank = type->rank, last = rank - 1, order[TT_MAX_RANK], bytes = tt_byte_width(type);
+    for (int i = 0; i < rank; i++) {
+        shape[i] = tt_next_pow2(type->shape[i]);
+        order[i] = i;
+    }
+    bool turned = fastest != last;
+    if (turned) {
+        int64_t extent = shape[last];
+        shape[last] = shape[last - 1];
+        shape[last - 1] = extent;
+        order[last] = last - 1;
+        order[last - 1] = last;
+    }
+    int64_t row = shape[last] * bytes;
+    LinearLayout layout = row < 32 ? tt_layout_swizzled(shape, rank, 1, 1, 1)
+                                   : tt_layout_nvmma(shape, rank, bytes, (int)TT_MIN(row, 128));
+    if (turned)
+        layout = tt_layout_permute(&layout, order);
+    return tt_intern_layout(module, &layout);
+}
+
+static Builder builder_behind(const Value *value)
+{
+    if (value->op)
+        return tt_builder_after(value->op);
+    Builder builder = tt_builder_at_end(value->region);
+    builder.before = value->region->first;
+    return builder;
+}
+
+static Value *build_buffer(Builder *b, Opcode opcode, Value *operand, const Type *type, const LinearLayout *layout,
+                           Attr *attrs)
+{
+    Op *op = tt_build_op(b, opcode, &operand, 1, &type, 1, attrs);
+    op->results[0]->layout = layout;
+    op->results[0]->name = operand->name;
+    return op->results[0];
+}
+
+/* A buffer that holds the tile, its elements along `fastest`. */
+static Value *stage(Selector *s, Value *value, int fastest)
+{
+    Staged key;
+    memset(&key, 0, sizeof key);
+    key.value = value;
+    key.fastest = fastest;
+    void **slot = tt_map_slot(&s->buffers, &key, sizeof key);
+    if (*slot)
+        return *slot;
+    Builder b = builder_behind(value);
+    b.loc = value->op ? value->op->loc : value->loc;
+    const Type *type = tt_buffer_type(s->module, value->type, 1);
+    const LinearLayout *layout = tt_buffer_layout(s->module, value->type, fastest);
+    Value *buffer;
+    if (tt_def(value, OP_permute)) {
+        const Attr *order = tt_find_attr(value->op, ATTR_order);
+        Value *source = stage(s, tt_operand(value->op, 0), (int)order->ints[fastest]);
+        LinearLayout turned = *source->layout;
+        int axes[TT_MAX_RANK];
+        for (int i = 0; i < order->count; i++)
+            axes[i] = (int)order->ints[i];
+        turned = tt_layout_permute(&turned, axes);
+        buffer = build_buffer(&b, OP_smem_permute, source, type, tt_intern_layout(s->module, &turned),
+                              tt_attr_ints(s->module, ATTR_order, order->ints, order->count, NULL));
+    } else {
+        buffer = build_buffer(&b, OP_smem_alloc, value, type, layout, NULL);
+    }
+    return *tt_map_slot(&s->buffers, &key, sizeof key) = buffer;
+}
+
+/* Where a permuted tile has its elements along, as the tile before it says. */
+static int staged_axis(const Selector *s, const Value *value)
+{
+    if (!tt_def(value, OP_permute))
+        return fastest_axis(s, value);
+    const Attr *order = tt_find_attr(value->op, ATTR_order);
+    int source = staged_axis(s, tt_operand(value->op, 0));
+    for (int i = order->count - 2; i < order->count; i++)
+        if (order->ints[i] == source)
+            return i;
+    return value->type->rank - 1;
+}
+
+static Value *stage_operand(Selector *s, Op *dot, int operand, bool along_k)
+{
+    Value *value = tt_operand(dot, operand);
+    int last = value->type->rank - 1;
+    return stage(s, value, along_k ? (operand ? last - 1 : last) : staged_axis(s, value));
+}
+
+/* Computed in the loop: then it is in registers. */
+static bool is_computed_here(const Op *dot, const Value *value)
+{
+    while (tt_def(value, OP_permute))
+        value = tt_operand(value->op, 0);
+    return value->op && value->op->parent == dot->parent && value->op->opcode != OP_load;
+}
+
+/* ---- rewriting ------------------------------------------------------------------------------------------------------------------- */
+
+static const int64_t *dot_warps(const Op *dot) { return tt_find_attr(dot, ATTR_warps)->ints; }
+
+const LinearLayout *tt_product_layout(Module *module, const Op *product)
+{
+    int64_t shape[2];
+    const Type *type = product->results[0]->type;
+    for (int i = 0; i < 2; i++)
+        shape[i] = tt_next_pow2(type->shape[i]);
+    LinearLayout layout = tt_layout_mma(shape, MMA_ACCUMULATOR, tt_byte_width(type), dot_warps(product));
+    return tt_intern_layout(module, &layout);
+}
+
+const LinearLayout *tt_fragment_layout(Module *module, const Op *product, int operand)
+{
+    int64_t shape[2];
+    const Type *type = tt_operand(product, operand)->type;
+    for (int i = 0; i < 2; i++)
+        shape[i] = tt_next_pow2(type->shape[i]);
+    LinearLayout layout =
+        tt_layout_mma(shape, operand ? MMA_B : MMA_A, tt_byte_width(type), dot_warps(product));
+    return tt_intern_layout(module, &layout);
+}
+
+bool tt_is_on_tensor_cores(const Op *op)
+{
+    return op->opcode == OP_wgmma || (op->opcode == OP_dot && tt_find_attr(op, ATTR_instruction));
+}
+
+static void see_proxy(Value *buffer)
+{
+    while (tt_def(buffer, OP_smem_permute))
+        buffer = tt_operand(buffer->op, 0);
+    tt_set_attr(buffer->op, tt_attr_int(buffer->op->parent->function->module, ATTR_proxy, 1, NULL));
+}
+
+/* Tensor cores add in f32 (or i32, f64): sums in f16 are rounded behind each product. */
+static void widen_sum(Selector *s, Op *dot)
+{
+    Value *result = dot->results[0];
+    const Type *narrow = result->type, *f32 = tt_scalar_type(s->module, TT_F32);
+    if (tt_element(narrow)->kind != TT_F16)
+        return;
+    Builder before = tt_builder_before(dot), after = tt_builder_after(dot);
+    tt_set_operand(dot, 2, tt_build_cast(&before, OP_float_cast, tt_operand(dot, 2), f32));
+    result->type = tt_with_element(s->module, narrow, f32);
+    Op *cast = tt_build_op(&after, OP_float_cast, &result, 1, &narrow, 1, NULL);
+    tt_replace_all_uses(result, cast->results[0]);
+    tt_set_operand(cast, 0, result);
+}
+
+static void use_mma(Selector *s, Op *dot)
+{
+    int64_t warps[2];
+    share_by_warps(s, dot, warps);
+    tt_set_attr(dot, tt_attr_ints(s->module, ATTR_warps, warps, 2, NULL));
+    tt_set_attr(dot, tt_attr_string(s->module, ATTR_instruction, "mma", NULL));
+    for (int i = 0; i < 2; i++)
+        if (i || !follows_from_product(tt_operand(dot, 0), dot->parent, 0))
+            tt_set_operand(dot, i, stage_operand(s, dot, i, false));
+}
+
+static void use_wgmma(Selector *s, Op *dot, const int64_t warps[2])
+{
+    bool along_k = tt_byte_width(tt_operand(dot, 0)->type) != 2;
+    Value *operands[] = {tt_operand(dot, 0), stage_operand(s, dot, 1, along_k), tt_operand(dot, 2)};
+    see_proxy(operands[1]);
+    if (!is_computed_here(dot, operands[0])) {
+        operands[0] = stage_operand(s, dot, 0, along_k);
+        see_proxy(operands[0]);
+    }
+    Builder b = tt_builder_before(dot);
+    const Type *type = operands[2]->type;
+    Op *product = tt_build_op(&b, OP_wgmma, operands, 3, &type, 1, tt_attr_ints(s->module, ATTR_warps, warps, 2, NULL));
+    Op *wait = tt_build_op(&b, OP_wgmma_wait, product->results, 1, &type, 1, tt_attr_int(s->module, ATTR_left, 0, NULL));
+    wait->results[0]->name = dot->results[0]->name;
+    tt_replace_op(dot, wait->results);
+}
+
+/* wgmma reads rows of 32 bytes at least. */
+static bool has_rows(const Selector *s, const Op *dot)
+{
+    for (int i = 0; i < 2; i++) {
+        const Value *value = tt_operand(dot, i);
+        int bytes = tt_byte_width(value->type), last = value->type->rank - 1;
+        int axis = bytes != 2 ? (i ? last - 1 : last) : staged_axis(s, value);
+        if (tt_next_pow2(value->type->shape[axis]) * bytes < 32)
+            return false;
+    }
+    return true;
+}
+
+static void collect_dots(Op *op, void *context)
+{
+    Selector *s = context;
+    if (op->opcode == OP_dot && takes_tensor_core(op, s->options))
+        tt_push(s->module->arena, s->dots, op);
+}
+
+bool tt_select_dot(Module *module, const GpuOptions *options)
+{
+    Arena *arena = module->arena;
+    Selector s = {.module = module, .options = options, .buffers = {.arena = arena}};
+    s.axis_infos = tt_analyze_axis_info(module->functions, arena);
+    tt_walk(module->functions->body, collect_dots, &s);
+    for (int i = 0; i < s.dots.count; i++) {
+        Op *dot = s.dots.data[i];
+        int64_t warps[2];
+        widen_sum(&s, dot);
+        if (share_by_warpgroups(dot, options, warps) && has_rows(&s, dot)) {
+            use_wgmma(&s, dot, warps);
+            s.dots.data[i] = NULL; /* it is gone */
+        } else {
+            use_mma(&s, dot);
+        }
+    }
+    return s.dots.count > 0;
+}

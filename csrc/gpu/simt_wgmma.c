@@ -1,0 +1,182 @@
+/* Products on wgmma (PTX ISA, "Asynchronous warpgroup-level matrix multiply-accumulate"): a warpgroup multiplies 64 x K by
+ * K x n, which lie in buffers whose rows are exchanged as the instruction knows it; a may come from registers. */
+#include "gpu/simt.h"
+
+enum { ROWS = 64, SPAN = 8 /* rows of a pattern */ };
+
+/* A matrix in a buffer, as its descriptor says it (PTX ISA, "Matrix descriptor"). */
+typedef struct Matrix {
+    const Value *value;
+    const LinearLayout *layout; /* of fragments: what each warp has */
+    uint64_t inverse[64];       /* place, in elements, of each bit of an element */
+    uint64_t constant;          /* of the descriptor */
+    LLVMValueRef place;         /* of the warpgroup's part */
+    bool is_transposed;
+    int kept, bytes;
+} Matrix;
+
+static uint64_t encode(int64_t bytes) { return (uint64_t)(bytes >> 4) & 0x3fff; }
+
+/* Which of the instruction's layouts the buffer has. `k`: its dimension K. */
+static void describe(Matrix *m, int k)
+{
+    static const int modes[] = {128, 64, 32};
+    const LinearLayout *memory = m->value->layout;
+    for (int inner = 0; inner < 2; inner++)
+        for (size_t i = 0; i < TT_COUNT(modes); i++) {
+            int64_t shape[] = {1ll << memory->out_bits[1 - inner], 1ll << memory->out_bits[inner]};
+            if (shape[1] * m->bytes < modes[i])
+                continue;
+            LinearLayout known = tt_layout_nvmma(shape, 2, m->bytes, modes[i]);
+            if (!inner)
+                known = tt_layout_permute(&known, (int[]){1, 0});
+            if (!tt_layout_equal(&known, memory))
+                continue;
+            m->is_transposed = inner != k;
+            int64_t panel = shape[0] * modes[i]; /* from one 128 bytes of a row to the next ones */
+            m->constant = encode(m->is_transposed ? panel : 16) << 16 | encode(SPAN * modes[i]) << 32 | (uint64_t)(i + 1) << 62;
+            return;
+        }
+    tt_bug("a buffer of wgmma in none of its layouts");
+}
+
+/* The warpgroup's number within the program, the same for all its threads and known to be so. */
+static LLVMValueRef warpgroup(Simt *s)
+{
+    if (!s->warpgroup) {
+        Place place = simt_go_to_entry(s);
+        LLVMValueRef warp = s->options->num_warps > 4 ? s->ops->shuffle_index(s, s->warp, simt_i32(s, 0)) : simt_i32(s, 0);
+        s->warpgroup = LLVMBuildLShr(s->b, warp, simt_i32(s, 2), "");
+        simt_come_back(s, place);
+    }
+    return s->warpgroup;
+}
+
+static Matrix matrix_of(Simt *s, const Op *op, int index)
+{
+    Matrix m = {.value = tt_operand(op, index), .kept = index};
+    m.bytes = tt_byte_width(m.value->type);
+    m.layout = tt_fragment_layout(s->module, op, index);
+    if (tt_is_tile(m.value->type))
+        return m;
+    describe(&m, 1 - index);
+    tt_layout_right_inverse(m.value->layout, m.inverse);
+    uint64_t columns[8];
+    int warps = m.layout->in_bits[LAYOUT_WARP], first = m.layout->in_bits[LAYOUT_REGISTER] + m.layout->in_bits[LAYOUT_LANE];
+    for (int i = 2; i < warps; i++)
+        columns[i - 2] = tt_f2_apply(m.inverse, m.layout->bases[first + i]) * (uint64_t)m.bytes;
+    m.place = simt_scalar(s, m.value);
+    LLVMValueRef own = simt_apply_columns(s, warpgroup(s), columns, TT_MAX(0, warps - 2), NULL);
+    if (own)
+        m.place = LLVMBuildAdd(s->b, m.place, own, "");
+    return m;
+}
+
+/* Descriptor of what begins at these coordinates. */
+static LLVMValueRef descriptor(Simt *s, const Matrix *m, int64_t kept, int64_t k)
+{
+    uint64_t element = (uint64_t)kept << tt_layout_axis_start(m->layout, m->kept) |
+                       (uint64_t)k << tt_layout_axis_start(m->layout, 1 - m->kept);
+    int64_t offset = (int64_t)tt_f2_apply(m->inverse, element) * m->bytes;
+    LLVMValueRef start = LLVMBuildLShr(s->b, m->place, simt_i32(s, 4), "");
+    LLVMValueRef wide = LLVMBuildZExt(s->b, start, s->i64, "");
+    return LLVMBuildAdd(s->b, wide, simt_int(s->i64, (int64_t)(m->constant + (uint64_t)(offset >> 4))), "");
+}
+
+/* The four words of a in registers for these rows and this step of K. */
+static void fragment(Simt *s, const Matrix *a, int64_t row, int64_t k, int64_t half, LLVMValueRef *words)
+{
+    const Tile *tile = simt_tile(s, a->value);
+    int start = tt_layout_axis_start(a->layout, 0), count = 4 / a->bytes;
+    for (int w = 0; w < 4; w++) {
+        LLVMValueRef elements[4];
+        uint64_t element = (uint64_t)(row + 8 * (w & 1)) << start | (uint64_t)(k + (w & 2 ? half : 0));
+        int first = tt_register_of(a->layout, element);
+        for (int i = 0; i < count; i++)
+            elements[i] = tile->at[first | i];
+        Access access = {0};
+        simt_set_words(&access, 4);
+        simt_pack(s, elements, count, a->bytes, &access, &words[w]);
+    }
+}
+
+typedef struct Product {
+    Simt *s;
+    Wgmma wgmma;
+    Matrix a, b;
+    int64_t extent, step;  /* of K */
+    bool begins;           /* with sums of zero */
+    const LinearLayout *layout;
+    Tile *tile;
+} Product;
+
+/* The products of 64 rows, whose sums the instruction takes in order. */
+static void multiply_rows(Product *p, int64_t row)
+{
+    Simt *s = p->s;
+    LLVMValueRef words[4];
+    int count = p->wgmma.n / 2, start = tt_layout_axis_start(p->layout, 0);
+    int *registers = TT_NEW_ARRAY(s->arena, int, count);
+    p->wgmma.sums = TT_NEW_ARRAY(s->arena, LLVMValueRef, count);
+    for (int i = 0; i < count; i++) {
+        uint64_t column = (uint64_t)(i / 4 * 8 + i % 2);
+        registers[i] = tt_register_of(p->layout, (uint64_t)(row + i / 2 % 2 * 8) << start | column);
+        LLVMValueRef sum = p->tile->at[registers[i]];
+        p->wgmma.sums[i] = p->begins ? LLVMGetUndef(LLVMTypeOf(sum)) : sum;
+    }
+    for (int64_t k = 0; k < p->extent; k += p->step) {
+        p->wgmma.adds = simt_int(s->i1, k || !p->begins);
+        p->wgmma.b_matrix = descriptor(s, &p->b, 0, k);
+        if (tt_is_tile(p->a.value->type)) {
+            fragment(s, &p->a, row, k, p->step / 2, words);
+            p->wgmma.a_words = words;
+        } else {
+            p->wgmma.a_matrix = descriptor(s, &p->a, row, k);
+        }
+        s->ops->tensor->wgmma(s, &p->wgmma);
+    }
+    for (int i = 0; i < count; i++)
+        p->tile->at[registers[i]] = p->wgmma.sums[i];
+}
+
+static bool is_zero(const Value *value)
+{
+    double number;
+    int64_t integer;
+    return (tt_constant_float(value, &number) && number == 0) || (tt_constant_int(value, &integer) && !integer);
+}
+
+void simt_wgmma(Simt *s, const Op *op)
+{
+    const Value *a = tt_operand(op, 0), *b = tt_operand(op, 1), *result = op->results[0];
+    const int64_t *warps = tt_find_attr(op, ATTR_warps)->ints;
+    const Tile *initial = simt_tile(s, tt_operand(op, 2));
+    Product p = {.s = s, .a = matrix_of(s, op, 0), .b = matrix_of(s, op, 1), .layout = result->layout};
+    p.extent = a->type->shape[1];
+    p.step = 32 / tt_byte_width(a->type);
+    p.begins = is_zero(tt_operand(op, 2));
+    p.wgmma = (Wgmma){.a = tt_element(a->type)->kind,
+                      .b = tt_element(b->type)->kind,
+                      .sum = tt_element(result->type)->kind,
+                      .n = (int)((1ll << result->layout->out_bits[1]) / warps[1]),
+                      .a_is_transposed = p.a.is_transposed,
+                      .b_is_transposed = p.b.is_transposed};
+    p.tile = simt_new_tile(s, initial->count);
+    memcpy(p.tile->at, initial->at, sizeof(LLVMValueRef) * (size_t)initial->count);
+    s->ops->tensor->wgmma_begin(s);
+    int64_t rows_at_once = warps[0] * 16;
+    for (int64_t row = 0; row < 1ll << result->layout->out_bits[0]; row += rows_at_once)
+        multiply_rows(&p, row);
+    s->ops->tensor->wgmma_commit(s);
+    simt_set(s, result, p.tile);
+}
+
+void simt_wgmma_wait(Simt *s, const Op *op)
+{
+    const Tile *before = simt_tile(s, tt_operand(op, 0));
+    Tile *tile = simt_new_tile(s, before->count);
+    memcpy(tile->at, before->at, sizeof(LLVMValueRef) * (size_t)tile->count);
+    if (++s->synchronisations != s->options->left_out)
+        s->ops->tensor->wgmma_wait(s, (int)tt_int_attr(op, ATTR_left, 0), tile->at, tile->count);
+    simt_set(s, op->results[0], tile);
+}
