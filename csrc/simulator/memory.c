@@ -213,11 +213,14 @@ void tt_sim_store(SimThread *self, int32_t space, uint64_t address, int32_t byte
 
 /* ---- asynchronous copies --------------------------------------------------------------------------------------------------- */
 
-/* Both where it begins and where it ends. */
-static void note_destination(SimThread *self, const SimCopy *copy)
+/* Where it begins, and where it ends: then with the data. */
+static void note_destination(SimThread *self, const SimCopy *copy, const char *data)
 {
     OrderAccess write = sim_access_now(self, true, copy->site);
+    write.stage = data ? ORDER_ENDS : ORDER_BEGINS;
     write.began = copy->began;
+    write.data = data;
+    write.present = self->shared + copy->offset;
     sim_note_shared(self, copy->offset, copy->bytes, &write);
 }
 
@@ -243,7 +246,7 @@ void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32
                       .site = site};
     *self->copies_end = copy;
     self->copies_end = &copy->next;
-    note_destination(self, copy);
+    note_destination(self, copy, NULL);
 }
 
 void tt_sim_copy_commit(SimThread *self)
@@ -266,13 +269,14 @@ static void free_first_copy(SimThread *thread)
 /* All of it happens now: what was stored at the source since is a conflict too. */
 static void land(SimThread *self, const SimCopy *copy)
 {
-    char *place = self->shared + copy->offset;
+    char data[16] = {0};
     OrderAccess read = sim_access_now(self, false, copy->site);
+    read.stage = ORDER_ENDS;
     read.began = copy->began;
     note_global(self, copy->address, copy->source_bytes, &read);
-    note_destination(self, copy);
-    memset(place, 0, (size_t)copy->bytes);
-    memcpy(place, (const void *)(uintptr_t)copy->address, (size_t)copy->source_bytes);
+    memcpy(data, (const void *)(uintptr_t)copy->address, (size_t)copy->source_bytes);
+    note_destination(self, copy, data);
+    memcpy(self->shared + copy->offset, data, (size_t)copy->bytes);
 }
 
 void tt_sim_copy_wait(SimThread *self, int32_t groups_left)

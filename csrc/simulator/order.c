@@ -15,6 +15,7 @@ typedef struct Note {
     bool many_warps : 1;  /* other warps did so too in this block epoch */
     bool many_lanes : 1;  /* ... other lanes of this warp in this warp epoch */
     bool atomic : 1;
+    unsigned stage : 2; /* OrderStage */
 } Note;
 
 typedef struct Cell {
@@ -175,7 +176,8 @@ static Note note_of(const OrderAccess *now)
                   .thread = (unsigned)now->thread + 1,
                   .many_warps = now->reach == ORDER_WARPS,
                   .many_lanes = now->reach != ORDER_THREAD,
-                  .atomic = now->is_atomic};
+                  .atomic = now->is_atomic,
+                  .stage = now->stage};
 }
 
 static void note_read(Note *read, const OrderAccess *now)
@@ -228,11 +230,19 @@ static bool writes_copies(const Note *earlier, const OrderAccess *now)
            earlier->site == now->site && !now->is_atomic;
 }
 
+/* Copies to one place do no harm if they bring the same, which shows where the last of them ends. */
+static bool is_compared_later(const Note *earlier, const OrderAccess *now)
+{
+    return now->stage == ORDER_BEGINS ? earlier->stage != ORDER_AT_ONCE
+                                      : now->stage == ORDER_ENDS && earlier->stage == ORDER_BEGINS;
+}
+
 /* `harmless`: after a write that it need not be ordered with, in itself. */
 static bool access_cell(Cell *cell, const OrderAccess *now, bool harmless, OrderConflict *conflict)
 {
     harmless |= now->is_atomic && cell->write.atomic;
     harmless |= now->is_write && writes_copies(&cell->write, now);
+    harmless |= now->is_write && is_compared_later(&cell->write, now);
     if (!harmless && conflicts(&cell->write, true, now, conflict))
         return false;
     if (now->is_write && conflicts(&cell->read, false, now, conflict))

@@ -28,15 +28,20 @@ typedef struct OrderLog {
 /* Who accesses: one thread; all lanes of its warp, with each other; several warps, likewise. */
 typedef enum OrderReach { ORDER_THREAD, ORDER_WARP, ORDER_WARPS } OrderReach;
 
-/* One access that ends now. */
+/* What goes on by itself begins and ends apart from each other. */
+typedef enum OrderStage { ORDER_AT_ONCE, ORDER_BEGINS, ORDER_ENDS } OrderStage;
+
+/* An access, now. */
 typedef struct OrderAccess {
-    SimMoment began, now; /* the same, but for what went on by itself */
+    OrderStage stage;
+    SimMoment began, now; /* differ where it ends */
     int thread;
     uint32_t fences; /* that the thread has made so far */
     OrderReach reach;
     bool is_write, is_atomic;
-    const char *data, *present; /* of a plain store: what it writes, and what is there; else NULL */
-    const SimThread *threads;   /* of a read that sees only what its writers made a fence after; else NULL */
+    const char *data,
+        *present;             /* of a plain store, or the end of a copy: what it writes, and what is there */
+    const SimThread *threads; /* of a read that sees only what its writers made a fence after; else NULL */
     const SimSite *site;
 } OrderAccess;
 

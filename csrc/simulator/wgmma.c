@@ -165,6 +165,7 @@ static void note_operands(SimThread *self, const SimProduct *product, bool begin
 {
     OrderAccess access = sim_access_now(self, false, product->site);
     Matrix a = a_of(product), b = b_of(product);
+    access.stage = begins ? ORDER_BEGINS : ORDER_ENDS;
     access.began = product->began;
     access.reach = ORDER_WARPS;
     access.threads = begins ? self->block->threads : NULL;

@@ -556,6 +556,21 @@ def test_copies_that_are_waited_for_group_by_group(copies):
     assert (succeed(program, registers, 1024)[::-1, 8:12] == source[0]).all()
 
 
+def test_copies_to_one_place(copies):
+    """They bring the same, or one of them is wrong."""
+    registers, source = copies
+    registers[:, 4] = registers[:, 0]
+    program = [FIRST, COMMIT_COPIES, SYNC, NEXT, COMMIT_COPIES, LANDED]
+    fails(program, registers, 512, "race", "(program:3)", "written", "(program:0)", "no wait")
+    warps = np.vstack([registers, registers])
+    warps[32:, :4] = registers[:, 4:8]
+    one = [FIRST, COMMIT_COPIES, LANDED]
+    fails(one, warps, 512, "race", "(program:0)", "written", "(program:0)", "no barrier")
+    source[1] = source[0]
+    succeed(program, registers, 512)
+    succeed(one, warps, 512)
+
+
 @pytest.mark.parametrize(
     "program, words",
     [
@@ -570,7 +585,6 @@ def test_copies_that_are_waited_for_group_by_group(copies):
             [READ_OTHERS, FIRST, COMMIT_COPIES, LANDED],
             ["race", "(program:1)", "(program:0)", "no barrier"],
         ),
-        ([FIRST, COMMIT_COPIES, SYNC, FIRST, COMMIT_COPIES, LANDED], ["race", "(program:0)", "(program:3)", "no wait"]),
         ([("copy_async", 0, 12), COMMIT_COPIES, LANDED], ["an asynchronous copy of 12 bytes"]),
         ([("copy_async", 12, 16)], ["misaligned"]),
     ],
