@@ -1,9 +1,7 @@
 /* The target's operations for the simulator: the same SIMT code, compiled for the host, with calls of the simulated
  * machine where GPU threads meet or touch memory. What hardware has instructions for and a host has not is left to the
  * lowering's own software (narrow floats, reductions of a warp), which is tested that way. */
-#include "gpu/simt.h"
-#include "codegen/codegen.h"
-#include "simulator/simulator.h"
+#include "gpu/sim.h"
 
 #include <dlfcn.h>
 
@@ -11,10 +9,10 @@
 
 static LLVMTypeRef host_ptr(Simt *s) { return LLVMPointerTypeInContext(s->context, 0); }
 
-static LLVMValueRef self(Simt *s) { return LLVMGetParam(s->function, 0); }
+LLVMValueRef machine_thread(Simt *s) { return LLVMGetParam(s->function, 0); }
 
-static LLVMValueRef call(Simt *s, const char *name, void *address, LLVMTypeRef result,
-                         LLVMValueRef const *arguments, int count)
+LLVMValueRef machine_call(Simt *s, const char *name, void *address, LLVMTypeRef result,
+                          LLVMValueRef const *arguments, int count)
 {
     LLVMTypeRef types[8];
     TT_ASSERT(count <= (int)TT_COUNT(types));
@@ -28,9 +26,6 @@ static LLVMValueRef call(Simt *s, const char *name, void *address, LLVMTypeRef r
     }
     return LLVMBuildCall2(s->b, type, function, (LLVMValueRef *)arguments, (unsigned)count, "");
 }
-#define MACHINE(s, function, result, ...)                                                                    \
-    call((s), #function, (void *)function, (result), (LLVMValueRef[]){__VA_ARGS__},                          \
-         (int)(sizeof((LLVMValueRef[]){__VA_ARGS__}) / sizeof(LLVMValueRef)))
 
 static LLVMValueRef string_constant(Simt *s, const char *text)
 {
@@ -58,7 +53,7 @@ static int array_of(Simt *s, const Op *op)
 }
 
 /* The SimSite of the operation being lowered. */
-static LLVMValueRef site(Simt *s)
+LLVMValueRef machine_site(Simt *s)
 {
     void **slot = tt_map_slot_ptr(&s->symbols, s->op);
     if (*slot)
@@ -77,6 +72,14 @@ static LLVMValueRef site(Simt *s)
     LLVMSetLinkage(global, LLVMPrivateLinkage);
     slot = tt_map_slot_ptr(&s->symbols, s->op); /* strings may have made the map grow */
     return *slot = global;
+}
+
+LLVMValueRef machine_scratch(Simt *s, int words)
+{
+    Place place = simt_go_to_entry(s);
+    LLVMValueRef memory = LLVMBuildAlloca(s->b, LLVMArrayType2(s->i64, (uint64_t)words), "");
+    simt_come_back(s, place);
+    return memory;
 }
 
 /* ---- the kernel and its threads -------------------------------------------------------------------------------------------- */
@@ -115,33 +118,42 @@ static LLVMValueRef param(Simt *s, LLVMTypeRef type, int index)
     return load_field(s, LLVMGetParam(s->function, 1), type, sizeof(uint64_t) * (size_t)index);
 }
 
-static LLVMValueRef thread_id(Simt *s) { return load_field(s, self(s), s->i32, offsetof(SimThread, index)); }
+static LLVMValueRef thread_id(Simt *s)
+{
+    return load_field(s, machine_thread(s), s->i32, offsetof(SimThread, index));
+}
 
 static LLVMValueRef program_id(Simt *s, int axis)
 {
-    return load_field(s, self(s), s->i32, offsetof(SimThread, program) + sizeof(int32_t) * (size_t)axis);
+    return load_field(s, machine_thread(s), s->i32,
+                      offsetof(SimThread, program) + sizeof(int32_t) * (size_t)axis);
 }
 
 static LLVMValueRef num_programs(Simt *s, int axis)
 {
-    return load_field(s, self(s), s->i32, offsetof(SimThread, grid) + sizeof(int32_t) * (size_t)axis);
+    return load_field(s, machine_thread(s), s->i32,
+                      offsetof(SimThread, grid) + sizeof(int32_t) * (size_t)axis);
 }
 
 static void barrier(Simt *s)
 {
-    MACHINE(s, tt_sim_barrier, s->none, self(s), simt_i32(s, 0), simt_i32(s, 0), site(s));
+    MACHINE(s, tt_sim_barrier, s->none, machine_thread(s), simt_i32(s, 0), simt_i32(s, 0), machine_site(s));
 }
 
-static void warp_sync(Simt *s) { MACHINE(s, tt_sim_warp_sync, s->none, self(s), simt_i32(s, -1), site(s)); }
+static void warp_sync(Simt *s)
+{
+    MACHINE(s, tt_sim_warp_sync, s->none, machine_thread(s), simt_i32(s, -1), machine_site(s));
+}
 
-static void releases(Simt *s) { MACHINE(s, tt_sim_release, s->none, self(s), site(s)); }
+static void releases(Simt *s) { MACHINE(s, tt_sim_release, s->none, machine_thread(s), machine_site(s)); }
 
-static void acquired(Simt *s) { MACHINE(s, tt_sim_acquired, s->none, self(s), site(s)); }
+static void acquired(Simt *s) { MACHINE(s, tt_sim_acquired, s->none, machine_thread(s), machine_site(s)); }
 
 static LLVMValueRef shuffle(Simt *s, SimCollective mode, LLVMValueRef word, LLVMValueRef argument)
 {
     LLVMValueRef wide = LLVMBuildZExt(s->b, word, s->i64, "");
-    wide = MACHINE(s, tt_sim_shuffle, s->i64, self(s), simt_i32(s, mode), wide, argument, site(s));
+    wide = MACHINE(s, tt_sim_shuffle, s->i64, machine_thread(s), simt_i32(s, mode), wide, argument,
+                   machine_site(s));
     return LLVMBuildTrunc(s->b, wide, s->i32, "");
 }
 
@@ -184,17 +196,9 @@ static LLVMValueRef size_of(Simt *s, const Access *access)
 /* Host memory to carry the access out on, as the machine gives it. */
 static LLVMValueRef place(Simt *s, const Access *access, SimAccess kind)
 {
-    return MACHINE(s, tt_sim_access, host_ptr(s), self(s), simt_i32(s, access->space), address_of(s, access),
-                   size_of(s, access), simt_i32(s, kind), predicate_of(s, access), site(s));
-}
-
-/* Memory of the thread's own, of this many 64-bit words. */
-static LLVMValueRef scratch(Simt *s, int words)
-{
-    Place place = simt_go_to_entry(s);
-    LLVMValueRef memory = LLVMBuildAlloca(s->b, LLVMArrayType2(s->i64, (uint64_t)words), "");
-    simt_come_back(s, place);
-    return memory;
+    return MACHINE(s, tt_sim_access, host_ptr(s), machine_thread(s), simt_i32(s, access->space),
+                   address_of(s, access), size_of(s, access), simt_i32(s, kind), predicate_of(s, access),
+                   machine_site(s));
 }
 
 static LLVMValueRef word_at(Simt *s, LLVMValueRef base, const Access *access, int word)
@@ -216,11 +220,11 @@ static void load(Simt *s, const Access *access, LLVMValueRef const *other, LLVMV
 
 static void store(Simt *s, const Access *access, LLVMValueRef const *words)
 {
-    LLVMValueRef data = scratch(s, 2);
+    LLVMValueRef data = machine_scratch(s, 2);
     for (int i = 0; i < access->words; i++)
         LLVMBuildStore(s->b, words[i], word_at(s, data, access, i));
-    MACHINE(s, tt_sim_store, s->none, self(s), simt_i32(s, access->space), address_of(s, access),
-            size_of(s, access), simt_i32(s, SIM_WRITE), data, predicate_of(s, access), site(s));
+    MACHINE(s, tt_sim_store, s->none, machine_thread(s), simt_i32(s, access->space), address_of(s, access),
+            size_of(s, access), simt_i32(s, SIM_WRITE), data, predicate_of(s, access), machine_site(s));
 }
 
 static bool has_atomic(const Simt *s, AtomicKind kind, TypeKind type)
@@ -280,7 +284,7 @@ static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMV
     void *address = dlsym(RTLD_DEFAULT, symbol);
     if (!address)
         tt_unsupported(s->op ? s->op->loc : NULL, "the simulator has no function %s", symbol);
-    return call(s, symbol, address, result, operands, count);
+    return machine_call(s, symbol, address, result, operands, count);
 }
 
 static LLVMValueRef move_pointer(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t bytes)
@@ -329,7 +333,7 @@ static bool widen_fp8(Simt *s, TypeKind from, LLVMValueRef pair, LLVMValueRef *h
 
 static void print(Simt *s, const char *format, LLVMValueRef const *arguments, int count)
 {
-    LLVMValueRef memory = scratch(s, TT_MAX(count, 1));
+    LLVMValueRef memory = machine_scratch(s, TT_MAX(count, 1));
     for (int i = 0; i < count; i++) {
         LLVMValueRef index = simt_int(s->i64, i), value = arguments[i];
         LLVMTypeRef type = LLVMTypeOf(value);
@@ -337,14 +341,14 @@ static void print(Simt *s, const char *format, LLVMValueRef const *arguments, in
             value = LLVMBuildSExt(s->b, value, s->i64, "");
         LLVMBuildStore(s->b, value, LLVMBuildGEP2(s->b, s->i64, memory, &index, 1, ""));
     }
-    MACHINE(s, tt_sim_print, s->none, self(s), string_constant(s, format), memory);
+    MACHINE(s, tt_sim_print, s->none, machine_thread(s), string_constant(s, format), memory);
 }
 
-static void stop_after_failure(Simt *s) { MACHINE(s, tt_sim_stop_after_failure, s->none, self(s)); }
+static void stop_after_failure(Simt *s) { MACHINE(s, tt_sim_stop_after_failure, s->none, machine_thread(s)); }
 
 static void fail(Simt *s, const Failure *failure, LLVMValueRef const values[2])
 {
-    MACHINE(s, tt_sim_fail_check, s->none, self(s), simt_i32(s, failure->kind),
+    MACHINE(s, tt_sim_fail_check, s->none, machine_thread(s), simt_i32(s, failure->kind),
             string_constant(s, failure->place), string_constant(s, failure->message), values[0], values[1]);
 }
 
@@ -385,4 +389,6 @@ const TargetOps tt_sim_ops = {
     .print = print,
     .stop_after_failure = stop_after_failure,
     .fail = fail,
+    .tensor = &tt_sim_tensor_ops,
+    .async = &tt_sim_async_ops,
 };

@@ -1,41 +1,16 @@
-/* The simulator's scheduler, collectives, checks of memory accesses and asynchronous copies. See simulator.h. */
-#include "simulator/order.h"
+/* The simulator's scheduler, meetings of threads, and what else they ask of the machine. See simulator.h. */
+#include "simulator/machine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-typedef struct SimCopy {
-    struct SimCopy *next;
-    uint32_t offset;
-    int32_t bytes;
-    int32_t group; /* -1 until committed */
-    const SimSite *site;
-    char data[16];
-} SimCopy;
-
-typedef struct SimBlock {
-    SimLaunch *launch;
-    struct SimBlock *next_idle;
-    SimThread *threads;
-    char *stacks;
-    char *shared;
-    OrderLog order;
-    uint32_t block_epoch;
-    uint32_t warp_epoch[SIM_MAX_THREADS / SIM_WARP];
-    uint64_t random;
-    Coroutine scheduler;
-} SimBlock;
-
-static bool stopped(const SimLaunch *launch)
-{
-    return __atomic_load_n(&launch->failed, __ATOMIC_RELAXED) != 0;
-}
+bool sim_stopped(const SimLaunch *launch) { return __atomic_load_n(&launch->failed, __ATOMIC_RELAXED) != 0; }
 
 /* Leaves the thread for good or until the scheduler resumes it. */
 static void yield(SimThread *self) { tt_coroutine_switch(&self->coroutine, &self->block->scheduler); }
 
-static _Noreturn void leave(SimThread *self)
+void sim_leave(SimThread *self)
 {
     self->state = SIM_DONE;
     for (;;)
@@ -49,8 +24,7 @@ static bool is_first_error(SimLaunch *launch)
     return __atomic_compare_exchange_n(&launch->failed, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-static void record_error(SimLaunch *launch, FailureKind kind, const char *format, ...) TT_PRINTF(3, 4);
-static void record_error(SimLaunch *launch, FailureKind kind, const char *format, ...)
+void sim_record_error(SimLaunch *launch, FailureKind kind, const char *format, ...)
 {
     if (!is_first_error(launch))
         return;
@@ -61,32 +35,22 @@ static void record_error(SimLaunch *launch, FailureKind kind, const char *format
     launch->error.kind = kind;
 }
 
-typedef struct Place {
-    char text[200];
-} Place;
-
-static Place describe(const SimSite *site)
+void sim_fail(SimThread *self, FailureKind kind, const SimSite *site, const char *format, ...)
 {
-    Place place;
-    if (site)
-        snprintf(place.text, sizeof place.text, "%s (%s:%d)", site->what, site->file, site->line);
-    else
-        snprintf(place.text, sizeof place.text, "an unnamed access");
-    return place;
-}
-
-static _Noreturn void fail_access(SimThread *self, const char *message, const SimSite *site)
-{
-    record_error(self->block->launch, FAILURE_ACCESS, "%s:%d: %s, in program (%d, %d, %d), thread %d",
-                 site->file, site->line, message, self->program[0], self->program[1], self->program[2],
-                 self->index);
-    leave(self);
+    char message[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    sim_record_error(self->block->launch, kind, "%s:%d: %s, in program (%d, %d, %d), thread %d", site->file,
+                     site->line, message, self->program[0], self->program[1], self->program[2], self->index);
+    sim_leave(self);
 }
 
 void tt_sim_stop_after_failure(SimThread *self)
 {
-    if (stopped(self->block->launch))
-        leave(self);
+    if (sim_stopped(self->block->launch))
+        sim_leave(self);
 }
 
 void tt_sim_fail_check(SimThread *self, int32_t kind, const char *place, const char *message, int64_t first,
@@ -98,171 +62,10 @@ void tt_sim_fail_check(SimThread *self, int32_t kind, const char *place, const c
         memcpy(launch->error.values, (int64_t[]){first, second}, sizeof launch->error.values);
         memcpy(launch->error.program, self->program, sizeof launch->error.program);
     }
-    leave(self);
+    sim_leave(self);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------------- */
-
-/* What a thread did, and where. */
-typedef struct Deed {
-    const char *verb;
-    int thread;
-    const SimSite *site;
-} Deed;
-
-static void race(SimThread *self, const char *memory, Deed earlier, Deed later)
-{
-    record_error(self->block->launch, FAILURE_RACE,
-                 "race in %s: %s by thread %d in %s, then %s by thread %d in %s, with no barrier between; "
-                 "program (%d, %d, %d)",
-                 memory, earlier.verb, earlier.thread, describe(earlier.site).text, later.verb, later.thread,
-                 describe(later.site).text, self->program[0], self->program[1], self->program[2]);
-    leave(self);
-}
-
-static void report_conflict(SimThread *self, const char *memory, const OrderConflict *conflict, bool is_write,
-                            const SimSite *site)
-{
-    race(self, memory, (Deed){conflict->was_write ? "written" : "read", conflict->thread, conflict->site},
-         (Deed){is_write ? "written" : "read", self->index, site});
-}
-
-static OrderAccess access_now(const SimThread *self, bool is_write, bool is_atomic, const SimSite *site)
-{
-    const SimBlock *block = self->block;
-    return (OrderAccess){.block_epoch = block->block_epoch,
-                         .warp_epoch = block->warp_epoch[self->index / SIM_WARP],
-                         .thread = self->index,
-                         .is_write = is_write,
-                         .is_atomic = is_atomic,
-                         .site = site};
-}
-
-/* `data`: what a plain store writes, else NULL. */
-static void access_shared(SimThread *self, uint32_t offset, int32_t bytes, bool is_write, bool is_atomic,
-                          const char *data, const SimSite *site)
-{
-    SimBlock *block = self->block;
-    OrderConflict conflict;
-    if ((uint64_t)offset + (uint64_t)bytes > (uint64_t)block->launch->shared_bytes)
-        fail_access(self, "access outside shared memory", site);
-    OrderAccess access = access_now(self, is_write, is_atomic, site);
-    access.data = data;
-    access.present = self->shared + offset;
-    if (tt_order_shared(&block->order, offset, bytes, &access, &conflict))
-        return;
-    char memory[64];
-    snprintf(memory, sizeof memory, "shared memory at byte %llu", (unsigned long long)conflict.address);
-    report_conflict(self, memory, &conflict, is_write, site);
-}
-
-/* Of an access through this site; NULL where it may go anywhere, as through a pointer that was loaded. */
-static const SimBuffer *buffer_of(const SimLaunch *launch, const SimSite *site)
-{
-    bool known = site->array >= 0 && site->array < launch->buffer_count;
-    return known ? &launch->buffers[site->array] : NULL;
-}
-
-static void check_bounds(SimThread *self, uint64_t address, int32_t bytes, const SimSite *site)
-{
-    const SimBuffer *buffer = buffer_of(self->block->launch, site);
-    if (!buffer || (address >= buffer->start && address + (uint64_t)bytes <= buffer->end))
-        return;
-    uint64_t first =
-        address < buffer->start ? address : TT_MAX(address, buffer->end); /* byte that is outside */
-    char message[256];
-    snprintf(message, sizeof message, "%s out of bounds of %s: index %lld, and it has %lld elements",
-             site->what, buffer->name, (long long)(first - buffer->start) / buffer->element_bytes,
-             (long long)(buffer->end - buffer->start) / buffer->element_bytes);
-    fail_access(self, message, site);
-}
-
-static SimMoment moment_of(const SimThread *self)
-{
-    const SimBlock *block = self->block;
-    return (SimMoment){block->block_epoch, block->warp_epoch[self->index / SIM_WARP]};
-}
-
-/* Is there a barrier between what this thread did at a moment and what thread 0 does now, or the other way round? */
-static bool meets_first_thread(const SimThread *self, SimMoment moment)
-{
-    SimMoment now = moment_of(self);
-    bool in_its_warp = self->index < SIM_WARP;
-    return !self->index || moment.block_epoch < now.block_epoch ||
-           (in_its_warp && moment.warp_epoch < now.warp_epoch);
-}
-
-void tt_sim_release(SimThread *self, const SimSite *site)
-{
-    if (!meets_first_thread(self, self->touched))
-        race(self, "global memory", (Deed){"used", self->index, self->touched_site},
-             (Deed){"released", 0, site});
-}
-
-void tt_sim_acquired(SimThread *self, const SimSite *site)
-{
-    self->acquired = moment_of(self);
-    self->acquired_site = site;
-}
-
-static void access_global(SimThread *self, uint64_t address, int32_t bytes, int32_t access,
-                          const SimSite *site)
-{
-    SimBlock *block = self->block;
-    OrderConflict conflict;
-    check_bounds(self, address, bytes, site);
-    if (!meets_first_thread(self, self->acquired))
-        race(self, "global memory", (Deed){"acquired", 0, self->acquired_site},
-             (Deed){"used", self->index, site});
-    self->touched = moment_of(self);
-    self->touched_site = site;
-    OrderAccess now = access_now(self, access != SIM_READ, access == SIM_ATOMIC, site);
-    if (tt_order_global(&block->order, address, bytes, &now, &conflict))
-        return;
-    const SimBuffer *buffer = buffer_of(block->launch, site);
-    char memory[200] = "global memory";
-    if (buffer)
-        snprintf(memory, sizeof memory, "global memory at byte %llu of %s",
-                 (unsigned long long)(conflict.address - buffer->start), buffer->name);
-    report_conflict(self, memory, &conflict, now.is_write, site);
-}
-
-/* Vectors of up to 16 bytes must be aligned to their size, as the hardware has it. */
-static void check_alignment(SimThread *self, uint64_t address, int32_t bytes, const SimSite *site)
-{
-    if (address % (uint64_t)bytes)
-        fail_access(self, "misaligned access", site);
-}
-
-void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access,
-                    int32_t predicate, const SimSite *site)
-{
-    if (!predicate)
-        return memset(self->dummy, 0, sizeof self->dummy);
-    check_alignment(self, address, bytes, site);
-    if (space == SIM_SHARED) {
-        access_shared(self, (uint32_t)address, bytes, access != SIM_READ, access == SIM_ATOMIC, NULL, site);
-        return self->shared + (uint32_t)address;
-    }
-    access_global(self, address, bytes, access, site);
-    return (void *)(uintptr_t)address;
-}
-
-void tt_sim_store(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access,
-                  const void *data, int32_t predicate, const SimSite *site)
-{
-    if (!predicate)
-        return;
-    check_alignment(self, address, bytes, site);
-    char *place = (char *)(uintptr_t)address;
-    if (space == SIM_SHARED) {
-        access_shared(self, (uint32_t)address, bytes, true, false, data, site);
-        place = self->shared + (uint32_t)address;
-    } else {
-        access_global(self, address, bytes, access, site);
-    }
-    memcpy(place, data, (size_t)bytes);
-}
+/* ---- services --------------------------------------------------------------------------------------------------------------- */
 
 static float in_low_bits(uint64_t bits)
 {
@@ -374,6 +177,20 @@ uint32_t tt_sim_ballot(SimThread *self, int32_t predicate, const SimSite *site)
     return (uint32_t)meet_warp(self, SIM_BALLOT, 0xffffffffu, predicate != 0, 0, site);
 }
 
+bool sim_meet(SimThread *self, int threads, void *value, const SimSite *site)
+{
+    self->state = SIM_AT_MEETING;
+    self->argument = threads;
+    self->value = (uintptr_t)value;
+    self->site = site;
+    yield(self);
+    bool is_first = self->result;
+    SimThread *first = self - self->index % threads;
+    for (int i = 0; is_first && i < threads; i++)
+        first[i].result = 0;
+    return is_first;
+}
+
 static uint64_t collective_result(const SimThread *warp, int lane)
 {
     const SimThread *self = &warp[lane];
@@ -430,6 +247,24 @@ static bool release_warp(SimBlock *block, int warp)
     return false;
 }
 
+/* Lets the threads from this one on go on if all that are to meet have come. */
+static bool release_meeting(SimThread *first)
+{
+    int threads = first->argument;
+    if (first->state != SIM_AT_MEETING || first->index % threads)
+        return false;
+    for (int i = 1; i < threads; i++)
+        if (first[i].state != SIM_AT_MEETING || first[i].argument != threads || first[i].site != first->site)
+            return false;
+    for (int i = 0; i < threads; i++) {
+        first[i].state = SIM_READY;
+        first[i].result = 1;
+    }
+    return true;
+}
+
+static void settle_fences(SimThread *thread) { thread->settled_fences = thread->fences; }
+
 static bool release_barrier(SimBlock *block)
 {
     int threads = block->launch->threads;
@@ -452,49 +287,13 @@ static bool release_barrier(SimBlock *block)
                     block->warp_epoch[i / SIM_WARP]++;
         }
         for (int i = 0; i < threads; i++)
-            if (block->threads[i].state == SIM_AT_BARRIER && block->threads[i].barrier == id)
+            if (block->threads[i].state == SIM_AT_BARRIER && block->threads[i].barrier == id) {
+                settle_fences(&block->threads[i]);
                 block->threads[i].state = SIM_READY;
+            }
         return true;
     }
     return false;
-}
-
-/* ---- asynchronous copies -------------------------------------------------------------------------------------------------------- */
-
-void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32_t bytes,
-                       int32_t source_bytes, const SimSite *site)
-{
-    if (source_bytes)
-        access_global(self, address, source_bytes, SIM_READ, site);
-    SimCopy *copy = calloc(1, sizeof *copy);
-    if (!copy || bytes > (int)sizeof copy->data)
-        fail_access(self, "an asynchronous copy of more than 16 bytes, or no memory", site);
-    *copy = (SimCopy){.offset = offset, .bytes = bytes, .group = -1, .site = site};
-    memcpy(copy->data, (const void *)(uintptr_t)address, (size_t)source_bytes);
-    *self->copies_end = copy;
-    self->copies_end = &copy->next;
-}
-
-void tt_sim_copy_commit(SimThread *self)
-{
-    for (SimCopy *copy = self->copies; copy; copy = copy->next)
-        if (copy->group < 0)
-            copy->group = self->open_groups;
-    self->open_groups++;
-}
-
-void tt_sim_copy_wait(SimThread *self, int32_t groups_left)
-{
-    int landed = self->open_groups - groups_left; /* groups below this number must be complete */
-    while (self->copies && self->copies->group >= 0 && self->copies->group < landed) {
-        SimCopy *copy = self->copies;
-        self->copies = copy->next;
-        if (!self->copies)
-            self->copies_end = &self->copies;
-        access_shared(self, copy->offset, copy->bytes, true, false, NULL, copy->site);
-        memcpy(self->shared + copy->offset, copy->data, (size_t)copy->bytes);
-        free(copy);
-    }
 }
 
 /* ---- the scheduler ------------------------------------------------------------------------------------------------------------------ */
@@ -504,10 +303,12 @@ static void run_thread(void *argument)
     SimThread *self = argument;
     tt_coroutine_entered(&self->block->scheduler);
     self->block->launch->entry(self, self->block->launch->args);
-    leave(self);
+    sim_check_copies(self);
+    sim_check_products(self);
+    sim_leave(self);
 }
 
-static uint64_t next_random(SimBlock *block)
+uint64_t sim_random(SimBlock *block)
 {
     block->random ^= block->random << 13; /* xorshift64 (Marsaglia 2003) */
     block->random ^= block->random >> 7;
@@ -521,27 +322,27 @@ static void report_deadlock(SimBlock *block)
     for (int i = 0; i < block->launch->threads; i++) {
         const SimThread *thread = &block->threads[i];
         done += thread->state == SIM_DONE;
-        if (thread->state == SIM_AT_BARRIER || thread->state == SIM_AT_COLLECTIVE) {
+        if (thread->state != SIM_DONE) {
             waiting++;
             stuck = stuck ? stuck : thread;
         }
     }
-    record_error(
+    sim_record_error(
         block->launch, FAILURE_OTHER,
         "%d threads wait at a %s in %s that the others never reach (%d have ended); program (%d, %d, %d)",
-        waiting, stuck->state == SIM_AT_BARRIER ? "barrier" : "warp collective", describe(stuck->site).text,
-        done, stuck->program[0], stuck->program[1], stuck->program[2]);
+        waiting, stuck->state == SIM_AT_BARRIER ? "barrier" : "warp collective",
+        sim_describe(stuck->site).text, done, stuck->program[0], stuck->program[1], stuck->program[2]);
 }
 
 /* Runs every ready thread once; warps in a random order when there is a seed. True if any ran. */
 static bool run_ready(SimBlock *block)
 {
     int warps = block->launch->threads / SIM_WARP;
-    int first = block->launch->seed ? (int)(next_random(block) % (uint64_t)warps) : 0;
+    int first = block->launch->seed ? (int)(sim_random(block) % (uint64_t)warps) : 0;
     bool ran = false;
     for (int w = 0; w < warps; w++) {
         SimThread *lanes = block->threads + (w + first) % warps * SIM_WARP;
-        for (int i = 0; i < SIM_WARP && !stopped(block->launch); i++) {
+        for (int i = 0; i < SIM_WARP && !sim_stopped(block->launch); i++) {
             if (lanes[i].state != SIM_READY)
                 continue;
             ran = true;
@@ -555,7 +356,7 @@ static bool release_any(SimBlock *block)
 {
     bool released = false;
     for (int warp = 0; warp < block->launch->threads / SIM_WARP; warp++)
-        while (release_warp(block, warp))
+        while (release_warp(block, warp) || release_meeting(block->threads + warp * SIM_WARP))
             released = true;
     while (release_barrier(block))
         released = true;
@@ -570,13 +371,11 @@ static bool all_done(const SimBlock *block)
     return true;
 }
 
-static void free_copies(SimBlock *block)
+static void free_pending(SimBlock *block)
 {
     for (int i = 0; i < block->launch->threads; i++)
-        for (SimCopy *copy = block->threads[i].copies, *next; copy; copy = next) {
-            next = copy->next;
-            free(copy);
-        }
+        sim_free_copies(&block->threads[i]);
+    sim_free_products(block);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------------------------ */
@@ -673,16 +472,16 @@ void tt_sim_run_block(SimLaunch *launch, const int32_t program[3])
 {
     SimBlock *block = take_block(launch);
     if (!block) {
-        record_error(launch, FAILURE_OTHER, "out of memory for a simulated block of %d threads",
-                     launch->threads);
+        sim_record_error(launch, FAILURE_OTHER, "out of memory for a simulated block of %d threads",
+                         launch->threads);
         return;
     }
     prepare(block, program);
-    while (!stopped(launch) && !all_done(block))
+    while (!sim_stopped(launch) && !all_done(block))
         if (!run_ready(block) && !release_any(block))
             report_deadlock(block);
-    free_copies(block);
+    free_pending(block);
     if (block->order.out_of_memory)
-        record_error(launch, FAILURE_OTHER, "out of memory for the checks of a simulated block's order");
+        sim_record_error(launch, FAILURE_OTHER, "out of memory for the checks of a simulated block's order");
     give_back(block);
 }

@@ -9,11 +9,13 @@ enum { WORD = 4, SEGMENT_BITS = 8, SEGMENT_WORDS = (1 << SEGMENT_BITS) / WORD, C
 /* The last access of a kind. */
 typedef struct Note {
     const SimSite *site;
-    uint32_t block_epoch, warp_epoch;
-    int16_t thread;  /* plus one; 0: nobody */
-    bool many_warps; /* readers: other warps read it in this block epoch too */
-    bool many_lanes; /* ... other lanes of this warp did in this warp epoch */
-    bool atomic;
+    SimMoment moment;
+    uint32_t fences;      /* of the thread then */
+    unsigned thread : 11; /* plus one; 0: nobody */
+    bool many_warps : 1;  /* other warps did so too in this block epoch */
+    bool many_lanes : 1;  /* ... other lanes of this warp in this warp epoch */
+    bool atomic : 1;
+    unsigned stage : 2; /* OrderStage */
 } Note;
 
 typedef struct Cell {
@@ -143,52 +145,96 @@ static OrderWord *segment_of(OrderLog *log, uint64_t address)
 
 /* ---- one byte, or four alike ----------------------------------------------------------------------------------------------- */
 
+static bool in_warp_of(const Note *note, const OrderAccess *now)
+{
+    return (int)(note->thread - 1) / SIM_WARP == now->thread / SIM_WARP;
+}
+
+/* Only possible where the access did not begin now. */
+static bool came_after(const Note *note, const OrderAccess *now)
+{
+    return note->moment.block_epoch > now->began.block_epoch ||
+           (in_warp_of(note, now) && note->moment.warp_epoch > now->began.warp_epoch);
+}
+
 static bool ordered(const Note *earlier, const OrderAccess *now)
 {
-    if (!earlier->thread || earlier->block_epoch < now->block_epoch)
+    if (!earlier->thread || earlier->moment.block_epoch < now->began.block_epoch)
         return true;
-    int thread = earlier->thread - 1;
-    if (earlier->many_warps || thread / SIM_WARP != now->thread / SIM_WARP)
+    if (came_after(earlier, now) || earlier->many_warps || now->reach == ORDER_WARPS ||
+        !in_warp_of(earlier, now))
         return false;
-    return earlier->warp_epoch < now->warp_epoch || (thread == now->thread && !earlier->many_lanes);
+    bool same_thread = (int)earlier->thread - 1 == now->thread && now->reach == ORDER_THREAD;
+    return earlier->moment.warp_epoch < now->began.warp_epoch || (same_thread && !earlier->many_lanes);
+}
+
+static Note note_of(const OrderAccess *now)
+{
+    return (Note){.site = now->site,
+                  .moment = now->now,
+                  .fences = now->fences,
+                  .thread = (unsigned)now->thread + 1,
+                  .many_warps = now->reach == ORDER_WARPS,
+                  .many_lanes = now->reach != ORDER_THREAD,
+                  .atomic = now->is_atomic,
+                  .stage = now->stage};
 }
 
 static void note_read(Note *read, const OrderAccess *now)
 {
-    Note note = {now->site, now->block_epoch, now->warp_epoch, (int16_t)(now->thread + 1), false, false,
-                 false};
-    if (read->thread && read->block_epoch == now->block_epoch) {
-        bool same_warp = (read->thread - 1) / SIM_WARP == now->thread / SIM_WARP;
-        note.many_warps = read->many_warps || !same_warp;
-        note.many_lanes = same_warp && read->warp_epoch == now->warp_epoch &&
-                          (read->many_lanes || read->thread != note.thread);
+    Note note = note_of(now);
+    if (read->thread && read->moment.block_epoch == note.moment.block_epoch) {
+        bool same_warp = in_warp_of(read, now);
+        note.many_warps |= read->many_warps || !same_warp;
+        note.many_lanes |= same_warp && read->moment.warp_epoch == note.moment.warp_epoch &&
+                           (read->many_lanes || read->thread != note.thread);
     }
     *read = note;
+}
+
+static bool report(const Note *earlier, bool was_write, OrderLack lack, OrderConflict *conflict)
+{
+    *conflict = (OrderConflict){
+        .lack = lack, .was_write = was_write, .thread = (int)earlier->thread - 1, .site = earlier->site};
+    return true;
 }
 
 static bool conflicts(const Note *earlier, bool was_write, const OrderAccess *now, OrderConflict *conflict)
 {
     if (ordered(earlier, now))
         return false;
-    *conflict = (OrderConflict){.was_write = was_write, .thread = earlier->thread - 1, .site = earlier->site};
-    return true;
+    OrderLack lack = came_after(earlier, now) ? ORDER_LACKS_WAIT : ORDER_LACKS_BARRIER;
+    return report(earlier, was_write, lack, conflict);
+}
+
+/* Of a write with a barrier after it: did its thread make a fence in between? */
+static bool lacks_fence(const Note *write, const OrderAccess *now, OrderConflict *conflict)
+{
+    return now->threads && write->thread && now->threads[write->thread - 1].settled_fences <= write->fences &&
+           report(write, true, ORDER_LACKS_FENCE, conflict);
 }
 
 static void note(Cell *cell, const OrderAccess *now)
 {
-    if (!now->is_write)
-        note_read(&cell->read, now);
+    if (now->is_write)
+        cell->write = note_of(now);
     else
-        cell->write = (Note){now->site, now->block_epoch, now->warp_epoch, (int16_t)(now->thread + 1), false,
-                             false,     now->is_atomic};
+        note_read(&cell->read, now);
 }
 
 /* Lanes that write to one place in one operation hold copies of an element, and any may come last. They may differ in the
  * sign of a zero or of a NaN: the host's minimum depends on the order of its operands, where a GPU's does not. */
 static bool writes_copies(const Note *earlier, const OrderAccess *now)
 {
-    bool same_warp = earlier->thread && (earlier->thread - 1) / SIM_WARP == now->thread / SIM_WARP;
-    return same_warp && earlier->site == now->site && !now->is_atomic;
+    return earlier->thread && in_warp_of(earlier, now) && !came_after(earlier, now) &&
+           earlier->site == now->site && !now->is_atomic;
+}
+
+/* Copies to one place do no harm if they bring the same, which shows where the last of them ends. */
+static bool is_compared_later(const Note *earlier, const OrderAccess *now)
+{
+    return now->stage == ORDER_BEGINS ? earlier->stage != ORDER_AT_ONCE
+                                      : now->stage == ORDER_ENDS && earlier->stage == ORDER_BEGINS;
 }
 
 /* `harmless`: after a write that it need not be ordered with, in itself. */
@@ -196,9 +242,12 @@ static bool access_cell(Cell *cell, const OrderAccess *now, bool harmless, Order
 {
     harmless |= now->is_atomic && cell->write.atomic;
     harmless |= now->is_write && writes_copies(&cell->write, now);
+    harmless |= now->is_write && is_compared_later(&cell->write, now);
     if (!harmless && conflicts(&cell->write, true, now, conflict))
         return false;
     if (now->is_write && conflicts(&cell->read, false, now, conflict))
+        return false;
+    if (lacks_fence(&cell->write, now, conflict))
         return false;
     note(cell, now);
     return true;

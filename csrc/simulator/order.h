@@ -4,7 +4,10 @@
  *
  * A block barrier of all threads starts a new block epoch for everyone; a warp-level sync a new warp epoch for its warp
  * (a shuffle makes lanes wait, but orders no memory). Access a is ordered before access b when b's block epoch is later,
- * or they are of one warp and b's warp epoch is later, or they are of one thread. */
+ * or they are of one warp and b's warp epoch is later, or they are of one thread.
+ *
+ * What goes on by itself (asynchronous copies, products of a warpgroup) is noted twice: when it begins, and when it is
+ * waited for. Nothing that conflicts with it may happen in between, whatever barriers there are. */
 #pragma once
 #include "simulator/simulator.h"
 
@@ -22,17 +25,35 @@ typedef struct OrderLog {
     bool out_of_memory; /* it misses what it should have noted */
 } OrderLog;
 
-/* One access, by one thread, now. */
+/* Who accesses: one thread; all lanes of its warp, with each other; several warps, likewise. */
+typedef enum OrderReach { ORDER_THREAD, ORDER_WARP, ORDER_WARPS } OrderReach;
+
+/* What goes on by itself begins and ends apart from each other. */
+typedef enum OrderStage { ORDER_AT_ONCE, ORDER_BEGINS, ORDER_ENDS } OrderStage;
+
+/* An access, now. */
 typedef struct OrderAccess {
-    uint32_t block_epoch, warp_epoch;
+    OrderStage stage;
+    SimMoment began, now; /* differ where it ends */
     int thread;
+    uint32_t fences; /* that the thread has made so far */
+    OrderReach reach;
     bool is_write, is_atomic;
-    const char *data, *present; /* of a plain store: what it writes, and what is there; else NULL */
+    const char *data,
+        *present;             /* of a plain store, or the end of a copy: what it writes, and what is there */
+    const SimThread *threads; /* of a read that sees only what its writers made a fence after; else NULL */
     const SimSite *site;
 } OrderAccess;
 
+typedef enum OrderLack {
+    ORDER_LACKS_BARRIER, /* between the two */
+    ORDER_LACKS_WAIT,    /* for the access, which began before the other one */
+    ORDER_LACKS_FENCE,   /* between the two: there is a barrier */
+} OrderLack;
+
 typedef struct OrderConflict {
-    bool was_write; /* of the earlier access: */
+    OrderLack lack;
+    bool was_write; /* of the other access: */
     int thread;
     const SimSite *site;
     uint64_t address;

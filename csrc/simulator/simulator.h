@@ -3,8 +3,8 @@
  * A block (CTA) runs on one host thread; its GPU threads are coroutines that switch only where GPU threads meet: block
  * barriers and warp collectives. Between two meetings a thread runs alone, so what the machine must find is not torn
  * data but missing order (order.h): two accesses of different threads of a block without a barrier between them, one a
- * write, are a race, in shared memory as in global memory. Asynchronous copies take effect as late as the program's
- * waits permit. Global memory is checked against the buffers of the launch.
+ * write, are a race, in shared memory as in global memory. Asynchronous copies and products take effect as late as the
+ * program's waits permit. Global memory is checked against the buffers of the launch.
  *
  * Generated code calls the tt_sim_ functions below with its SimThread; a SimSite says which Python line an access
  * belongs to. Errors end the launch: the first one is kept. */
@@ -13,7 +13,7 @@
 #include "support/support.h"
 #include <pthread.h>
 
-enum { SIM_WARP = 32, SIM_MAX_THREADS = 1024, SIM_BARRIERS = 16 };
+enum { SIM_WARP = 32, SIM_WARPGROUP = 128, SIM_MAX_THREADS = 1024, SIM_BARRIERS = 16 };
 
 /* When a thread did something. */
 typedef struct SimMoment {
@@ -36,7 +36,7 @@ typedef struct SimThread {
     Coroutine coroutine;
     struct SimThread *next_waiting;
     /* the meeting it waits at */
-    enum { SIM_READY, SIM_AT_BARRIER, SIM_AT_COLLECTIVE, SIM_DONE } state;
+    enum { SIM_READY, SIM_AT_BARRIER, SIM_AT_COLLECTIVE, SIM_AT_MEETING, SIM_DONE } state;
     int barrier;
     int collective;
     uint32_t mask;
@@ -48,6 +48,9 @@ typedef struct SimThread {
     _Alignas(16) char dummy[64];
     struct SimCopy *copies, **copies_end; /* asynchronous copies in flight, oldest first */
     int open_groups;
+    uint32_t fences, settled_fences; /* of the asynchronous proxy: made so far, and before the last barrier */
+    uint32_t products, committed;    /* of a warpgroup: begun so far, and groups of them */
+    bool begins;                     /* products may follow: registers are settled */
 } SimThread;
 
 typedef void SimEntry(SimThread *self, const uint64_t *args);
@@ -126,11 +129,50 @@ float tt_sim_double_to_bf16(double value);
 float tt_sim_double_to_f16(double value);
 /* printf; each argument in a slot of 64 bits. */
 void tt_sim_print(SimThread *self, const char *format, const uint64_t *arguments);
-/* cp.async of `bytes`, of which `source_bytes` come from memory and the rest are zero; commit_group; wait_group n. */
+
+/* cp.async of 4, 8 or 16 bytes, of which `source_bytes` come from memory and the rest are zero; commit_group;
+ * wait_group n. */
 void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32_t bytes,
                        int32_t source_bytes, const SimSite *site);
 void tt_sim_copy_commit(SimThread *self);
 void tt_sim_copy_wait(SimThread *self, int32_t groups_left);
+/* fence.proxy.async: what this thread wrote to shared memory is there for products of a warpgroup, after a barrier. */
+void tt_sim_fence_proxy(SimThread *self);
+
+/* ---- tensor cores (tensor.c, wgmma.c). Fragments are those of the PTX ISA: "Matrix fragments for mma.m16n8k*" and
+ * "Register fragments for wgmma.mma_async". ------------------------------------------------------------------------------ */
+
+/* Operands' elements. Sums are i32 (of I8), f64 (of F64) or f32. */
+typedef enum SimElement { SIM_F16, SIM_BF16, SIM_TF32, SIM_I8, SIM_E4M3, SIM_E5M2, SIM_F64 } SimElement;
+/* ldmatrix and stmatrix of `count` 8 x 8 matrices of 16-bit elements: lane 8 i + r has the offset of row r of matrix i.
+ * A word for each matrix. */
+void tt_sim_load_matrices(SimThread *self, uint32_t offset, int32_t count, int32_t transposed,
+                          uint32_t *words, const SimSite *site);
+void tt_sim_store_matrices(SimThread *self, uint32_t offset, int32_t count, int32_t transposed,
+                           const uint32_t *words, const SimSite *site);
+/* What a lane gives to mma.sync m16n8k(32 bytes), each register in the low bits of its own. */
+typedef struct SimMma {
+    uint64_t a[4], b[2], sums[4];
+} SimMma;
+void tt_sim_mma(SimThread *self, int32_t a, int32_t b, SimMma *mma, const SimSite *site);
+
+/* What a thread gives to wgmma m64nNk(32 bytes). */
+typedef struct SimWgmma {
+    uint64_t a_matrix, b_matrix; /* descriptors */
+    uint32_t adds, a_words[4];   /* a_words are read if a is in registers */
+    uint32_t sums[128];          /* n / 2 of them; read if adds */
+} SimWgmma;
+typedef enum SimMajor { SIM_K_MAJOR, SIM_MN_MAJOR, SIM_IN_REGISTERS } SimMajor;
+/* wgmma.fence: products of the next group may use the registers as they are. */
+void tt_sim_wgmma_begin(SimThread *self);
+/* The sums become tickets (signaling NaNs, as floats), which only a further product or the wait makes numbers of. */
+void tt_sim_wgmma(SimThread *self, int32_t a, int32_t b, int32_t n, int32_t a_major, int32_t b_major,
+                  SimWgmma *product, const SimSite *site);
+void tt_sim_wgmma_commit(SimThread *self);
+/* Carries out the groups but the youngest `groups_left`; where their tickets are among `sums` the results come in place. */
+void tt_sim_wgmma_wait(SimThread *self, int32_t groups_left, uint32_t *sums, int32_t count,
+                       const SimSite *site);
+
 /* Ends the thread if the launch has failed. */
 void tt_sim_stop_after_failure(SimThread *self);
 /* Ends the launch: a check that the kernel makes did not hold. The texts outlive the launch. */

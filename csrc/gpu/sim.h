@@ -1,0 +1,18 @@
+/* Internal to the files of simulator operations: calls into the machine. */
+#pragma once
+#include "gpu/simt.h"
+#include "simulator/simulator.h"
+
+/* sim_ops.c */
+LLVMValueRef machine_thread(Simt *s);             /* the SimThread */
+LLVMValueRef machine_site(Simt *s);               /* the SimSite of the operation being lowered */
+LLVMValueRef machine_scratch(Simt *s, int words); /* memory of the thread's own, of this many 64-bit words */
+LLVMValueRef machine_call(Simt *s, const char *name, void *address, LLVMTypeRef result,
+                          LLVMValueRef const *arguments, int count);
+#define MACHINE(s, function, result, ...)                                                                    \
+    machine_call((s), #function, (void *)function, (result), (LLVMValueRef[]){__VA_ARGS__},                  \
+                 (int)(sizeof((LLVMValueRef[]){__VA_ARGS__}) / sizeof(LLVMValueRef)))
+
+/* sim_tensor.c */
+extern const TensorOps tt_sim_tensor_ops;
+extern const AsyncOps tt_sim_async_ops;

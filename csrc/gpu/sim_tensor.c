@@ -1,0 +1,163 @@
+/* Tensor cores and asynchronous copies for the simulator. Registers go to the machine and come back through memory of the
+ * thread's own. */
+#include "gpu/sim.h"
+
+/* ---- registers in memory --------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef at(Simt *s, LLVMValueRef memory, size_t bytes)
+{
+    LLVMValueRef index = simt_int(s->i64, (int64_t)bytes);
+    return LLVMBuildGEP2(s->b, s->i8, memory, &index, 1, "");
+}
+
+/* Registers `stride` bytes apart, from `offset` on. */
+static void put(Simt *s, LLVMValueRef memory, size_t offset, size_t stride, LLVMValueRef const *values,
+                int count)
+{
+    for (int i = 0; i < count; i++)
+        LLVMBuildStore(s->b, values[i], at(s, memory, offset + stride * (size_t)i));
+}
+
+static void get(Simt *s, LLVMValueRef memory, size_t offset, size_t stride, LLVMTypeRef type,
+                LLVMValueRef *values, int count)
+{
+    for (int i = 0; i < count; i++)
+        values[i] = LLVMBuildLoad2(s->b, type, at(s, memory, offset + stride * (size_t)i), "");
+}
+
+static LLVMValueRef shared_place(Simt *s, LLVMValueRef place, int64_t constant)
+{
+    return LLVMBuildAdd(s->b, place, simt_i32(s, constant), "");
+}
+
+static int scratch_words(size_t bytes) { return (int)((bytes + 7) / 8); }
+
+/* ---- tensor cores ---------------------------------------------------------------------------------------------------------- */
+
+static SimElement element_of(Simt *s, TypeKind kind)
+{
+    switch (kind) {
+    case TT_F16:
+        return SIM_F16;
+    case TT_BF16:
+        return SIM_BF16;
+    case TT_F32:
+        return SIM_TF32;
+    case TT_I8:
+        return SIM_I8;
+    case TT_F8E4M3:
+        return SIM_E4M3;
+    case TT_F8E5M2:
+        return SIM_E5M2;
+    case TT_F64:
+        return SIM_F64;
+    default:
+        tt_unsupported(s->op->loc, "tensor cores for %s", tt_type_name(kind));
+    }
+}
+
+static LLVMValueRef element(Simt *s, TypeKind kind) { return simt_i32(s, element_of(s, kind)); }
+
+static void load_matrices(Simt *s, LLVMValueRef place, int64_t constant, int count, bool transposed,
+                          LLVMValueRef *words)
+{
+    LLVMValueRef memory = machine_scratch(s, 2);
+    MACHINE(s, tt_sim_load_matrices, s->none, machine_thread(s), shared_place(s, place, constant),
+            simt_i32(s, count), simt_i32(s, transposed), memory, machine_site(s));
+    get(s, memory, 0, 4, s->i32, words, count);
+}
+
+static void store_matrices(Simt *s, LLVMValueRef place, int64_t constant, int count, bool transposed,
+                           LLVMValueRef const *words)
+{
+    LLVMValueRef memory = machine_scratch(s, 2);
+    put(s, memory, 0, 4, words, count);
+    MACHINE(s, tt_sim_store_matrices, s->none, machine_thread(s), shared_place(s, place, constant),
+            simt_i32(s, count), simt_i32(s, transposed), memory, machine_site(s));
+}
+
+static bool has_store_matrices(const Simt *s) { return s->options->sm >= 90; }
+
+static void mma(Simt *s, const Mma *mma, LLVMValueRef const *a, LLVMValueRef const *b, LLVMValueRef *sums)
+{
+    LLVMTypeRef sum = LLVMTypeOf(sums[0]);
+    LLVMValueRef memory = machine_scratch(s, scratch_words(sizeof(SimMma)));
+    put(s, memory, offsetof(SimMma, a), 8, a, 4);
+    put(s, memory, offsetof(SimMma, b), 8, b, 2);
+    put(s, memory, offsetof(SimMma, sums), 8, sums, 4);
+    MACHINE(s, tt_sim_mma, s->none, machine_thread(s), element(s, mma->a), element(s, mma->b), memory,
+            machine_site(s));
+    get(s, memory, offsetof(SimMma, sums), 8, sum, sums, 4);
+}
+
+static void wgmma_begin(Simt *s) { MACHINE(s, tt_sim_wgmma_begin, s->none, machine_thread(s)); }
+
+static LLVMValueRef major(Simt *s, bool transposed)
+{
+    return simt_i32(s, transposed ? SIM_MN_MAJOR : SIM_K_MAJOR);
+}
+
+static void wgmma(Simt *s, const Wgmma *wgmma)
+{
+    LLVMTypeRef sum = LLVMTypeOf(wgmma->sums[0]);
+    LLVMValueRef memory = machine_scratch(s, scratch_words(sizeof(SimWgmma)));
+    LLVMValueRef adds = LLVMBuildZExt(s->b, wgmma->adds, s->i32, "");
+    LLVMValueRef a_major = wgmma->a_words ? simt_i32(s, SIM_IN_REGISTERS) : major(s, wgmma->a_is_transposed);
+    if (wgmma->a_words)
+        put(s, memory, offsetof(SimWgmma, a_words), 4, wgmma->a_words, 4);
+    else
+        put(s, memory, offsetof(SimWgmma, a_matrix), 8, &wgmma->a_matrix, 1);
+    put(s, memory, offsetof(SimWgmma, b_matrix), 8, &wgmma->b_matrix, 1);
+    put(s, memory, offsetof(SimWgmma, adds), 4, &adds, 1);
+    put(s, memory, offsetof(SimWgmma, sums), 4, wgmma->sums, wgmma->n / 2);
+    MACHINE(s, tt_sim_wgmma, s->none, machine_thread(s), element(s, wgmma->a), element(s, wgmma->b),
+            simt_i32(s, wgmma->n), a_major, major(s, wgmma->b_is_transposed), memory, machine_site(s));
+    get(s, memory, offsetof(SimWgmma, sums), 4, sum, wgmma->sums, wgmma->n / 2);
+}
+
+static void wgmma_commit(Simt *s) { MACHINE(s, tt_sim_wgmma_commit, s->none, machine_thread(s)); }
+
+static void wgmma_wait(Simt *s, int left, LLVMValueRef *sums, int count)
+{
+    LLVMValueRef memory = machine_scratch(s, scratch_words(4 * (size_t)TT_MAX(count, 1)));
+    put(s, memory, 0, 4, sums, count);
+    MACHINE(s, tt_sim_wgmma_wait, s->none, machine_thread(s), simt_i32(s, left), memory, simt_i32(s, count),
+            machine_site(s));
+    for (int i = 0; i < count; i++)
+        get(s, memory, 4 * (size_t)i, 4, LLVMTypeOf(sums[i]), &sums[i], 1);
+}
+
+const TensorOps tt_sim_tensor_ops = {
+    .load_matrices = load_matrices,
+    .store_matrices = store_matrices,
+    .has_store_matrices = has_store_matrices,
+    .mma = mma,
+    .wgmma_begin = wgmma_begin,
+    .wgmma = wgmma,
+    .wgmma_commit = wgmma_commit,
+    .wgmma_wait = wgmma_wait,
+};
+
+/* ---- asynchronous copies ---------------------------------------------------------------------------------------------------- */
+
+static void copy(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef pointer, int bytes,
+                 LLVMValueRef predicate, const char *evict)
+{
+    LLVMValueRef address = LLVMBuildPtrToInt(s->b, pointer, s->i64, ""), source_bytes = simt_i32(s, bytes);
+    if (predicate)
+        source_bytes = LLVMBuildSelect(s->b, predicate, source_bytes, simt_i32(s, 0), "");
+    (void)evict; /* a cache's matter */
+    MACHINE(s, tt_sim_copy_async, s->none, machine_thread(s), shared_place(s, place, constant), address,
+            simt_i32(s, bytes), source_bytes, machine_site(s));
+}
+
+static void commit(Simt *s) { MACHINE(s, tt_sim_copy_commit, s->none, machine_thread(s)); }
+
+static void wait(Simt *s, int left)
+{
+    MACHINE(s, tt_sim_copy_wait, s->none, machine_thread(s), simt_i32(s, left));
+}
+
+static void fence_proxy(Simt *s) { MACHINE(s, tt_sim_fence_proxy, s->none, machine_thread(s)); }
+
+const AsyncOps tt_sim_async_ops = {.copy = copy, .commit = commit, .wait = wait, .fence_proxy = fence_proxy};

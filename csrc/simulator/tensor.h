@@ -1,0 +1,18 @@
+/* Internal to simulator/: elements of tensor cores' operands, and how products are summed. */
+#pragma once
+#include "simulator/simulator.h"
+
+/* K of an instruction is 32 bytes of elements, or eight of F64. */
+int sim_element_bytes(SimElement element);
+int sim_depth(SimElement element);
+/* The value of one that lies at `place`: every one of them is a double, exactly. */
+double sim_decode(SimElement element, const void *place);
+/* A row of a, or a column of b: K elements. */
+typedef struct SimRow {
+    double at[32];
+} SimRow;
+/* Puts what a lane has in a register of a's fragment where it belongs in 16 rows. Registers 0 and 2 of it are laid out as
+ * 0 and 1 of b's fragment, in 8 columns. */
+void sim_put_register(SimElement element, int lane, int number, const void *word, SimRow *rows);
+/* A word of sums, i32 or f32, and K products of such elements. */
+uint32_t sim_add_products(SimElement element, uint32_t sum, const SimRow *a, const SimRow *b);

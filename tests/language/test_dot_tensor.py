@@ -1,0 +1,571 @@
+"""`tl.dot` as programs use it, on what tensor cores take: every operand type, layout of memory and shape, loops that
+load ahead, chains of products, and what comes before and after them. Results are compared with NumPy in float64, within
+what the formats allow."""
+
+import math
+
+import numpy as np
+import pytest
+from harness import DTYPES, Array, Buffer, jit, random, round_to
+
+import triton
+import triton.language as tl
+
+OPERANDS = ["float16", "bfloat16", "float32", "float64", "int8", "float8e4nv", "float8e5"]
+
+
+def sum_of(dtype):
+    """Of products of this dtype."""
+    return {"int8": "int32", "float64": "float64"}.get(dtype, "float32")
+
+
+def small(shape, dtype, seed):
+    """Integers whose products and sums are exact in every dtype, so that results are."""
+    return round_to(random(shape, "int32", seed, low=-3, high=4).values, dtype)
+
+
+def exact(x):
+    return x.values.astype(np.float64)
+
+
+def limit(x, y, dtype, precision=None, target=""):
+    """How far from the exact product the sums may be: operands in float64, (..., m, k) and (..., k, n)."""
+    if dtype == "int8":
+        return 0.0
+    size, k = np.abs(x) @ np.abs(y), x.shape[-1]
+    rounding = {"tf32": 2.0**-9, "tf32x3": 2.0**-19}.get(precision, 0)  # of the operands
+    if target.startswith("cuda") and dtype.startswith("float8"):
+        rounding = 2.0**-11  # their sums have fewer bits there
+    return size * (rounding + (k + 2) * 2.0 ** (-52 if dtype == "float64" else -23))
+
+
+def near(found, expected, within):
+    found = exact(found) if isinstance(found, Array) else found.astype(np.float64)
+    off = np.abs(found - expected) - within
+    assert not np.isnan(found).any(), f"{np.isnan(found).sum()} of {found.size} are NaN"
+    assert (off <= 0).all(), f"{(off > 0).sum()} of {off.size} are wrong, the first at {np.argwhere(off > 0)[0]}"
+
+
+def launch(kernel, grid, *arguments, out, **options):
+    """Launches with Arrays and numbers, then `out`; what `out` holds afterwards."""
+    result = Buffer(out)
+    kernel[grid](*(Buffer(a).argument if isinstance(a, Array) else a for a in arguments), result.argument, **options)
+    return result.host()
+
+
+def blank(shape, dtype):
+    return Array(np.full(shape, 7, DTYPES[dtype].values), dtype)
+
+
+# ---- a tiled product, with everything that may vary -----------------------------------------------------------------
+
+
+@triton.jit
+def matmul(
+    a, b, M, N, K, am, ak, bk, bn, c,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SUM: tl.constexpr, PRECISION: tl.constexpr = None,
+    STAGES: tl.constexpr = 3, CARRIED: tl.constexpr = False, TA: tl.constexpr = False, TB: tl.constexpr = False,
+    OTHER: tl.constexpr = 0,
+):  # fmt: skip
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    depth = tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), SUM)
+    # TA, TB: the tile is loaded as the transposed matrix, and turned
+    x_offsets = depth[:, None] * ak + rows[None, :] * am if TA else rows[:, None] * am + depth[None, :] * ak
+    y_offsets = columns[:, None] * bn + depth[None, :] * bk if TB else depth[:, None] * bk + columns[None, :] * bn
+    x_ptrs = a + x_offsets
+    y_ptrs = b + y_offsets
+    x_rows = rows[None, :] < M if TA else rows[:, None] < M
+    y_columns = columns[:, None] < N if TB else columns[None, :] < N
+    for k in tl.range(0, K, BK, num_stages=STAGES):
+        x_depth = (depth[:, None] if TA else depth[None, :]) < K - k
+        y_depth = (depth[None, :] if TB else depth[:, None]) < K - k
+        if CARRIED:
+            x = tl.load(x_ptrs, mask=x_rows & x_depth, other=OTHER)
+            y = tl.load(y_ptrs, mask=y_columns & y_depth, other=0)
+            x_ptrs += BK * ak
+            y_ptrs += BK * bk
+        else:
+            x = tl.load(a + k * ak + x_offsets, mask=x_rows & x_depth, other=OTHER)
+            y = tl.load(b + k * bk + y_offsets, mask=y_columns & y_depth, other=0)
+        if TA:
+            x = tl.trans(x)
+        if TB:
+            y = tl.trans(y)
+        acc = tl.dot(x, y, acc, input_precision=PRECISION, out_dtype=SUM)
+    tl.store(c + rows[:, None] * N + columns[None, :], acc, mask=(rows[:, None] < M) & (columns[None, :] < N))
+
+
+def multiply(x, y, blocks, turned=(False, False), **options):
+    """The product by `matmul`; turned: the operand lies in memory as its transposed matrix."""
+    (m, k), n = x.shape, y.shape[1]
+    arrays = [Array(np.ascontiguousarray(o.values.T), o.dtype) if t else o for o, t in zip((x, y), turned, strict=True)]
+    strides = [(s[1], 1) if not t else (1, s[0]) for s, t in zip((x.shape, y.shape), turned, strict=True)]
+    kind = sum_of(x.dtype)
+    return launch(
+        matmul, (triton.cdiv(m, blocks[0]), triton.cdiv(n, blocks[1])), *arrays, m, n, k, *strides[0], *strides[1],
+        out=blank((m, n), kind), BM=blocks[0], BN=blocks[1], BK=blocks[2], SUM=getattr(tl, kind), **options,
+    )  # fmt: skip
+
+
+def check_product(x, y, blocks, target="", precision="tf32", **options):
+    found = multiply(x, y, blocks, PRECISION=precision if x.dtype == "float32" else None, **options)
+    within = limit(exact(x), exact(y), x.dtype, precision if x.dtype == "float32" else None, target)
+    near(found, exact(x) @ exact(y), within)
+
+
+def operands(dtype, m, n, k, whole=False, seed=0):
+    make = small if whole else random
+    return make((m, k), dtype, seed + 1), make((k, n), dtype, seed + 2)
+
+
+@pytest.mark.parametrize("dtype", OPERANDS)
+def test_operand_types(dtype, target):
+    check_product(*operands(dtype, 128, 64, 128), (64, 64, 32), target)
+
+
+@pytest.mark.parametrize("precision", ["ieee", "tf32", "tf32x3"])
+def test_precisions(precision, target):
+    check_product(*operands("float32", 64, 64, 96), (64, 32, 32), target, precision)
+
+
+@pytest.mark.parametrize("a, b", [("float8e4nv", "float8e5"), ("float8e5", "float8e4nv")])
+def test_two_formats(a, b, target):
+    x, y = random((64, 64), a, 1), random((64, 32), b, 2)
+    check_product(x, y, (64, 32, 64), target)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "float8e5"])
+@pytest.mark.parametrize("a", ["rows", "columns", "turned"])
+@pytest.mark.parametrize("b", ["rows", "columns", "turned"])
+def test_memory_layouts(dtype, a, b):
+    """Either operand along its rows or columns in memory, or loaded as its transposed matrix and turned."""
+    turned = (a != "rows", b != "rows")
+    check_product(
+        *operands(dtype, 64, 64, 64, whole=True), (64, 32, 32), turned=turned, TA=a == "turned", TB=b == "turned"
+    )
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        (16, 16, 16), (16, 8, 16), (32, 16, 32), (64, 16, 16), (64, 256, 16), (128, 128, 64), (256, 64, 32),
+        (16, 128, 64), (8, 64, 32), (64, 8, 32), (1, 64, 32), (64, 1, 32), (4, 4, 64), (96, 48, 32), (64, 64, 8),
+    ],
+)  # fmt: skip
+def test_shapes(blocks):
+    check_product(*operands("float16", blocks[0], blocks[1], 2 * blocks[2], whole=True), blocks)
+
+
+@pytest.mark.parametrize("dtype, blocks", [
+    ("int8", (16, 16, 32)), ("int8", (128, 128, 64)), ("float8e4nv", (64, 128, 128)), ("bfloat16", (128, 64, 32)),
+    ("float32", (64, 128, 32)), ("float32", (16, 16, 8)), ("float64", (64, 32, 16)), ("float64", (16, 8, 8)),
+])  # fmt: skip
+def test_shapes_of_other_types(dtype, blocks):
+    check_product(*operands(dtype, blocks[0], blocks[1], 2 * blocks[2], whole=True), blocks)
+
+
+@pytest.mark.parametrize("warps", [1, 2, 4, 8])
+@pytest.mark.parametrize(
+    "dtype, blocks",
+    [("float16", (64, 64, 32)), ("float16", (128, 32, 32)), ("int8", (32, 64, 64)), ("float32", (64, 64, 16))],
+)
+def test_warps(dtype, blocks, warps):
+    check_product(*operands(dtype, blocks[0], 2 * blocks[1], 100, whole=True), blocks, num_warps=warps)
+
+
+# ---- loops ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("carried", [False, True])
+@pytest.mark.parametrize("stages", [1, 2, 3, 4, 5])
+def test_trip_counts(stages, carried):
+    """None, one, two, several, with a last one that is not whole; what masks leave out of one operand is not zero."""
+    for k in (0, 5, 32, 50, 64, 176, 250):
+        x, y = operands("float16", 70, 90, max(k, 1), whole=True, seed=k)
+        x, y = Array(x.values[:, :k], x.dtype), Array(y.values[:k], y.dtype)
+        found = multiply(x, y, (64, 64, 32), STAGES=stages, CARRIED=carried, OTHER=2)
+        near(found, exact(x) @ exact(y), 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float8e4nv"])
+def test_trip_counts_of_other_types(dtype):
+    for k in (1, 64, 150):
+        check_product(*operands(dtype, 50, 40, k, whole=True), (64, 32, 32), STAGES=3, CARRIED=True)
+
+
+@triton.jit
+def nested(a, b, K, splits, c, N: tl.constexpr, BK: tl.constexpr):
+    """Sum over i of a_i b_i: a loop of products in a loop."""
+    i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    acc = tl.zeros((N, N), tl.float32)
+    for split in range(splits):
+        part = tl.zeros((N, N), tl.float32)
+        for first in range(0, K, BK):
+            depth = first + k
+            x = tl.load(a + (split * N + i) * K + depth[None, :], mask=depth[None, :] < K, other=0)
+            y = tl.load(b + (split * K + depth[:, None]) * N + j, mask=depth[:, None] < K, other=0)
+            part = tl.dot(x, y, part)
+        acc += part * (split + 1)
+    tl.store(c + i * N + j, acc)
+
+
+@pytest.mark.parametrize("splits, k", [(0, 40), (1, 32), (3, 72), (2, 16)])
+def test_nested_loops(splits, k):
+    x, y = small((splits or 1, 64, k), "float16", 1), small((splits or 1, k, 64), "float16", 2)
+    found = launch(nested, (1,), x, y, k, splits, out=blank((64, 64), "float32"), N=64, BK=32)
+    factors = np.arange(1, splits + 1)[:, None, None]
+    near(found, ((exact(x) @ exact(y))[:splits] * factors).sum(0), 0)
+
+
+@triton.jit
+def persistent(a, b, M, N, K, c, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, FLAT: tl.constexpr):
+    across = tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * across, tl.num_programs(0), flatten=FLAT):
+        rows = tile // across * BM + tl.arange(0, BM)
+        columns = tile % across * BN + tl.arange(0, BN)
+        acc = tl.zeros((BM, BN), tl.float32)
+        for k in range(0, K, BK):
+            depth = k + tl.arange(0, BK)
+            inside = depth < K
+            x = tl.load(a + rows[:, None] * K + depth[None, :], (rows[:, None] < M) & inside[None, :], 0)
+            y = tl.load(b + depth[:, None] * N + columns[None, :], inside[:, None] & (columns[None, :] < N), 0)
+            acc = tl.dot(x, y, acc)
+        tl.store(
+            c + rows[:, None] * N + columns[None, :], acc.to(tl.float16), (rows[:, None] < M) & (columns[None, :] < N)
+        )
+
+
+@pytest.mark.parametrize("programs, flat", [(1, False), (3, False), (2, True)])
+def test_persistent_programs(programs, flat):
+    x, y = operands("float16", 150, 100, 72, whole=True)
+    out = blank((150, 100), "float16")
+    found = launch(persistent, (programs,), x, y, 150, 100, 72, out=out, BM=64, BN=32, BK=32, FLAT=flat)
+    near(found, exact(x) @ exact(y), 0)
+
+
+@triton.jit
+def two_products(a, b, d, K, c, N: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr, ONE: tl.constexpr):
+    """c[0] = a b and c[1] = a d; or, into one accumulator, a b + a d."""
+    i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    first = tl.zeros((N, N), tl.float32)
+    second = tl.zeros((N, N), tl.float32)
+    for start in tl.range(0, K, BK, num_stages=STAGES):
+        depth = start + k
+        x = tl.load(a + i * K + depth[None, :])
+        first = tl.dot(x, tl.load(b + depth[:, None] * N + j), first)
+        if ONE:
+            first = tl.dot(x, tl.load(d + depth[:, None] * N + j), first)
+        else:
+            second = tl.dot(x, tl.load(d + depth[:, None] * N + j), second)
+    tl.store(c + i * N + j, first)
+    tl.store(c + N * N + i * N + j, second)
+
+
+@pytest.mark.parametrize("stages, one", [(1, False), (3, False), (3, True)])
+def test_two_products_in_a_loop(stages, one):
+    x, y, z = small((64, 128), "float16", 1), small((128, 64), "float16", 2), small((128, 64), "float16", 3)
+    found = launch(
+        two_products, (1,), x, y, z, 128, out=blank((2, 64, 64), "float32"), N=64, BK=32, STAGES=stages, ONE=one
+    )
+    first, second = exact(x) @ exact(y), exact(x) @ exact(z)
+    near(found, np.stack([first + second, 0 * second] if one else [first, second]), 0)
+
+
+# ---- chains ---------------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def attention(
+    q, k, v, scale, n, out, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr,
+    STAGES: tl.constexpr, TURNED: tl.constexpr,
+):  # fmt: skip
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    depth = tl.arange(0, D)
+    queries = tl.load(q + rows[:, None] * D + depth[None, :], mask=rows[:, None] < n, other=0)
+    largest = tl.full((BM,), -float("inf"), tl.float32)
+    total = tl.zeros((BM,), tl.float32)
+    acc = tl.zeros((BM, D), tl.float32)
+    end = tl.minimum(n, (tl.program_id(0) + 1) * BM) if CAUSAL else n
+    for first in tl.range(0, end, BN, num_stages=STAGES):
+        columns = first + tl.arange(0, BN)
+        if TURNED:
+            keys = tl.load(k + columns[None, :] * D + depth[:, None], mask=columns[None, :] < n, other=0)
+        else:
+            keys = tl.load(k + columns[:, None] * D + depth[None, :], mask=columns[:, None] < n, other=0).T
+        scores = tl.dot(queries, keys) * scale
+        mask = columns[None, :] < n
+        if CAUSAL:
+            mask = mask & (columns[None, :] <= rows[:, None])
+        scores = tl.where(mask, scores, -1e30)
+        new = tl.maximum(largest, tl.max(scores, 1))
+        p = tl.exp(scores - new[:, None])
+        correction = tl.exp(largest - new)
+        total = total * correction + tl.sum(p, 1)
+        acc = acc * correction[:, None]
+        values = tl.load(v + columns[:, None] * D + depth[None, :], mask=columns[:, None] < n, other=0)
+        acc = tl.dot(p.to(values.dtype), values, acc)
+        largest = new
+    acc = acc / total[:, None]
+    tl.store(out + rows[:, None] * D + depth[None, :], acc, mask=rows[:, None] < n)
+
+
+@pytest.mark.parametrize(
+    "dtype, n, d, causal, turned, options",
+    [
+        ("float16", 128, 64, False, False, {}),
+        ("float16", 130, 64, True, True, {"num_warps": 8}),
+        ("bfloat16", 100, 32, True, False, {"num_warps": 2}),
+        ("float32", 64, 32, False, True, {"num_warps": 4}),
+        ("float8e5", 96, 64, False, False, {}),
+    ],
+)
+def test_attention(dtype, n, d, causal, turned, options):
+    q, k, v = (random((n, d), dtype, seed) for seed in (1, 2, 3))
+    scores = exact(q) @ exact(k).T / math.sqrt(d)
+    scores = np.where(np.tri(n, dtype=bool), scores, -np.inf) if causal else scores
+    p = np.exp(scores - scores.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    found = launch(
+        attention, (triton.cdiv(n, 64),), q, k, v, 1 / math.sqrt(d), n, out=blank((n, d), "float32"), D=d, BM=64, BN=32,
+        CAUSAL=causal, STAGES=2, TURNED=turned, **options,
+    )  # fmt: skip
+    # p is rounded to the format; scores of tf32 are a little off, and p with them
+    bits = {"float32": 10, "float8e5": 2}.get(dtype, DTYPES[dtype].mantissa)
+    score_error = 2.0**-9 * (np.abs(exact(q)) @ np.abs(exact(k)).T).max() / math.sqrt(d) if dtype == "float32" else 1e-5
+    near(found, p @ exact(v), (2.0**-bits + 2 * score_error) * (p @ np.abs(exact(v))) + 1e-5)
+
+
+CHAIN = jit("""
+    def chain(a, b, d, c, N: tl.constexpr):
+        i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+        x, y, z = tl.load(a + i * N + j), tl.load(b + i * N + j), tl.load(d + i * N + j)
+        first = tl.dot(x, y).to(x.dtype)
+        second = tl.dot(z, first).to(x.dtype)
+        tl.store(c + i * N + j, tl.dot(second, tl.trans(first)))
+""")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_chained_on_either_side(dtype):
+    """Products as left and as right operands of others, also turned."""
+    x, y, z = (round_to(np.sign(small((32, 32), "float32", seed).values), dtype) for seed in (1, 2, 3))
+    first = exact(x) @ exact(y)
+    near(launch(CHAIN, (1,), x, y, z, out=blank((32, 32), "float32"), N=32), exact(z) @ first @ first.T, 0)
+
+
+# ---- operands that were computed ------------------------------------------------------------------------------------
+
+
+@triton.jit
+def dequantised(a, weights, scales, K, c, N: tl.constexpr, BK: tl.constexpr, PACKED: tl.constexpr):
+    """c = a (weights * scales), weights int8, or two of four bits in a byte, the low ones of K's even rows."""
+    i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    acc = tl.zeros((N, N), tl.float32)
+    for start in range(0, K, BK):
+        depth = start + k
+        x = tl.load(a + i * K + depth[None, :])
+        if PACKED:
+            both = tl.load(weights + depth[:, None] // 2 * N + j)
+            raw = (both >> (depth[:, None] % 2 * 4).to(tl.int8)) & 15
+            w = raw.to(tl.float16) - 8
+        else:
+            w = tl.load(weights + depth[:, None] * N + j).to(tl.float16)
+        acc = tl.dot(x, w * tl.load(scales + j), acc)
+    tl.store(c + i * N + j, acc)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_dequantised_weights(packed):
+    x, scales = (
+        small((64, 96), "float16", 1),
+        round_to(2.0 ** random((64,), "int32", 3, low=-2, high=2).values, "float16"),
+    )
+    raw = random((48, 64) if packed else (96, 64), "int8", 2)
+    weights = np.stack([raw.values & 15, raw.values >> 4 & 15], 1).reshape(96, 64) - 8.0 if packed else exact(raw)
+    found = launch(dequantised, (1,), x, raw, scales, 96, out=blank((64, 64), "float32"), N=64, BK=32, PACKED=packed)
+    near(found, exact(x) @ (weights * exact(scales)), 0)
+
+
+@triton.jit
+def gathered(a, index, b, K, c, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    """Rows of a by an index that is loaded."""
+    rows, j, k = tl.load(index + tl.arange(0, M)), tl.arange(0, N)[None, :], tl.arange(0, BK)
+    acc = tl.zeros((M, N), tl.float32)
+    for start in range(0, K, BK):
+        depth = start + k
+        x = tl.load(a + rows[:, None] * K + depth[None, :], mask=rows[:, None] >= 0, other=0)
+        acc = tl.dot(x, tl.load(b + depth[:, None] * N + j), acc)
+    tl.store(c + tl.arange(0, M)[:, None] * N + j, acc)
+
+
+def test_indirect_rows():
+    x, y = operands("float16", 200, 32, 96, whole=True)
+    index = random((64,), "int32", 3, low=-1, high=200)
+    found = launch(gathered, (1,), x, index, y, 96, out=blank((64, 32), "float32"), M=64, N=32, BK=32)
+    near(found, np.where(index.values[:, None] >= 0, exact(x)[index.values], 0) @ exact(y), 0)
+
+
+@triton.jit
+def chosen(tables, b, K, c, N: tl.constexpr, BK: tl.constexpr):
+    """The operand's array is looked up for each step of the loop."""
+    i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    acc = tl.zeros((N, N), tl.float32)
+    for step in range(0, K // BK):
+        a = tl.load(tables + step).to(tl.pointer_type(tl.float16))
+        x = tl.load(a + i * BK + k[None, :])
+        acc = tl.dot(x, tl.load(b + (step * BK + k[:, None]) * N + j), acc)
+    tl.store(c + i * N + j, acc)
+
+
+def test_arrays_that_are_looked_up():
+    x, y = operands("float16", 64, 64, 96, whole=True)
+    parts = [
+        Buffer(Array(np.ascontiguousarray(x.values[:, 32 * i : 32 * i + 32]), "float16")).argument for i in range(3)
+    ]
+    places = [p.ctypes.data if isinstance(p, np.ndarray) else p.data_ptr() for p in parts]
+    table = Array(np.array(places, np.int64), "int64")
+    near(launch(chosen, (1,), table, y, 96, out=blank((64, 64), "float32"), N=64, BK=32), exact(x) @ exact(y), 0)
+
+
+# ---- accumulators and epilogues -------------------------------------------------------------------------------------
+
+
+@triton.jit
+def finished(a, b, bias, start, K, c, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr, LOADED: tl.constexpr):
+    """relu(start + a b + bias), rounded to c's type."""
+    i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    acc = tl.load(start + i * N + j) if LOADED else tl.full((M, N), 3, tl.float32)
+    for first in range(0, K, BK):
+        depth = first + k
+        acc = tl.dot(tl.load(a + i * K + depth[None, :]), tl.load(b + depth[:, None] * N + j), acc)
+    acc += tl.load(bias + tl.arange(0, N))[None, :]
+    tl.store(c + i * N + j, tl.maximum(acc, 0), mask=(i + j) % 3 > 0)
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize("out", ["float16", "float32"])
+def test_accumulators_that_begin_with_values(loaded, out):
+    x, y = operands("float16", 64, 32, 64, whole=True)
+    bias, start = small((32,), "float32", 5), small((64, 32), "float32", 6)
+    found = launch(finished, (1,), x, y, bias, start, 64, out=blank((64, 32), out), M=64, N=32, BK=32, LOADED=loaded)
+    expected = np.maximum(exact(x) @ exact(y) + exact(bias) + (exact(start) if loaded else 3), 0)
+    places = np.add(*np.indices((64, 32))) % 3 > 0
+    near(found, np.where(places, expected, 7), 0)
+
+
+@triton.jit
+def split_k(a, b, K, c, N: tl.constexpr, BK: tl.constexpr):
+    i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    acc = tl.zeros((N, N), tl.float32)
+    for first in range(tl.program_id(0) * BK, K, tl.num_programs(0) * BK):
+        depth = first + k
+        acc = tl.dot(tl.load(a + i * K + depth[None, :]), tl.load(b + depth[:, None] * N + j), acc)
+    tl.atomic_add(c + i * N + j, acc)
+
+
+def test_programs_that_share_k():
+    x, y = operands("float16", 64, 64, 256, whole=True)
+    out = Array(np.zeros((64, 64), np.float32), "float32")
+    near(launch(split_k, (3,), x, y, 256, out=out, N=64, BK=32), exact(x) @ exact(y), 0)
+
+
+@triton.jit
+def reduced(a, b, c, N: tl.constexpr):
+    """Row sums, and the largest of each column, of a product: other threads' elements."""
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    acc = tl.dot(tl.load(a + i * N + j), tl.load(b + i * N + j))
+    tl.store(c + tl.arange(0, N), tl.sum(acc, 1))
+    tl.store(c + N + tl.arange(0, N), tl.max(acc, 0))
+
+
+@pytest.mark.parametrize("warps", [1, 4, 8])
+def test_reductions_of_products(warps):
+    x, y = operands("float16", 64, 64, 64, whole=True)
+    product = exact(x) @ exact(y)
+    found = launch(reduced, (1,), x, y, out=blank((2, 64), "float32"), N=64, num_warps=warps)
+    near(found, np.stack([product.sum(1), product.max(0)]), 0)
+
+
+@triton.jit
+def sometimes(a, b, flags, steps, c, N: tl.constexpr):
+    """A product that only some iterations make."""
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    acc = tl.zeros((N, N), tl.float32)
+    for step in range(steps):
+        if tl.load(flags + step) > 0:
+            acc = tl.dot(tl.load(a + (step * N + i) * N + j), tl.load(b + i * N + j), acc)
+        else:
+            acc += 1
+    tl.store(c + i * N + j, acc)
+
+
+def test_products_under_a_condition():
+    x, y = small((4, 64, 64), "float16", 1), small((64, 64), "float16", 2)
+    flags = Array(np.array([0, 1, 1, 0], np.int32), "int32")
+    found = launch(sometimes, (1,), x, y, flags, 4, out=blank((64, 64), "float32"), N=64)
+    near(found, (exact(x)[1] + exact(x)[2]) @ exact(y) + 2, 0)
+
+
+# ---- batches --------------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def batched(
+    a, b, c, B: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, SUM: tl.constexpr, TURNED: tl.constexpr
+):
+    batch = tl.arange(0, B)[:, None, None]
+    i, j = tl.arange(0, M)[None, :, None], tl.arange(0, N)[None, None, :]
+    x = tl.load(a + (batch * M + i) * K + tl.arange(0, K)[None, None, :])
+    if TURNED:
+        y = tl.load(b + (batch * N + tl.arange(0, N)[None, :, None]) * K + tl.arange(0, K)[None, None, :])
+        y = tl.permute(y, (0, 2, 1))
+    else:
+        y = tl.load(b + (batch * K + tl.arange(0, K)[None, :, None]) * N + j)
+    tl.store(c + (batch * M + i) * N + j, tl.dot(x, y, out_dtype=SUM))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8"])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("batch, m, n, k", [(2, 32, 32, 32), (4, 16, 64, 16), (3, 64, 16, 32)])
+def test_batches(batch, m, n, k, dtype, turned):
+    x, y = small((batch, m, k), dtype, 1), small((batch, k, n), dtype, 2)
+    stored = Array(np.ascontiguousarray(y.values.transpose(0, 2, 1)), dtype) if turned else y
+    kind = sum_of(dtype)
+    out, kind = blank((batch, m, n), kind), getattr(tl, kind)
+    found = launch(batched, (1,), x, stored, out=out, B=batch, M=m, N=n, K=k, SUM=kind, TURNED=turned)
+    near(found, exact(x) @ exact(y), 0)
+
+
+# ---- at random ------------------------------------------------------------------------------------------------------
+
+
+def random_product(seed, target):
+    generator = np.random.default_rng(seed)
+    pick = lambda *choices: choices[generator.integers(len(choices))]  # noqa: E731
+    dtype = pick(*OPERANDS, "float16", "bfloat16", "int8")
+    blocks = (pick(8, 16, 32, 64, 128), pick(8, 16, 32, 64, 128), pick(16, 32, 64))
+    if generator.integers(8) == 0:
+        blocks = tuple(int(x) for x in generator.integers(1, 80, 3))
+    m, n = (int(generator.integers(1, 2 * b + 1)) for b in blocks[:2])
+    k = int(generator.integers(1, 6 * blocks[2]))
+    whole = generator.integers(2) == 0
+    precision = pick("ieee", "tf32", "tf32x3")
+    check_product(
+        *operands(dtype, m, n, k, whole=whole, seed=seed), blocks, target, precision,
+        turned=(pick(False, True), pick(False, True)), TA=pick(False, True), TB=pick(False, True),
+        STAGES=pick(1, 2, 3, 4), CARRIED=pick(False, True), num_warps=pick(1, 2, 4, 8),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_products_at_random(seed, target):
+    random_product(seed, target)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(50))
+def test_many_products_at_random(part, target):
+    for seed in range(10):
+        random_product(1000 + 10 * part + seed, target)
