@@ -188,6 +188,13 @@ static LLVMValueRef move_pointer(Simt *s, LLVMValueRef pointer, LLVMValueRef off
     return nvptx_asm(s, ASM_PURE, text, "=l,r,l", s->global_ptr, (LLVMValueRef[]){offset, pointer}, 2);
 }
 
+/* Hidden from LLVM, which would carry one distance for all pointers and multiply it in each iteration; what tensor cores
+ * leave of an issue slot goes further with additions. */
+static LLVMValueRef advance(Simt *s, LLVMValueRef pointer, LLVMValueRef bytes)
+{
+    return nvptx_asm(s, ASM_PURE, "add.s64 $0, $1, $2;", "=l,l,l", s->global_ptr, (LLVMValueRef[]){pointer, bytes}, 2);
+}
+
 /* ptxas 13.0 for sm_90 loses the minus of an operand when it makes one VIMNMX3 of two minima (or maxima) of negated
  * integers, so it must not see a negation there, nor in older code, which may come to run there too. */
 static LLVMValueRef negate(Simt *s, LLVMValueRef x)
@@ -426,6 +433,7 @@ const TargetOps tt_nvptx_ops = {
     .add_vector = nvptx_add_vector,
     .fence = fence,
     .move_pointer = move_pointer,
+    .advance = advance,
     .negate = negate,
     .math = math,
     .library = library,

@@ -316,18 +316,41 @@ static Value *based_on(Pipeline *p, const Value *pointer, Value *base)
                     tt_copy_attrs(p->module, op->attrs));
 }
 
-/* Pointers of a copy as what stays the same in the loop, and one distance for all of them: an addition for each. */
-static void use_one_distance(Pipeline *p, Op *copy)
+/* What a carried scalar grows by in each iteration, if that stays the same; else NULL. */
+static Value *step_of(const Pipeline *p, const Value *distance)
+{
+    int carried = distance->op ? -1 : carried_index(p, distance);
+    Op *next = carried < 0 ? NULL : tt_def(tt_next(&p->loop, carried), OP_add);
+    for (int i = 0; next && i < 2; i++)
+        if (tt_operand(next, i) == distance && !is_inside(p, tt_operand(next, 1 - i)))
+            return tt_operand(next, 1 - i);
+    return NULL;
+}
+
+static Value *moved(Builder *b, Value *pointer, Value *distance)
+{
+    distance = tt_build_splat(b, distance, pointer->type->shape, pointer->type->rank);
+    return tt_build_addptr(b, pointer, distance);
+}
+
+/* Pointers of a copy as a tile that moves on by one step: an addition for each, and nothing that multiplies, which tensor
+ * cores at work delay. */
+static void carry_pointers(Pipeline *p, Op *copy)
 {
     Value *pointer = tt_operand(copy, 0), *base = moving_base(p, pointer);
-    if (!base)
+    Value *step = base ? step_of(p, tt_operand(base->op, 1)) : NULL;
+    if (!step)
         return;
     p->before = tt_builder_before(p->loop.op);
-    Builder raw = tt_builder_before(copy); /* building would move the distance back to the scalar */
-    raw.raw = true;
-    Value *fixed = based_on(p, pointer, tt_operand(base->op, 0)), *distance = tt_operand(base->op, 1);
-    distance = tt_build_splat(&raw, distance, pointer->type->shape, pointer->type->rank);
-    tt_set_operand(copy, 0, tt_build_addptr(&raw, fixed, distance));
+    p->before.raw = true; /* building would move distances back to the scalar */
+    Builder end = tt_builder_before(p->loop.yield);
+    end.raw = true;
+    Value *first = tt_init(&p->loop, carried_index(p, tt_operand(base->op, 1)));
+    first = moved(&p->before, based_on(p, pointer, tt_operand(base->op, 0)), first);
+    int carried = tt_add_carried(&p->loop, first);
+    Value *now = tt_carried(&p->loop, carried);
+    tt_set_operand(p->loop.yield, carried, moved(&end, now, step));
+    tt_set_operand(copy, 0, now);
 }
 
 static void simplify_pointers(Op *op, void *context)
@@ -336,7 +359,7 @@ static void simplify_pointers(Op *op, void *context)
     if (op->opcode != OP_async_copy || !op->parent->op || op->parent->op->opcode != OP_for)
         return;
     p->loop = tt_loop(op->parent->op);
-    use_one_distance(p, op);
+    carry_pointers(p, op);
 }
 
 /* What is carried ahead moves on by an iteration, too. */

@@ -294,6 +294,11 @@ static LLVMValueRef move_pointer(Simt *s, LLVMValueRef pointer, LLVMValueRef off
     return LLVMBuildGEP2(s->b, s->i8, pointer, &wide, 1, "");
 }
 
+static LLVMValueRef advance(Simt *s, LLVMValueRef pointer, LLVMValueRef bytes)
+{
+    return LLVMBuildGEP2(s->b, s->i8, pointer, &bytes, 1, "");
+}
+
 static LLVMValueRef negate(Simt *s, LLVMValueRef x) { return LLVMBuildNeg(s->b, x, ""); }
 
 static LLVMValueRef math(Simt *s, MathFunction function, LLVMValueRef const *operands)
@@ -380,6 +385,7 @@ const TargetOps tt_sim_ops = {
     .add_vector = add_vector,
     .fence = fence,
     .move_pointer = move_pointer,
+    .advance = advance,
     .negate = negate,
     .math = math,
     .library = library,

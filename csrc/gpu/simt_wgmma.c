@@ -171,8 +171,7 @@ void simt_wgmma(Simt *s, const Op *op)
                       .b_is_transposed = p.b.is_transposed};
     p.tile = simt_new_tile(s, initial->count);
     memcpy(p.tile->at, initial->at, sizeof(LLVMValueRef) * (size_t)initial->count);
-    if (!tt_def(tt_operand(op, 2), OP_wgmma)) /* whose sums it goes on with as they are */
-        s->ops->tensor->wgmma_begin(s);
+    s->ops->tensor->wgmma_begin(s);
     int64_t rows_at_once = warps[0] * 16;
     for (int64_t row = 0; row < 1ll << result->layout->out_bits[0]; row += rows_at_once)
         multiply_rows(&p, row);

@@ -155,6 +155,8 @@ typedef struct TargetOps {
 
     /* pointer + offset * bytes, of an offset narrower than a pointer. */
     LLVMValueRef (*move_pointer)(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t bytes);
+    /* What a loop carries, and so many bytes (i64) more; stays the addition that it is. */
+    LLVMValueRef (*advance)(Simt *s, LLVMValueRef pointer, LLVMValueRef bytes);
     LLVMValueRef (*negate)(Simt *s, LLVMValueRef x); /* an integer */
     LLVMValueRef (*math)(Simt *s, MathFunction function, LLVMValueRef const *operands);
     /* A function of the mathematical library by its base name ("acosh"); the result is f32 or f64. */

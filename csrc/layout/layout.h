@@ -112,7 +112,7 @@ void tt_layout_add_base(LinearLayout *layout, LayoutInput input, uint64_t base);
 typedef enum MmaPart { MMA_ACCUMULATOR, MMA_A, MMA_B } MmaPart;
 /* Registers of mma.sync m16n8k*: M x N accumulators, or the M x K or K x N operand of elements of 1, 2, 4 or 8 bytes.
  * warps: how many along M and along N. What the instruction's tile and the warps leave of the shape is in further
- * registers, K (or N) first. */
+ * registers, K (or N) first; warps along N have neighbouring columns. */
 LinearLayout tt_layout_mma(const int64_t *shape, MmaPart part, int element_bytes, const int64_t *warps);
 
 /* ---- convert.c -------------------------------------------------------------------------------------------------------- */

@@ -14,12 +14,12 @@ static void add_bit(LinearLayout *layout, LayoutInput input, int axis, int bit)
         tt_layout_add_base(layout, input, fits ? 1ull << (tt_layout_axis_start(layout, axis) + bit) : 0);
 }
 
-/* From bit *next on; warps along a dimension that the matrix does not have (NULL) hold copies. */
-static void add_warps(LinearLayout *layout, int axis, int *next, int64_t warps)
+/* From this bit on; warps along a dimension that the matrix does not have (< 0) hold copies. */
+static void add_warps(LinearLayout *layout, int axis, int bit, int64_t warps)
 {
     for (int i = 0; i < tt_log2(warps); i++)
-        if (next)
-            add_bit(layout, LAYOUT_WARP, axis, (*next)++);
+        if (bit >= 0)
+            add_bit(layout, LAYOUT_WARP, axis, bit + i);
         else
             tt_layout_add_base(layout, LAYOUT_WARP, 0);
 }
@@ -40,13 +40,16 @@ LinearLayout tt_layout_mma(const int64_t *shape, MmaPart part, int element_bytes
         add_bit(&layout, LAYOUT_LANE, k, word + i);
     for (int i = 0; i < 3; i++)
         add_bit(&layout, LAYOUT_LANE, other, i);
-    int next[2]; /* bits of the instruction's tile */
+    int next[2], end[2] = {layout.out_bits[0], layout.out_bits[1]}; /* behind the instruction's tile; of the registers */
     next[k] = word + 2 + !is_sum;
     next[other] = part == MMA_B ? 3 : 4;
-    add_warps(&layout, 0, part == MMA_B ? NULL : &next[0], warps[0]);
-    add_warps(&layout, 1, part == MMA_A ? NULL : &next[1], warps[1]);
+    add_warps(&layout, 0, part == MMA_B ? -1 : next[0], warps[0]);
+    next[0] += part == MMA_B ? 0 : tt_log2(warps[0]);
+    if (part != MMA_A) /* each has columns in a row: the upper bits */
+        end[1] = TT_MAX(next[1], end[1] - tt_log2(warps[1]));
+    add_warps(&layout, 1, part == MMA_A ? -1 : end[1], warps[1]);
     for (int axis = k, i = 0; i < 2; axis = other, i++)
-        for (int bit = next[axis]; bit < layout.out_bits[axis]; bit++)
+        for (int bit = next[axis]; bit < end[axis]; bit++)
             add_bit(&layout, LAYOUT_REGISTER, axis, bit);
     return layout;
 }

@@ -219,6 +219,7 @@ static void note_destination(SimThread *self, const SimCopy *copy, const char *d
     OrderAccess write = sim_access_now(self, true, copy->site);
     write.stage = data ? ORDER_ENDS : ORDER_BEGINS;
     write.began = copy->began;
+    write.fences = -1; /* tensor cores see what was waited for */
     write.data = data;
     write.present = self->shared + copy->offset;
     sim_note_shared(self, copy->offset, copy->bytes, &write);

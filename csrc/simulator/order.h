@@ -36,7 +36,7 @@ typedef struct OrderAccess {
     OrderStage stage;
     SimMoment began, now; /* differ where it ends */
     int thread;
-    uint32_t fences; /* that the thread has made so far */
+    int32_t fences; /* that the thread has made so far; of a write that needs none: -1 */
     OrderReach reach;
     bool is_write, is_atomic;
     const char *data,

@@ -48,7 +48,7 @@ typedef struct SimThread {
     _Alignas(16) char dummy[64];
     struct SimCopy *copies, **copies_end; /* asynchronous copies in flight, oldest first */
     int open_groups;
-    uint32_t fences, settled_fences; /* of the asynchronous proxy: made so far, and before the last barrier */
+    int32_t fences, settled_fences; /* of the asynchronous proxy: made so far, and before the last barrier */
     uint32_t products, committed;    /* of a warpgroup: begun so far, and groups of them */
     bool begins;                     /* products may follow: registers are settled */
 } SimThread;
