@@ -557,18 +557,17 @@ def test_copies_that_are_waited_for_group_by_group(copies):
 
 
 def test_copies_to_one_place(copies):
-    """They bring the same, or one of them is wrong."""
+    """One thread waits for the first; different ones may bring the same."""
     registers, source = copies
-    registers[:, 4] = registers[:, 0]
-    program = [FIRST, COMMIT_COPIES, SYNC, NEXT, COMMIT_COPIES, LANDED]
-    fails(program, registers, 512, "race", "(program:3)", "written", "(program:0)", "no wait")
+    again = [FIRST, COMMIT_COPIES, SYNC, FIRST, COMMIT_COPIES, LANDED]
+    fails(again, registers, 512, "race", "(program:0)", "written", "(program:3)", "no wait")
     warps = np.vstack([registers, registers])
-    warps[32:, :4] = registers[:, 4:8]
+    warps[32:, 1:4] = registers[:, 5:8]
     one = [FIRST, COMMIT_COPIES, LANDED]
     fails(one, warps, 512, "race", "(program:0)", "written", "(program:0)", "no barrier")
+    fails([FIRST, COMMIT_COPIES, BARRIER, LANDED], warps, 512, "race", "(program:0)", "written", "(program:0)")
     source[1] = source[0]
-    succeed(program, registers, 512)
-    succeed(one, warps, 512)
+    succeed([*one, BARRIER, *one], warps, 512)
 
 
 @pytest.mark.parametrize(
