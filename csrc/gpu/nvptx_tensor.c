@@ -164,13 +164,7 @@ static void order(Simt *s, const char *text) { nvptx_asm(s, ASM_CONVERGENT, text
 static void wgmma_begin(Simt *s) { order(s, "wgmma.fence.sync.aligned;"); }
 static void wgmma_commit(Simt *s) { order(s, "wgmma.commit_group.sync.aligned;"); }
 
-/* Places count from the start of the program's shared memory; descriptors have addresses, in 16 bytes. */
-static LLVMValueRef with_base(Simt *s, LLVMValueRef matrix)
-{
-    LLVMValueRef base = LLVMBuildPtrToInt(s->b, s->shared, s->i32, "");
-    base = LLVMBuildLShr(s->b, base, simt_i32(s, 4), "");
-    return LLVMBuildAdd(s->b, matrix, LLVMBuildZExt(s->b, base, s->i64, ""), "");
-}
+static LLVMValueRef shared_base(Simt *s) { return LLVMBuildPtrToInt(s->b, s->shared, s->i32, ""); }
 
 static bool is_byte_wide(TypeKind kind) { return kind == TT_I8 || kind == TT_F8E4M3 || kind == TT_F8E5M2; }
 
@@ -196,10 +190,10 @@ static void wgmma(Simt *s, const Wgmma *w)
         add_constraints(&constraints, "r", 4);
     } else {
         tt_text_add(&text, "$%d", at++);
-        arguments[arguments_count++] = with_base(s, w->a_matrix);
+        arguments[arguments_count++] = w->a_matrix;
         add_constraints(&constraints, "l", 1);
     }
-    arguments[arguments_count++] = with_base(s, w->b_matrix);
+    arguments[arguments_count++] = w->b_matrix;
     add_constraints(&constraints, "l", 1);
     tt_text_add(&text, ", $%d, %d", at, LLVMConstIntGetZExtValue(w->adds) != 0);
     if (w->sum != TT_I32)
@@ -238,6 +232,7 @@ const TensorOps tt_nvptx_tensor_ops = {
     .store_matrices = store_matrices,
     .has_store_matrices = has_store_matrices,
     .mma = mma,
+    .shared_base = shared_base,
     .wgmma_begin = wgmma_begin,
     .wgmma = wgmma,
     .wgmma_commit = wgmma_commit,
@@ -246,7 +241,7 @@ const TensorOps tt_nvptx_tensor_ops = {
 
 /* ---- asynchronous copies ---------------------------------------------------------------------------------------------------------------- */
 
-/* 16 bytes go past the first cache: what is shared by programs is shared in the second. A source of 0 bytes is zeros. */
+/* 16 bytes go past the first cache: what is shared by programs is shared in the second. An ignored source is zeros. */
 static void copy(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef pointer, int bytes, LLVMValueRef predicate,
                  const char *evict)
 {
@@ -256,11 +251,11 @@ static void copy(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef poi
     arguments[1] = base;
     int count = 2;
     if (predicate)
-        arguments[count++] = LLVMBuildSelect(s->b, predicate, simt_i32(s, bytes), simt_i32(s, 0), "");
+        arguments[count++] = LLVMBuildNot(s->b, predicate, "");
     const char *text =
         tt_arena_format(s->arena, "cp.async.%s.shared.global [$0+%lld], [$1+%lld], %d%s;", bytes == 16 ? "cg" : "ca",
                         (long long)constant, (long long)offset, bytes, predicate ? ", $2" : "");
-    nvptx_asm(s, ASM_MEMORY, text, predicate ? "r,l,r,~{memory}" : "r,l,~{memory}", s->none, arguments, count);
+    nvptx_asm(s, ASM_MEMORY, text, predicate ? "r,l,b,~{memory}" : "r,l,~{memory}", s->none, arguments, count);
 }
 
 static bool has_copies(const Simt *s) { return s->options->sm >= 80; }

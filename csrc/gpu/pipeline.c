@@ -284,6 +284,56 @@ static Value *value_ahead(Pipeline *p, Ahead *a, Value *value)
     return *tt_map_slot_ptr(&a->inside, value) = result;
 }
 
+/* ---- pointers ------------------------------------------------------------------------------------------------------------------------ */
+
+/* The scalar at the beginning of a tile of pointers, if all that is added to it stays the same in the loop. */
+static Value *moving_base(const Pipeline *p, Value *pointer)
+{
+    while (tt_is_tile(pointer->type)) {
+        Op *op = pointer->op;
+        if (!op || (op->opcode != OP_addptr && op->opcode != OP_splat && !tt_has(op, SHAPE)) ||
+            (op->opcode == OP_addptr && is_inside(p, tt_operand(op, 1))))
+            return NULL;
+        pointer = tt_operand(op, 0);
+    }
+    return is_inside(p, pointer) && tt_def(pointer, OP_addptr) && !is_inside(p, tt_operand(pointer->op, 0)) ? pointer
+                                                                                                          : NULL;
+}
+
+/* The tile of pointers with another scalar at its beginning, before the loop. */
+static Value *based_on(Pipeline *p, const Value *pointer, Value *base)
+{
+    const Op *op = pointer->op;
+    if (!tt_is_tile(pointer->type))
+        return base;
+    Value *operands[] = {based_on(p, tt_operand(op, 0), base), op->operand_count > 1 ? tt_operand(op, 1) : NULL};
+    return tt_build(&p->before, op->opcode, operands, op->operand_count, pointer->type,
+                    tt_copy_attrs(p->module, op->attrs));
+}
+
+/* Pointers of a copy as what stays the same in the loop, and one distance for all of them: an addition for each. */
+static void use_one_distance(Pipeline *p, Op *copy)
+{
+    Value *pointer = tt_operand(copy, 0), *base = moving_base(p, pointer);
+    if (!base)
+        return;
+    p->before = tt_builder_before(p->loop.op);
+    Builder raw = tt_builder_before(copy); /* building would move the distance back to the scalar */
+    raw.raw = true;
+    Value *fixed = based_on(p, pointer, tt_operand(base->op, 0)), *distance = tt_operand(base->op, 1);
+    distance = tt_build_splat(&raw, distance, pointer->type->shape, pointer->type->rank);
+    tt_set_operand(copy, 0, tt_build_addptr(&raw, fixed, distance));
+}
+
+static void simplify_pointers(Op *op, void *context)
+{
+    Pipeline *p = context;
+    if (op->opcode != OP_async_copy || !op->parent->op || op->parent->op->opcode != OP_for)
+        return;
+    p->loop = tt_loop(op->parent->op);
+    use_one_distance(p, op);
+}
+
 /* What is carried ahead moves on by an iteration, too. */
 static void advance_carried(Pipeline *p, Ahead *a)
 {
@@ -322,17 +372,9 @@ static void copy_async(Builder *b, const Staged *staged, Value *pointer, Value *
 
 static void build_effect(Builder *b, Opcode opcode, Attr *attrs) { tt_build_op(b, opcode, NULL, 0, NULL, 0, attrs); }
 
-static Attr *proxy_attr(const Pipeline *p, Attr *next)
+static void build_wait(Builder *b, int left)
 {
-    bool proxy = false;
-    for (int i = 0; i < p->loads.count; i++)
-        proxy |= p->loads.data[i].proxy;
-    return proxy ? tt_attr_int(p->module, ATTR_proxy, 1, next) : next;
-}
-
-static void build_wait(const Pipeline *p, Builder *b, int left)
-{
-    build_effect(b, OP_async_wait, tt_attr_int(p->module, ATTR_left, left, proxy_attr(p, NULL)));
+    build_effect(b, OP_async_wait, tt_attr_int(b->module, ATTR_left, left, NULL));
 }
 
 static void store_slot(const Pipeline *p, Builder *b, const Staged *staged, Value *tile, Value *slot)
@@ -444,7 +486,7 @@ static void rewrite_body(Pipeline *p)
     p->inside = tt_builder_before(p->loop.body->first);
     p->inside.loc = p->loop.op->loc;
     Value *read = carry_slot(p, 0, &next_read), *write = carry_slot(p, p->distance, &next_write);
-    build_wait(p, &p->inside, p->distance - 1);
+    build_wait(&p->inside, p->distance - 1);
     for (int i = 0; i < p->loads.count; i++)
         use_slot(p, &p->loads.data[i], read);
     p->inside.before = place_of_copies(p);
@@ -579,7 +621,7 @@ static bool pipeline_loop(Pipeline *p, Op *op)
     fill_slots(p);
     rewrite_body(p);
     Builder after = tt_builder_after(p->loop.op);
-    build_wait(p, &after, 0);
+    build_wait(&after, 0);
     defer_waits(p);
     return true;
 }
@@ -603,8 +645,13 @@ bool tt_pipeline(Module *module, const GpuOptions *options)
     p.axis_infos = tt_analyze_axis_info(module->functions, module->arena);
     p.pointers = tt_analyze_param_pointers(module->functions, module->arena);
     bool changed = visit_region(&p, module->functions->body);
+    if (!changed)
+        return false;
     static const char *const simplify[] = {"canonicalize", "cse", "dce"};
-    for (size_t i = 0; changed && i < TT_COUNT(simplify); i++)
+    for (size_t i = 0; i < TT_COUNT(simplify); i++)
         tt_run_pass(module, simplify[i]);
-    return changed;
+    tt_walk(module->functions->body, simplify_pointers, &p);
+    tt_run_pass(module, "cse");
+    tt_run_pass(module, "dce");
+    return true;
 }

@@ -69,6 +69,8 @@ static Matrix matrix_of(Simt *s, const Op *op, int index)
     LLVMValueRef own = simt_apply_columns(s, warpgroup(s), columns, TT_MAX(0, warps - 2), NULL);
     if (own)
         m.place = LLVMBuildAdd(s->b, m.place, own, "");
+    if (s->ops->tensor->shared_base)
+        m.place = LLVMBuildAdd(s->b, m.place, s->ops->tensor->shared_base(s), "");
     return m;
 }
 

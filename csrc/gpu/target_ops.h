@@ -85,6 +85,7 @@ typedef struct TensorOps {
                            LLVMValueRef const *words);
     bool (*has_store_matrices)(const Simt *s);
     void (*mma)(Simt *s, const Mma *mma, LLVMValueRef const *a, LLVMValueRef const *b, LLVMValueRef *sums);
+    LLVMValueRef (*shared_base)(Simt *s); /* i32: address of the program's shared memory, for matrices; NULL: 0 */
     /* Before the first of several products in a row: the registers they use are settled. */
     void (*wgmma_begin)(Simt *s);
     void (*wgmma)(Simt *s, const Wgmma *wgmma);
@@ -101,7 +102,8 @@ typedef struct AsyncOps {
                  LLVMValueRef predicate, const char *evict);
     void (*commit)(Simt *s);         /* those since the last commit are a group */
     void (*wait)(Simt *s, int left); /* all but the `left` youngest groups of this thread have landed */
-    /* What this thread stored in shared memory is seen by tensor cores that read it there, after a barrier. */
+    /* What this thread stored in shared memory is seen by tensor cores that read it there, after a barrier. (Of copies that
+     * were waited for they see it without.) */
     void (*fence_proxy)(Simt *s);
 } AsyncOps;
 
