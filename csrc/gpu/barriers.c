@@ -47,13 +47,15 @@ static void add_products(Barriers *b, const Op *wait, const Value *value)
 {
     const Op *op = value->op;
     while (op && (tt_has(op, LOOPS) || op->opcode == OP_wgmma_wait)) {
-        value = op->opcode == OP_wgmma_wait ? tt_operand(op, 0)
-                                            : tt_operand(op->regions[op->region_count - 1]->last, value->index);
+        value = op->opcode == OP_wgmma_wait
+                    ? tt_operand(op, 0)
+                    : tt_operand(op->regions[op->region_count - 1]->last, value->index);
         op = value->op;
     }
-    for (int i = 0; op && op->opcode == OP_wgmma && i < 2; i++)
-        if (tt_is_buffer(tt_operand(op, i)->type))
-            add_shared(b, wait, tt_operand(op, i), false);
+    for (; op && op->opcode == OP_wgmma; op = tt_operand(op, 2)->op)
+        for (int i = 0; i < 2; i++)
+            if (tt_is_buffer(tt_operand(op, i)->type))
+                add_shared(b, wait, tt_operand(op, i), false);
 }
 
 /* A product reads its buffers until it is waited for. */
@@ -219,8 +221,11 @@ bool tt_insert_barriers(Module *module, const GpuOptions *options)
     tt_take_marks(function);
     tt_walk(function->body, number_accesses, &b);
     b.acquired = b.scratch.count + b.memory.count;
-    Flow flow = {
-        .arena = arena, .context = &b, .ids = b.acquired + 1 + b.shared.count, .must_wait = must_wait, .visit = visit};
+    Flow flow = {.arena = arena,
+                 .context = &b,
+                 .ids = b.acquired + 1 + b.shared.count,
+                 .must_wait = must_wait,
+                 .visit = visit};
     tt_flow_region(&flow, function->body);
     tt_return_marks(function);
     return flow.inserted;

@@ -64,7 +64,8 @@ static const char *sum_constraint(TypeKind kind) { return kind == TT_I32 ? "r" :
 
 /* ---- matrices in shared memory ----------------------------------------------------------------------------------------------------- */
 
-static void load_matrices(Simt *s, LLVMValueRef place, int64_t constant, int count, bool transposed, LLVMValueRef *words)
+static void load_matrices(Simt *s, LLVMValueRef place, int64_t constant, int count, bool transposed,
+                          LLVMValueRef *words)
 {
     Text text = {.arena = s->arena}, constraints = {.arena = s->arena};
     tt_text_add(&text, "ldmatrix.sync.aligned.m8n8.x%d%s.shared.b16 ", count, transposed ? ".trans" : "");
@@ -81,8 +82,8 @@ static void store_matrices(Simt *s, LLVMValueRef place, int64_t constant, int co
                            LLVMValueRef const *words)
 {
     Text text = {.arena = s->arena}, constraints = {.arena = s->arena};
-    tt_text_add(&text, "stmatrix.sync.aligned.m8n8.x%d%s.shared.b16 [$0+%lld], ", count, transposed ? ".trans" : "",
-                (long long)constant);
+    tt_text_add(&text, "stmatrix.sync.aligned.m8n8.x%d%s.shared.b16 [$0+%lld], ", count,
+                transposed ? ".trans" : "", (long long)constant);
     add_list(&text, 1, count);
     tt_text_add(&text, ";");
     add_constraints(&constraints, "r", count + 1);
@@ -101,13 +102,14 @@ typedef struct Shape {
     int m, k, a, b, sums;
 } Shape;
 
-static void one_mma(Simt *s, const Mma *mma, Shape shape, LLVMValueRef const *a, LLVMValueRef const *b, LLVMValueRef *sums)
+static void one_mma(Simt *s, const Mma *mma, Shape shape, LLVMValueRef const *a, LLVMValueRef const *b,
+                    LLVMValueRef *sums)
 {
     Text text = {.arena = s->arena}, constraints = {.arena = s->arena};
     const char *sum = sum_name(mma->sum), *constraint = sum_constraint(mma->sum);
     bool is_double = mma->sum == TT_F64;
-    tt_text_add(&text, "mma.sync.aligned.m%dn8k%d.row.col.%s.%s.%s.%s ", shape.m, shape.k, sum, type_name(mma->a),
-                type_name(mma->b), sum);
+    tt_text_add(&text, "mma.sync.aligned.m%dn8k%d.row.col.%s.%s.%s.%s ", shape.m, shape.k, sum,
+                type_name(mma->a), type_name(mma->b), sum);
     add_list(&text, 0, shape.sums);
     tt_text_add(&text, ", ");
     add_list(&text, 2 * shape.sums, shape.a);
@@ -128,7 +130,8 @@ static void one_mma(Simt *s, const Mma *mma, Shape shape, LLVMValueRef const *a,
     for (int i = 0; i < shape.b; i++)
         arguments[count++] = b[i];
     LLVMTypeRef type = struct_of(s, LLVMTypeOf(sums[0]), shape.sums);
-    take_apart(s, nvptx_asm(s, ASM_COLLECTIVE, text.data, constraints.data, type, arguments, count), shape.sums, sums);
+    take_apart(s, nvptx_asm(s, ASM_COLLECTIVE, text.data, constraints.data, type, arguments, count),
+               shape.sums, sums);
 }
 
 /* Halves of K, and of M where the instruction has eight rows, one after the other: fragments of larger shapes are those of
@@ -159,7 +162,10 @@ static void mma(Simt *s, const Mma *mma, LLVMValueRef const *a, LLVMValueRef con
 
 /* ---- wgmma --------------------------------------------------------------------------------------------------------------------------- */
 
-static void order(Simt *s, const char *text) { nvptx_asm(s, ASM_CONVERGENT, text, "~{memory}", s->none, NULL, 0); }
+static void order(Simt *s, const char *text)
+{
+    nvptx_asm(s, ASM_CONVERGENT, text, "~{memory}", s->none, NULL, 0);
+}
 
 static void wgmma_begin(Simt *s) { order(s, "wgmma.fence.sync.aligned;"); }
 static void wgmma_commit(Simt *s) { order(s, "wgmma.commit_group.sync.aligned;"); }
@@ -178,8 +184,8 @@ static void wgmma(Simt *s, const Wgmma *w)
     add_tied(&constraints, count);
     for (int i = 0; i < count; i++)
         arguments[arguments_count++] = w->sums[i];
-    tt_text_add(&text, "wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s ", w->n, k, sum_name(w->sum), type_name(w->a),
-                type_name(w->b));
+    tt_text_add(&text, "wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s ", w->n, k, sum_name(w->sum),
+                type_name(w->a), type_name(w->b));
     add_list(&text, 0, count);
     tt_text_add(&text, ", ");
     if (w->a_words) {
@@ -242,8 +248,8 @@ const TensorOps tt_nvptx_tensor_ops = {
 /* ---- asynchronous copies ---------------------------------------------------------------------------------------------------------------- */
 
 /* 16 bytes go past the first cache: what is shared by programs is shared in the second. An ignored source is zeros. */
-static void copy(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef pointer, int bytes, LLVMValueRef predicate,
-                 const char *evict)
+static void copy(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef pointer, int bytes,
+                 LLVMValueRef predicate, const char *evict)
 {
     (void)evict;
     LLVMValueRef base, arguments[3] = {nvptx_shared_address(s, place)};
@@ -252,10 +258,11 @@ static void copy(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef poi
     int count = 2;
     if (predicate)
         arguments[count++] = LLVMBuildNot(s->b, predicate, "");
-    const char *text =
-        tt_arena_format(s->arena, "cp.async.%s.shared.global [$0+%lld], [$1+%lld], %d%s;", bytes == 16 ? "cg" : "ca",
-                        (long long)constant, (long long)offset, bytes, predicate ? ", $2" : "");
-    nvptx_asm(s, ASM_MEMORY, text, predicate ? "r,l,b,~{memory}" : "r,l,~{memory}", s->none, arguments, count);
+    const char *text = tt_arena_format(s->arena, "cp.async.%s.shared.global [$0+%lld], [$1+%lld], %d%s;",
+                                       bytes == 16 ? "cg" : "ca", (long long)constant, (long long)offset,
+                                       bytes, predicate ? ", $2" : "");
+    nvptx_asm(s, ASM_MEMORY, text, predicate ? "r,l,b,~{memory}" : "r,l,~{memory}", s->none, arguments,
+              count);
 }
 
 static bool has_copies(const Simt *s) { return s->options->sm >= 80; }
@@ -279,4 +286,5 @@ static void fence_proxy(Simt *s)
     nvptx_asm(s, ASM_MEMORY, "fence.proxy.async.shared::cta;", "~{memory}", s->none, NULL, 0);
 }
 
-const AsyncOps tt_nvptx_async_ops = {.copy = copy, .commit = commit, .wait = wait, .fence_proxy = fence_proxy};
+const AsyncOps tt_nvptx_async_ops = {
+    .copy = copy, .commit = commit, .wait = wait, .fence_proxy = fence_proxy};

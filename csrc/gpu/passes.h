@@ -74,10 +74,10 @@ const LinearLayout *tt_dot_layout(Module *module, const Type *type, int num_warp
 /* ---- scratch.c: the shared memory that an operation works in ----------------------------------------------------------
  * Such an operation writes to its scratch, meets all threads at a barrier, and reads from it last. */
 int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options);
-int64_t tt_scratch_offset(const Op *op);   /* once allocated */
+int64_t tt_scratch_offset(const Op *op);      /* once allocated */
 int64_t tt_buffer_bytes(const Value *buffer); /* all slots */
-int64_t tt_shared_limit(int sm);           /* bytes of shared memory that a program can have */
-int tt_shared_bytes(const Module *module); /* of the kernel, once allocated */
+int64_t tt_shared_limit(int sm);              /* bytes of shared memory that a program can have */
+int tt_shared_bytes(const Module *module);    /* of the kernel, once allocated */
 
 /* ---- pressure.c ---------------------------------------------------------------------------------------------------------- */
 

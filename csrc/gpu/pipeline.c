@@ -147,7 +147,9 @@ static void add_load(Pipeline *p, Op *load)
         return;
     const Op *alloc = buffer_of(load);
     Staged staged = {.load = load};
-    staged.layout = alloc ? alloc->results[0]->layout : tt_buffer_layout(p->module, load->results[0]->type, tt_fastest_axis(p->axis_infos, load));
+    staged.layout =
+        alloc ? alloc->results[0]->layout
+              : tt_buffer_layout(p->module, load->results[0]->type, tt_fastest_axis(p->axis_infos, load));
     staged.proxy = alloc && tt_find_attr(alloc, ATTR_proxy);
     staged.is_async = can_be_async(p, load, staged.layout);
     if (alloc || staged.is_async)
@@ -163,7 +165,8 @@ static void find_loads(Pipeline *p, const Value *value, Map *seen)
     *tt_map_slot_ptr(seen, op) = op;
     if (op->opcode == OP_load)
         add_load(p, op);
-    if (op->opcode != OP_smem_alloc && op->opcode != OP_smem_permute && !tt_has(op, ELEMENTWISE | SHAPE | ONE_LAYOUT))
+    if (op->opcode != OP_smem_alloc && op->opcode != OP_smem_permute &&
+        !tt_has(op, ELEMENTWISE | SHAPE | ONE_LAYOUT))
         return;
     if (op->opcode == OP_wgmma_wait)
         return;
@@ -296,8 +299,9 @@ static Value *moving_base(const Pipeline *p, Value *pointer)
             return NULL;
         pointer = tt_operand(op, 0);
     }
-    return is_inside(p, pointer) && tt_def(pointer, OP_addptr) && !is_inside(p, tt_operand(pointer->op, 0)) ? pointer
-                                                                                                          : NULL;
+    return is_inside(p, pointer) && tt_def(pointer, OP_addptr) && !is_inside(p, tt_operand(pointer->op, 0))
+               ? pointer
+               : NULL;
 }
 
 /* The tile of pointers with another scalar at its beginning, before the loop. */
@@ -306,7 +310,8 @@ static Value *based_on(Pipeline *p, const Value *pointer, Value *base)
     const Op *op = pointer->op;
     if (!tt_is_tile(pointer->type))
         return base;
-    Value *operands[] = {based_on(p, tt_operand(op, 0), base), op->operand_count > 1 ? tt_operand(op, 1) : NULL};
+    Value *operands[] = {based_on(p, tt_operand(op, 0), base),
+                         op->operand_count > 1 ? tt_operand(op, 1) : NULL};
     return tt_build(&p->before, op->opcode, operands, op->operand_count, pointer->type,
                     tt_copy_attrs(p->module, op->attrs));
 }
@@ -363,14 +368,18 @@ static Value *slot_of(Builder *b, const Staged *staged, Value *index)
     return view->results[0];
 }
 
-static void copy_async(Builder *b, const Staged *staged, Value *pointer, Value *mask, Value *runs, Value *slot)
+static void copy_async(Builder *b, const Staged *staged, Value *pointer, Value *mask, Value *runs,
+                       Value *slot)
 {
     const Op *load = staged->load;
     Value *operands[] = {pointer, slot_of(b, staged, slot), masked(b, pointer->type, mask, runs)};
     tt_build_op(b, OP_async_copy, operands, 3, NULL, 0, tt_copy_attrs(b->module, load->attrs));
 }
 
-static void build_effect(Builder *b, Opcode opcode, Attr *attrs) { tt_build_op(b, opcode, NULL, 0, NULL, 0, attrs); }
+static void build_effect(Builder *b, Opcode opcode, Attr *attrs)
+{
+    tt_build_op(b, opcode, NULL, 0, NULL, 0, attrs);
+}
 
 static void build_wait(Builder *b, int left)
 {
@@ -437,12 +446,32 @@ static Value *carry_slot(Pipeline *p, int first, Value **next)
     return slot;
 }
 
-/* The products of this iteration are issued before the copies for a later one. */
+/* The first steps of a product of several: returns the operation behind them, which goes on. */
+static Op *split_product(Op *product)
+{
+    enum { FIRST_STEPS = 1, STEP_BYTES = 32 };
+    Module *module = product->parent->function->module;
+    const Type *type = tt_operand(product, 0)->type;
+    int64_t part[] = {0, FIRST_STEPS * STEP_BYTES / tt_byte_width(type)}, rest[] = {part[1], type->shape[1]};
+    if (!tt_is_buffer(type) || part[1] >= rest[1])
+        return product->next;
+    Builder b = tt_builder_before(product);
+    Value *operands[] = {tt_operand(product, 0), tt_operand(product, 1), tt_operand(product, 2)};
+    Op *first = tt_build_op(&b, OP_wgmma, operands, 3, &product->results[0]->type, 1,
+                            tt_copy_attrs(module, product->attrs));
+    tt_set_attr(first, tt_attr_ints(module, ATTR_k, part, 2, NULL));
+    tt_set_attr(product, tt_attr_ints(module, ATTR_k, rest, 2, NULL));
+    tt_set_operand(product, 2, first->results[0]);
+    return product;
+}
+
+/* The copies for a later iteration stand within the first product of this one: a warpgroup waits to issue the last steps
+ * anyway until the tensor core has done the first ones, and then nothing comes between these and the next product. */
 static Op *place_of_copies(const Pipeline *p)
 {
     TT_FOR_OPS(op, p->loop.body)
     if (op->opcode == OP_wgmma)
-        return op->next;
+        return split_product(op);
     return p->inside.before;
 }
 
@@ -540,13 +569,25 @@ static void find_deferred(Pipeline *p)
         tt_push(p->module->arena, p->deferred, op);
 }
 
+/* The product, or the first part of it. */
+static Op *first_part(Op *product)
+{
+    Op *before = tt_def(tt_operand(product, 2), OP_wgmma);
+    return before && before->parent == product->parent ? before : product;
+}
+
 /* All of this iteration's products may still run at its end, none of the one before. */
 static void defer_waits(Pipeline *p)
 {
+    int groups = 0;
+    for (int i = 0; i < p->deferred.count; i++) {
+        Op *product = tt_operand(p->deferred.data[i], 0)->op;
+        groups += first_part(product) == product ? 1 : 2;
+    }
     for (int i = 0; i < p->deferred.count; i++) {
         Op *wait = p->deferred.data[i];
-        int carried = carried_index(p, tt_operand(tt_operand(wait, 0)->op, 2));
-        tt_set_attr(wait, tt_attr_int(p->module, ATTR_left, p->deferred.count, NULL));
+        int carried = carried_index(p, tt_operand(first_part(tt_operand(wait, 0)->op), 2));
+        tt_set_attr(wait, tt_attr_int(p->module, ATTR_left, groups, NULL));
         if (i + 1 < p->deferred.count) { /* the last one speaks for all */
             tt_replace_all_uses(wait->results[0], tt_operand(wait, 0));
             tt_erase_op(wait);

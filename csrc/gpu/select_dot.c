@@ -22,7 +22,10 @@ typedef struct Selector {
 /* ---- which instruction ------------------------------------------------------------------------------------------------------------- */
 
 /* The least K of an instruction: 32 bytes. */
-static int64_t instruction_k(const Type *operand) { return operand->element->kind == TT_F64 ? 8 : 32 / tt_byte_width(operand); }
+static int64_t instruction_k(const Type *operand)
+{
+    return operand->element->kind == TT_F64 ? 8 : 32 / tt_byte_width(operand);
+}
 
 static bool takes_element(const Op *dot, const GpuOptions *options)
 {
@@ -176,8 +179,8 @@ static Builder builder_behind(const Value *value)
     return builder;
 }
 
-static Value *build_buffer(Builder *b, Opcode opcode, Value *operand, const Type *type, const LinearLayout *layout,
-                           Attr *attrs)
+static Value *build_buffer(Builder *b, Opcode opcode, Value *operand, const Type *type,
+                           const LinearLayout *layout, Attr *attrs)
 {
     Op *op = tt_build_op(b, opcode, &operand, 1, &type, 1, attrs);
     op->results[0]->layout = layout;
@@ -318,8 +321,10 @@ static void use_wgmma(Selector *s, Op *dot, const int64_t warps[2])
     }
     Builder b = tt_builder_before(dot);
     const Type *type = operands[2]->type;
-    Op *product = tt_build_op(&b, OP_wgmma, operands, 3, &type, 1, tt_attr_ints(s->module, ATTR_warps, warps, 2, NULL));
-    Op *wait = tt_build_op(&b, OP_wgmma_wait, product->results, 1, &type, 1, tt_attr_int(s->module, ATTR_left, 0, NULL));
+    Op *product =
+        tt_build_op(&b, OP_wgmma, operands, 3, &type, 1, tt_attr_ints(s->module, ATTR_warps, warps, 2, NULL));
+    Op *wait = tt_build_op(&b, OP_wgmma_wait, product->results, 1, &type, 1,
+                           tt_attr_int(s->module, ATTR_left, 0, NULL));
     wait->results[0]->name = dot->results[0]->name;
     tt_replace_op(dot, wait->results);
 }

@@ -23,7 +23,8 @@ typedef struct Allocator {
     Arena *arena;
     const GpuOptions *options;
     TT_VECTOR(Buffer) buffers;
-    Map numbers, ends; /* Op* -> its number in the order of the text, and that of its regions' last, plus one */
+    Map numbers,
+        ends; /* Op* -> its number in the order of the text, and that of its regions' last, plus one */
     int words, operations;
 } Allocator;
 

@@ -27,10 +27,10 @@ struct Simt {
     LLVMValueRef entry_end; /* where values that do not depend on the program's course are computed */
     LLVMValueRef thread, lane, warp;
     LLVMValueRef warpgroup; /* of simt_wgmma.c; NULL until it is asked for */
-    LLVMValueRef shared; /* the program's shared memory */
-    Map known_zeros;     /* parameter or loop index -> how many zero bits it is known to end with */
-    Map per_thread;      /* what is computed once per thread: key in simt_index.c -> LLVMValueRef */
-    Map sums;            /* base of an affine sum in this block, see simt_integers.c */
+    LLVMValueRef shared;    /* the program's shared memory */
+    Map known_zeros;        /* parameter or loop index -> how many zero bits it is known to end with */
+    Map per_thread;         /* what is computed once per thread: key in simt_index.c -> LLVMValueRef */
+    Map sums;               /* base of an affine sum in this block, see simt_integers.c */
     LLVMBasicBlockRef sums_block;
     Map symbols;                 /* strings in the module */
     TT_VECTOR(Failure) failures; /* that tt_nvptx_ops.fail reports, by number */
@@ -165,7 +165,7 @@ typedef struct SharedSide {
     const uint64_t *offsets;   /* columns for register, lane and warp bits, in elements */
     const uint32_t *registers; /* register masks of the vector's bits */
     int vector_bits;
-    LLVMValueRef base; /* of the thread, in bytes */
+    LLVMValueRef base;   /* of the thread, in bytes */
     LLVMValueRef memory; /* i32 behind which all of it lies; NULL: 0 */
     int element_bytes;
 } SharedSide;

@@ -39,8 +39,8 @@ static void plan_side(Simt *s, BufferSide *b, const LinearLayout *places, const 
     while (bytes << b->side.vector_bits < 16 &&
            next_vector_bit(places, b->columns, b->side.vector_bits, &b->registers[b->side.vector_bits]))
         b->side.vector_bits++;
-    b->side.base = simt_thread_offset(s, b->columns + places->in_bits[LAYOUT_REGISTER], places->in_bits[LAYOUT_LANE],
-                                      places->in_bits[LAYOUT_WARP], bytes);
+    b->side.base = simt_thread_offset(s, b->columns + places->in_bits[LAYOUT_REGISTER],
+                                      places->in_bits[LAYOUT_LANE], places->in_bits[LAYOUT_WARP], bytes);
     b->side.memory = simt_scalar(s, buffer);
 }
 
@@ -106,7 +106,8 @@ void simt_async_copy(Simt *s, const Op *op)
 {
     const Value *pointer = tt_operand(op, 0), *buffer = tt_operand(op, 1);
     const LinearLayout *layout = pointer->layout;
-    int bytes = tt_byte_width(buffer->type), lanes = layout->in_bits[LAYOUT_LANE], warps = layout->in_bits[LAYOUT_WARP];
+    int bytes = tt_byte_width(buffer->type), lanes = layout->in_bits[LAYOUT_LANE],
+        warps = layout->in_bits[LAYOUT_WARP];
     uint64_t columns[64], *threads = columns + layout->in_bits[LAYOUT_REGISTER];
     simt_memory_columns(layout, buffer->layout, columns);
     Masks masks = simt_masks_of(s, op, 2, layout);
@@ -118,7 +119,8 @@ void simt_async_copy(Simt *s, const Op *op)
         int64_t constant;
         if ((uint32_t)r & v.mask || simt_is_register_copy(layout, r))
             continue;
-        simt_add_offset(s, threads, lanes + warps, base, tt_f2_apply(columns, (uint64_t)r), bytes, &place, &constant);
+        simt_add_offset(s, threads, lanes + warps, base, tt_f2_apply(columns, (uint64_t)r), bytes, &place,
+                        &constant);
         LLVMValueRef mask = simt_vector_masks(s, &masks, &v, r, single);
         place = LLVMBuildAdd(s->b, place, memory, "");
         s->ops->async->copy(s, place, constant, pointers->at[r], bytes << v.count_bits, mask,

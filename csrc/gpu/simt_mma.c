@@ -12,7 +12,7 @@ typedef struct Operand {
     LLVMValueRef memory;        /* of the buffer */
     uint64_t columns[64];       /* places in the buffer, in elements, of each bit of a place in `layout` */
     Way way;
-    int kept, k; /* its dimension that the sums have, and the other */
+    int kept, k;          /* its dimension that the sums have, and the other */
     int bytes, word_bits; /* of an element; log2 of the elements in a word */
 } Operand;
 
@@ -53,17 +53,19 @@ static Way choose_way(const Operand *x)
 }
 
 /* Place of a register's element, with the lanes' part from `columns`: five bits of the lane, then the warp's. */
-static void place_of(Simt *s, const Operand *x, const uint64_t *columns, int reg, LLVMValueRef *place, int64_t *constant)
+static void place_of(Simt *s, const Operand *x, const uint64_t *columns, int reg, LLVMValueRef *place,
+                     int64_t *constant)
 {
     int warps = x->layout->in_bits[LAYOUT_WARP];
     LLVMValueRef base = simt_thread_offset(s, columns, TT_LANE_BITS, warps, x->bytes);
-    simt_add_offset(s, columns, TT_LANE_BITS + warps, base, tt_f2_apply(x->columns, (uint64_t)reg), x->bytes, place,
-                    constant);
+    simt_add_offset(s, columns, TT_LANE_BITS + warps, base, tt_f2_apply(x->columns, (uint64_t)reg), x->bytes,
+                    place, constant);
     *place = LLVMBuildAdd(s->b, *place, x->memory, "");
 }
 
 /* Words that begin at `reg`, and at what differs from it by `steps`: one, two or four. */
-static void load_matrices(Simt *s, const Operand *x, int reg, const int steps[2], int count, LLVMValueRef *words)
+static void load_matrices(Simt *s, const Operand *x, int reg, const int steps[2], int count,
+                          LLVMValueRef *words)
 {
     int registers = x->layout->in_bits[LAYOUT_REGISTER], warps = x->layout->in_bits[LAYOUT_WARP];
     const uint64_t *lanes = x->columns + registers;
@@ -143,7 +145,8 @@ static Operand operand_of(Simt *s, const Op *op, int index)
 static int register_at(const Operand *x, int64_t kept, int64_t k)
 {
     const LinearLayout *layout = x->layout;
-    uint64_t element = ((uint64_t)kept & ((1ull << layout->out_bits[x->kept]) - 1)) << tt_layout_axis_start(layout, x->kept);
+    uint64_t element = ((uint64_t)kept & ((1ull << layout->out_bits[x->kept]) - 1))
+                       << tt_layout_axis_start(layout, x->kept);
     return tt_register_of(layout, element | (uint64_t)k << tt_layout_axis_start(layout, x->k));
 }
 
@@ -152,7 +155,8 @@ static int tile_bits(const LinearLayout *layout, int axis, int within, int *bits
 {
     int count = 0, start = tt_layout_axis_start(layout, axis);
     for (int i = 0; i < layout->in_bits[LAYOUT_REGISTER]; i++)
-        if (layout->bases[i] >> start >> within && layout->bases[i] < 1ull << (start + layout->out_bits[axis]))
+        if (layout->bases[i] >> start >> within && layout->bases[i] < 1ull
+                                                                          << (start + layout->out_bits[axis]))
             bits[count++] = i;
     return count;
 }
@@ -183,7 +187,8 @@ static int tile_register(const Tiles *t, int tile)
 static int64_t tile_coordinate(const Tiles *t, int tile)
 {
     int64_t coordinates[TT_MAX_RANK];
-    tt_layout_coordinates(t->layout, tt_f2_apply(t->layout->bases, (uint64_t)tile_register(t, tile)), coordinates);
+    tt_layout_coordinates(t->layout, tt_f2_apply(t->layout->bases, (uint64_t)tile_register(t, tile)),
+                          coordinates);
     return coordinates[t->axis];
 }
 
@@ -241,7 +246,8 @@ static void sum_registers(const Product *p, int row, int column, int registers[4
     const LinearLayout *layout = p->rows.layout;
     int first = tile_register(&p->rows, row) | tile_register(&p->columns, column);
     int column_bit = layout->out_bits[1] > 0 ? tt_register_of(layout, 1) : 0;
-    int row_bit = layout->out_bits[0] > 3 ? tt_register_of(layout, 8ull << tt_layout_axis_start(layout, 0)) : 0;
+    int row_bit =
+        layout->out_bits[0] > 3 ? tt_register_of(layout, 8ull << tt_layout_axis_start(layout, 0)) : 0;
     for (int i = 0; i < 4; i++)
         registers[i] = first | (i & 1 ? column_bit : 0) | (i & 2 ? row_bit : 0);
 }
@@ -265,7 +271,8 @@ void simt_mma(Simt *s, const Op *op)
 {
     const Value *result = op->results[0], *a = tt_operand(op, 0);
     Product p = {.s = s, .a = operand_of(s, op, 0), .b = operand_of(s, op, 1)};
-    p.mma = (Mma){tt_element(a->type)->kind, tt_element(tt_operand(op, 1)->type)->kind, tt_element(result->type)->kind};
+    p.mma = (Mma){tt_element(a->type)->kind, tt_element(tt_operand(op, 1)->type)->kind,
+                  tt_element(result->type)->kind};
     p.rows = tiles_along(result->layout, 0, 4);
     p.columns = tiles_along(result->layout, 1, 3);
     p.k_step = p.a.bytes == 8 ? 8 : 32 / p.a.bytes;

@@ -34,7 +34,8 @@ static void describe(Matrix *m, int k)
                 continue;
             m->is_transposed = inner != k;
             int64_t panel = shape[0] * modes[i]; /* from one 128 bytes of a row to the next ones */
-            m->constant = encode(m->is_transposed ? panel : 16) << 16 | encode(SPAN * modes[i]) << 32 | (uint64_t)(i + 1) << 62;
+            m->constant = encode(m->is_transposed ? panel : 16) << 16 | encode(SPAN * modes[i]) << 32 |
+                          (uint64_t)(i + 1) << 62;
             return;
         }
     tt_bug("a buffer of wgmma in none of its layouts");
@@ -45,7 +46,8 @@ static LLVMValueRef warpgroup(Simt *s)
 {
     if (!s->warpgroup) {
         Place place = simt_go_to_entry(s);
-        LLVMValueRef warp = s->options->num_warps > 4 ? s->ops->shuffle_index(s, s->warp, simt_i32(s, 0)) : simt_i32(s, 0);
+        LLVMValueRef warp =
+            s->options->num_warps > 4 ? s->ops->shuffle_index(s, s->warp, simt_i32(s, 0)) : simt_i32(s, 0);
         s->warpgroup = LLVMBuildLShr(s->b, warp, simt_i32(s, 2), "");
         simt_come_back(s, place);
     }
@@ -62,7 +64,8 @@ static Matrix matrix_of(Simt *s, const Op *op, int index)
     describe(&m, 1 - index);
     tt_layout_right_inverse(m.value->layout, m.inverse);
     uint64_t columns[8];
-    int warps = m.layout->in_bits[LAYOUT_WARP], first = m.layout->in_bits[LAYOUT_REGISTER] + m.layout->in_bits[LAYOUT_LANE];
+    int warps = m.layout->in_bits[LAYOUT_WARP],
+        first = m.layout->in_bits[LAYOUT_REGISTER] + m.layout->in_bits[LAYOUT_LANE];
     for (int i = 2; i < warps; i++)
         columns[i - 2] = tt_f2_apply(m.inverse, m.layout->bases[first + i]) * (uint64_t)m.bytes;
     m.place = simt_scalar(s, m.value);
@@ -106,8 +109,8 @@ typedef struct Product {
     Simt *s;
     Wgmma wgmma;
     Matrix a, b;
-    int64_t extent, step;  /* of K */
-    bool begins;           /* with sums of zero */
+    int64_t first, end, step; /* of K */
+    bool begins;              /* with sums of zero */
     const LinearLayout *layout;
     Tile *tile;
 } Product;
@@ -126,8 +129,8 @@ static void multiply_rows(Product *p, int64_t row)
         LLVMValueRef sum = p->tile->at[registers[i]];
         p->wgmma.sums[i] = p->begins ? LLVMGetUndef(LLVMTypeOf(sum)) : sum;
     }
-    for (int64_t k = 0; k < p->extent; k += p->step) {
-        p->wgmma.adds = simt_int(s->i1, k || !p->begins);
+    for (int64_t k = p->first; k < p->end; k += p->step) {
+        p->wgmma.adds = simt_int(s->i1, k > p->first || !p->begins);
         p->wgmma.b_matrix = descriptor(s, &p->b, 0, k);
         if (tt_is_tile(p->a.value->type)) {
             fragment(s, &p->a, row, k, p->step / 2, words);
@@ -145,7 +148,8 @@ static bool is_zero(const Value *value)
 {
     double number;
     int64_t integer;
-    return (tt_constant_float(value, &number) && number == 0) || (tt_constant_int(value, &integer) && !integer);
+    return (tt_constant_float(value, &number) && number == 0) ||
+           (tt_constant_int(value, &integer) && !integer);
 }
 
 void simt_wgmma(Simt *s, const Op *op)
@@ -154,7 +158,9 @@ void simt_wgmma(Simt *s, const Op *op)
     const int64_t *warps = tt_find_attr(op, ATTR_warps)->ints;
     const Tile *initial = simt_tile(s, tt_operand(op, 2));
     Product p = {.s = s, .a = matrix_of(s, op, 0), .b = matrix_of(s, op, 1), .layout = result->layout};
-    p.extent = a->type->shape[1];
+    const Attr *part = tt_find_attr(op, ATTR_k);
+    p.first = part ? part->ints[0] : 0;
+    p.end = part ? part->ints[1] : a->type->shape[1];
     p.step = 32 / tt_byte_width(a->type);
     p.begins = is_zero(tt_operand(op, 2));
     p.wgmma = (Wgmma){.a = tt_element(a->type)->kind,
@@ -165,7 +171,8 @@ void simt_wgmma(Simt *s, const Op *op)
                       .b_is_transposed = p.b.is_transposed};
     p.tile = simt_new_tile(s, initial->count);
     memcpy(p.tile->at, initial->at, sizeof(LLVMValueRef) * (size_t)initial->count);
-    s->ops->tensor->wgmma_begin(s);
+    if (!tt_def(tt_operand(op, 2), OP_wgmma)) /* whose sums it goes on with as they are */
+        s->ops->tensor->wgmma_begin(s);
     int64_t rows_at_once = warps[0] * 16;
     for (int64_t row = 0; row < 1ll << result->layout->out_bits[0]; row += rows_at_once)
         multiply_rows(&p, row);

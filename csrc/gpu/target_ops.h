@@ -69,8 +69,8 @@ typedef struct Mma {
 typedef struct Wgmma {
     TypeKind a, b, sum;
     int n;
-    LLVMValueRef const *a_words;     /* four, or NULL */
-    LLVMValueRef a_matrix, b_matrix; /* i64 */
+    LLVMValueRef const *a_words;           /* four, or NULL */
+    LLVMValueRef a_matrix, b_matrix;       /* i64 */
     bool a_is_transposed, b_is_transposed; /* M, or N, is contiguous in shared memory, not K */
     LLVMValueRef adds;                     /* i1: the old sums are added; false: they are not read */
     LLVMValueRef *sums;                    /* n / 2 of f32 or i32: before, then after */
@@ -85,7 +85,8 @@ typedef struct TensorOps {
                            LLVMValueRef const *words);
     bool (*has_store_matrices)(const Simt *s);
     void (*mma)(Simt *s, const Mma *mma, LLVMValueRef const *a, LLVMValueRef const *b, LLVMValueRef *sums);
-    LLVMValueRef (*shared_base)(Simt *s); /* i32: address of the program's shared memory, for matrices; NULL: 0 */
+    LLVMValueRef (*shared_base)(
+        Simt *s); /* i32: address of the program's shared memory, for matrices; NULL: 0 */
     /* Before the first of several products in a row: the registers they use are settled. */
     void (*wgmma_begin)(Simt *s);
     void (*wgmma)(Simt *s, const Wgmma *wgmma);

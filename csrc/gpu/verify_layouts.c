@@ -85,8 +85,7 @@ static void check_op(Op *op, void *context)
     } else if (op->opcode == OP_dot || op->opcode == OP_wgmma) {
         expect_same(c, op, tt_operand(op, 2), op->results[0]->layout, 2);
         for (int i = 0; i < 2 && tt_is_on_tensor_cores(op); i++)
-            expect_same(c, op, tt_operand(op, i),
-                        tt_fragment_layout(op->parent->function->module, op, i), i);
+            expect_same(c, op, tt_operand(op, i), tt_fragment_layout(op->parent->function->module, op, i), i);
     } else if (op->opcode == OP_gather) {
         expect_same(c, op, tt_operand(op, 1), op->results[0]->layout, 1);
     } else if (keeps_one_layout(op) && op->operand_count) {

@@ -152,10 +152,11 @@ typedef struct Use {
 
 struct Value {
     const Type *type;
-    const LinearLayout *layout; /* of a tile: NULL until layouts are assigned; of a buffer: offsets to elements */
-    Op *op;                     /* that defines it, or NULL for a region's argument */
-    Region *region;             /* whose argument it is, or NULL */
-    int index;                  /* among the results or arguments */
+    const LinearLayout
+        *layout;    /* of a tile: NULL until layouts are assigned; of a buffer: offsets to elements */
+    Op *op;         /* that defines it, or NULL for a region's argument */
+    Region *region; /* whose argument it is, or NULL */
+    int index;      /* among the results or arguments */
     Use *uses;
     const Loc *loc;
     const char *name; /* of the user's variable, or NULL; for readable dumps */
