@@ -225,6 +225,23 @@ static void note_destination(SimThread *self, const SimCopy *copy, const char *d
     sim_note_shared(self, copy->offset, copy->bytes, &write);
 }
 
+static void read_source(const SimCopy *copy, char data[16])
+{
+    memset(data, 0, 16);
+    if (copy->source_bytes)
+        memcpy(data, (const void *)(uintptr_t)copy->address, (size_t)copy->source_bytes);
+}
+
+/* With a seed, some copies are seen as soon as they begin. */
+static void land_early(SimThread *self, const SimCopy *copy)
+{
+    char data[16];
+    if (!self->block->launch->seed || sim_random(self->block) % 2)
+        return;
+    read_source(copy, data);
+    memcpy(self->shared + copy->offset, data, (size_t)copy->bytes);
+}
+
 void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32_t bytes,
                        int32_t source_bytes, const SimSite *site)
 {
@@ -248,6 +265,7 @@ void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32
     *self->copies_end = copy;
     self->copies_end = &copy->next;
     note_destination(self, copy, NULL);
+    land_early(self, copy);
 }
 
 void tt_sim_copy_commit(SimThread *self)
@@ -270,12 +288,12 @@ static void free_first_copy(SimThread *thread)
 /* All of it happens now: what was stored at the source since is a conflict too. */
 static void land(SimThread *self, const SimCopy *copy)
 {
-    char data[16] = {0};
+    char data[16];
     OrderAccess read = sim_access_now(self, false, copy->site);
     read.stage = ORDER_ENDS;
     read.began = copy->began;
     note_global(self, copy->address, copy->source_bytes, &read);
-    memcpy(data, (const void *)(uintptr_t)copy->address, (size_t)copy->source_bytes);
+    read_source(copy, data);
     note_destination(self, copy, data);
     memcpy(self->shared + copy->offset, data, (size_t)copy->bytes);
 }

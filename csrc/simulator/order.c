@@ -230,11 +230,14 @@ static bool writes_copies(const Note *earlier, const OrderAccess *now)
            earlier->site == now->site && !now->is_atomic;
 }
 
-/* Copies to one place do no harm if they bring the same, which shows where the last of them ends. */
+/* Copies of several threads to one place do no harm if they bring the same. That shows where each but the first ends: one that begins leaves
+ * the note of another alone. */
 static bool is_compared_later(const Note *earlier, const OrderAccess *now)
 {
-    return now->stage == ORDER_BEGINS ? earlier->stage != ORDER_AT_ONCE
-                                      : now->stage == ORDER_ENDS && earlier->stage == ORDER_BEGINS;
+    bool own = (int)earlier->thread - 1 == now->thread;
+    if (!now->is_write || own || earlier->stage == ORDER_AT_ONCE || ordered(earlier, now))
+        return false;
+    return now->stage == ORDER_BEGINS || (now->stage == ORDER_ENDS && earlier->stage == ORDER_BEGINS);
 }
 
 /* `harmless`: after a write that it need not be ordered with, in itself. */
@@ -242,14 +245,15 @@ static bool access_cell(Cell *cell, const OrderAccess *now, bool harmless, Order
 {
     harmless |= now->is_atomic && cell->write.atomic;
     harmless |= now->is_write && writes_copies(&cell->write, now);
-    harmless |= now->is_write && is_compared_later(&cell->write, now);
-    if (!harmless && conflicts(&cell->write, true, now, conflict))
+    bool later = is_compared_later(&cell->write, now);
+    if (!harmless && !later && conflicts(&cell->write, true, now, conflict))
         return false;
     if (now->is_write && conflicts(&cell->read, false, now, conflict))
         return false;
     if (lacks_fence(&cell->write, now, conflict))
         return false;
-    note(cell, now);
+    if (!later || now->stage == ORDER_ENDS)
+        note(cell, now);
     return true;
 }
 

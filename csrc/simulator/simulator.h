@@ -163,7 +163,8 @@ typedef struct SimWgmma {
     uint32_t sums[128];          /* n / 2 of them; read if adds */
 } SimWgmma;
 typedef enum SimMajor { SIM_K_MAJOR, SIM_MN_MAJOR, SIM_IN_REGISTERS } SimMajor;
-/* wgmma.fence: products of the next group may use the registers as they are. */
+/* wgmma.fence: products of the next group may use the registers as they are. Those that add to the sums of a product before
+ * can do without if they take nothing else from registers. */
 void tt_sim_wgmma_begin(SimThread *self);
 /* The sums become tickets (signaling NaNs, as floats), which only a further product or the wait makes numbers of. */
 void tt_sim_wgmma(SimThread *self, int32_t a, int32_t b, int32_t n, int32_t a_major, int32_t b_major,

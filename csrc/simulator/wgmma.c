@@ -235,12 +235,21 @@ static SimProduct *join(SimThread *self, const SimProduct *shape)
     return product;
 }
 
+/* Registers that were written need a fence; sums of a product before stay as they are. */
+static void check_registers(SimThread *self, const SimProduct *product, const SimProduct *before)
+{
+    if (!self->begins && (!before || product->a_major == SIM_IN_REGISTERS))
+        sim_fail(self, FAILURE_RACE, product->site,
+                 "a product of a warpgroup without a fence for its registers before");
+}
+
 /* What the thread gives to it. */
 static void contribute(SimThread *self, SimProduct *product, const SimWgmma *given)
 {
     int thread = self->index % SIM_WARPGROUP;
     size_t bytes = sizeof(uint32_t) * (size_t)product->n / 2;
     SimProduct *before = product->adds ? product_before(self, product, given->sums) : NULL;
+    check_registers(self, product, before);
     memcpy(product->a_words[thread], given->a_words, sizeof given->a_words);
     product->arrived++;
     if (!before || !before->done) {
@@ -273,9 +282,6 @@ void tt_sim_wgmma(SimThread *self, int32_t a, int32_t b, int32_t n, int32_t a_ma
     check_product(self, &shape);
     check_descriptor(self, &shape, shape.a_matrix);
     check_descriptor(self, &shape, shape.b_matrix);
-    if (!self->begins)
-        sim_fail(self, FAILURE_RACE, site,
-                 "a product of a warpgroup without a fence for its registers before");
     SimProduct *product = join(self, &shape);
     contribute(self, product, given);
     if (product->arrived == SIM_WARPGROUP)

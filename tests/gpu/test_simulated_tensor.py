@@ -411,6 +411,7 @@ def operands():
 STORE, FENCE, BARRIER, BEGIN = FILL
 COMMIT = ("commit_wgmma",)
 WAIT = [("wait_wgmma", SUMS, 16, left) for left in range(3)]
+FRAGMENTS = product(("float16", "float16"), 32, (IN_REGISTERS, 0), 1, SLICES[1])
 SLICE = [product(("float16", "float16"), 32, (0, 0), 1, place) for place in SLICES]
 
 
@@ -420,6 +421,7 @@ SLICE = [product(("float16", "float16"), 32, (0, 0), 1, place) for place in SLIC
         [*SLICE, COMMIT, WAIT[0]],
         [COMMIT, BEGIN, *SLICE, COMMIT, COMMIT, WAIT[1]],
         [step for one in SLICE for step in (BEGIN, one, COMMIT)] + [WAIT[0]],
+        [step for one in SLICE for step in (one, COMMIT)] + [WAIT[0]],
         [step for one in SLICE for step in (BEGIN, one, COMMIT, WAIT[1])] + [WAIT[0]],
         [step for one in SLICE for step in (WAIT[2], BEGIN, one, COMMIT)] + [WAIT[1], WAIT[0]],
         [step for one in SLICE for step in (BEGIN, one, COMMIT, WAIT[0])] + [WAIT[0]],
@@ -461,6 +463,9 @@ def test_sums_are_not_numbers_until_they_are_waited_for(operands):
         assert np.isnan(sums_of(found, 32, np.float32, SECOND)).all()
     mixed = product(("float16", "float16"), 32, (0, 0), 1, SLICES[1], SUMS + 1)
     fails([*FILL, SLICE[0], mixed, *end(32)], registers, SHARED, "program:5: sums of products in flight, mixed")
+    for place, message in [(SUMS, "of a product in flight of another shape"), (SUMS + 8, "in flight, mixed")]:
+        narrow = product(("float16", "float16"), 16, (0, 0), 1, SLICES[1], place)
+        fails([*FILL, SLICE[0], narrow, *end(32)], registers, SHARED, "program:5: sums", message)
 
 
 @pytest.mark.parametrize(
@@ -474,7 +479,8 @@ def test_sums_are_not_numbers_until_they_are_waited_for(operands):
         ([FENCE, STORE, BARRIER, BEGIN, *SLICE, *end(32)], ["race", "store (program:1)", "no fence for tensor cores"]),
         ([STORE, FENCE, BEGIN, *SLICE, *end(32)], ["race", "store (program:0)", "wgmma (program:3)", "no barrier"]),
         ([STORE, FENCE, BARRIER, *SLICE, *end(32)], ["program:3", "without a fence for its registers"]),
-        ([*FILL, SLICE[0], COMMIT, SLICE[1], *end(32)], ["program:6", "without a fence for its registers"]),
+        ([*FILL, SLICE[0], *end(32), SLICE[1], *end(32)], ["program:7", "without a fence for its registers"]),
+        ([*FILL, SLICE[0], COMMIT, FRAGMENTS, *end(32)], ["program:6", "without a fence for its registers"]),
         ([*FILL, *SLICE[:2], WAIT[0]], ["program:4", "nothing waits for"]),
         ([*FILL, *SLICE, COMMIT], ["program:4", "nothing waits for"]),
         ([*FILL, *SLICE, COMMIT, WAIT[1]], ["program:4", "nothing waits for"]),
@@ -557,18 +563,17 @@ def test_copies_that_are_waited_for_group_by_group(copies):
 
 
 def test_copies_to_one_place(copies):
-    """They bring the same, or one of them is wrong."""
+    """One thread waits for the first; different ones may bring the same."""
     registers, source = copies
-    registers[:, 4] = registers[:, 0]
-    program = [FIRST, COMMIT_COPIES, SYNC, NEXT, COMMIT_COPIES, LANDED]
-    fails(program, registers, 512, "race", "(program:3)", "written", "(program:0)", "no wait")
+    again = [FIRST, COMMIT_COPIES, SYNC, FIRST, COMMIT_COPIES, LANDED]
+    fails(again, registers, 512, "race", "(program:0)", "written", "(program:3)", "no wait")
     warps = np.vstack([registers, registers])
-    warps[32:, :4] = registers[:, 4:8]
+    warps[32:, 1:4] = registers[:, 5:8]
     one = [FIRST, COMMIT_COPIES, LANDED]
     fails(one, warps, 512, "race", "(program:0)", "written", "(program:0)", "no barrier")
+    fails([FIRST, COMMIT_COPIES, BARRIER, LANDED], warps, 512, "race", "(program:0)", "written", "(program:0)")
     source[1] = source[0]
-    succeed(program, registers, 512)
-    succeed(one, warps, 512)
+    succeed([*one, BARRIER, *one], warps, 512)
 
 
 @pytest.mark.parametrize(

@@ -209,3 +209,13 @@ def test_a_matrix_product_of_real_size_is_fast(dtype):
     matmul[(1, 1)](a, b, c, 256, 256, 64, BM=256, BN=256, BK=64, num_warps=8)
     assert time.perf_counter() - start < 10
     np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", ["1", "2", "3"])
+def test_copies_that_land_now_or_later(monkeypatch, seed):
+    monkeypatch.setenv("TRITON_SIM_SEED", seed)
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-3, 4, (64, 160)).astype(np.float16), rng.integers(-3, 4, (160, 64)).astype(np.float16)
+    c = np.zeros((64, 64), np.float32)
+    matmul[(1, 2)](a, b, c, 64, 64, 160, BM=64, BN=32, BK=32, num_stages=3)
+    assert (c == a.astype(np.float64) @ b.astype(np.float64)).all()
