@@ -60,7 +60,7 @@ static void check_options(const GpuOptions *options)
 }
 
 /* The oldest PTX with everything that the code for `sm` may use. */
-static int oldest_ptx(int sm) { return sm >= 120 ? 87 : sm >= 100 ? 86 : sm >= 89 ? 81 : 74; }
+static int oldest_ptx(int sm) { return sm >= 120 ? 87 : sm >= 100 ? 86 : sm >= 89 ? 84 : sm >= 80 ? 75 : 74; }
 
 static Codegen *new_codegen(const Module *module, const GpuOptions *options, Arena *arena)
 {

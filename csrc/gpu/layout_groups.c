@@ -522,7 +522,8 @@ const LinearLayout *tt_memory_layout(const LayoutGroups *g, const Op *op)
             layout = tt_group_layout(g, tt_operand(op, i));
     Preference preference;
     bool strong = is_strong(g, op, &preference);
-    if (layout && (!strong || suits(layout, type, &preference)))
+    bool fits = type->count * tt_byte_width(type->element->element) <= tt_shared_limit(g->options->sm);
+    if (layout && (!strong || !fits || suits(layout, type, &preference)))
         return layout;
     return blocked(g->module, type, preference.order, preference.vector, g->options->num_warps);
 }

@@ -192,7 +192,8 @@ static LLVMValueRef move_pointer(Simt *s, LLVMValueRef pointer, LLVMValueRef off
  * leave of an issue slot goes further with additions. */
 static LLVMValueRef advance(Simt *s, LLVMValueRef pointer, LLVMValueRef bytes)
 {
-    return nvptx_asm(s, ASM_PURE, "add.s64 $0, $1, $2;", "=l,l,l", s->global_ptr, (LLVMValueRef[]){pointer, bytes}, 2);
+    return nvptx_asm(s, ASM_PURE, "add.s64 $0, $1, $2;", "=l,l,l", s->global_ptr,
+                     (LLVMValueRef[]){pointer, bytes}, 2);
 }
 
 /* ptxas 13.0 for sm_90 loses the minus of an operand when it makes one VIMNMX3 of two minima (or maxima) of negated

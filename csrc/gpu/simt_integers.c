@@ -252,7 +252,8 @@ LLVMValueRef simt_addptr(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int
     if (!*slot && LLVMGetIntTypeWidth(LLVMTypeOf(offset_base)) < 64)
         *slot = s->ops->move_pointer(s, base, offset_base, element_bytes);
     else if (!*slot && LLVMIsAPHINode(base) && tt_is_tile(s->op->results[0]->type))
-        *slot = s->ops->advance(s, base, LLVMBuildMul(s->b, offset_base, simt_int(s->i64, element_bytes), ""));
+        *slot =
+            s->ops->advance(s, base, LLVMBuildMul(s->b, offset_base, simt_int(s->i64, element_bytes), ""));
     else if (!*slot)
         *slot = byte_offset(s, base, LLVMBuildMul(s->b, offset_base, simt_int(s->i64, element_bytes), ""));
     return add_pointer_constant(s, *slot, bytes);

@@ -40,7 +40,8 @@ LinearLayout tt_layout_mma(const int64_t *shape, MmaPart part, int element_bytes
         add_bit(&layout, LAYOUT_LANE, k, word + i);
     for (int i = 0; i < 3; i++)
         add_bit(&layout, LAYOUT_LANE, other, i);
-    int next[2], end[2] = {layout.out_bits[0], layout.out_bits[1]}; /* behind the instruction's tile; of the registers */
+    int next[2], end[2] = {layout.out_bits[0],
+                           layout.out_bits[1]}; /* behind the instruction's tile; of the registers */
     next[k] = word + 2 + !is_sum;
     next[other] = part == MMA_B ? 3 : 4;
     add_warps(&layout, 0, part == MMA_B ? -1 : next[0], warps[0]);

@@ -84,9 +84,8 @@ static bool read_arguments(PyObject *args, PyObject *keywords, GpuJob *job, cons
     return true;
 }
 
-static char *names[] = {"text",     "sm",        "num_warps", "ptx_version", "enable_fp_fusion",
-                        "pipeline", "libdevice", "last",      "debug",       "max_registers",
-                        "num_stages", NULL};
+static char *names[] = {"text",      "sm",   "num_warps", "ptx_version",   "enable_fp_fusion", "pipeline",
+                        "libdevice", "last", "debug",     "max_registers", "num_stages",       NULL};
 
 static PyObject *py_run_gpu_passes(PyObject *module, PyObject *args, PyObject *keywords)
 {

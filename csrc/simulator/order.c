@@ -10,7 +10,7 @@ enum { WORD = 4, SEGMENT_BITS = 8, SEGMENT_WORDS = (1 << SEGMENT_BITS) / WORD, C
 typedef struct Note {
     const SimSite *site;
     SimMoment moment;
-    int32_t fences;      /* of the thread then */
+    int32_t fences;       /* of the thread then */
     unsigned thread : 11; /* plus one; 0: nobody */
     bool many_warps : 1;  /* other warps did so too in this block epoch */
     bool many_lanes : 1;  /* ... other lanes of this warp in this warp epoch */

@@ -49,8 +49,8 @@ typedef struct SimThread {
     struct SimCopy *copies, **copies_end; /* asynchronous copies in flight, oldest first */
     int open_groups;
     int32_t fences, settled_fences; /* of the asynchronous proxy: made so far, and before the last barrier */
-    uint32_t products, committed;    /* of a warpgroup: begun so far, and groups of them */
-    bool begins;                     /* products may follow: registers are settled */
+    uint32_t products, committed;   /* of a warpgroup: begun so far, and groups of them */
+    bool begins;                    /* products may follow: registers are settled */
 } SimThread;
 
 typedef void SimEntry(SimThread *self, const uint64_t *args);

@@ -93,7 +93,6 @@ def test_kernel(name, sm):
     [
         (F32, 8, (128, 128, 64), 512, 32),  # eight k, each with two vectors of both operands
         (F32, 4, (128, 128, 64), 512, 24),
-        (F16, 8, (128, 128, 64), 512, 16),  # two k in a vector
         (F32, 4, (64, 64, 32), 1024, 96),  # small enough to go without a loop
     ],
 )  # fmt: skip
@@ -104,6 +103,43 @@ def test_products_are_rolled_loops_over_vectors(dtype, warps, tile, multiplicati
     )
     assert compiled.count(r"\bfma\.rn\.f32\b") == multiplications
     assert compiled.count(r"\bld\.shared\.v4\.b32") == loads == compiled.count(r"\bld\.shared\b")
+
+
+TILE = {"BM": 128, "BN": 128, "BK": 64}
+
+
+def tensor_core_product(dtype, sm, warps=8):
+    entries = [dtype, dtype, F32, integer(), integer(), integer()]
+    return compile_kernel(matmul, *entries, sm=sm, num_warps=warps, **TILE)
+
+
+def test_products_of_warpgroups():
+    """Operands come in vectors and are read where they land; products stay under way in the next iteration."""
+    compiled = tensor_core_product(F16, 90)
+    assert compiled.count(r"wgmma\.mma_async\.sync\.aligned\.m64n128k16\.f32\.f16\.f16") == 4
+    assert compiled.count(r"wgmma\.wait_group\.sync\.aligned 2;") == 1
+    assert compiled.count(r"cp\.async\.cg\.shared\.global") == 8 * 3  # two iterations ahead, and in the loop
+    assert compiled.count(r"fence\.proxy") == 0
+    loop = re.search(r"cp\.async\.wait_group 1;.*?bra", compiled.ptx, re.S)[0]
+    assert loop.count("bar.sync") == 1 and "ld.shared" not in loop
+    used = assemble(compiled, 90)
+    assert (used.stack, used.spills) == (0, 0)
+
+
+def test_products_of_warps():
+    compiled = tensor_core_product(F16, 80)
+    assert compiled.count(r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.f16\.f16\.f32") == 64
+    assert compiled.count(r"ldmatrix\.sync\.aligned\.m8n8\.x4") == 24
+    assert "ld.shared" not in re.search(r"cp\.async\.wait_group 1;.*?bra", compiled.ptx, re.S)[0]
+    used = assemble(compiled, 80)
+    assert (used.stack, used.spills) == (0, 0)
+
+
+def test_products_of_the_oldest_tensor_cores():
+    compiled = tensor_core_product(F16, 75)
+    assert compiled.count(r"mma\.sync\.aligned\.m16n8k8\.row\.col\.f32\.f16\.f16\.f32") == 128
+    assert "cp.async" not in compiled.ptx
+    assemble(compiled, 75)
 
 
 def test_large_tiles_get_all_registers():

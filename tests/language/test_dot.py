@@ -166,9 +166,9 @@ def test_attention():
     """Two products around a softmax: the second one's operand was computed, not loaded."""
     q, k, v = (random((32, 24), "float32", seed) for seed in (1, 2, 3))
     code = """
-        scores = tl.dot(q, k.T) * 0.2
+        scores = tl.dot(q, k.T, input_precision="ieee") * 0.2
         p = tl.exp(scores - tl.max(scores, axis=1)[:, None])
-        out = tl.dot(p, v) / tl.sum(p, axis=1)[:, None]
+        out = tl.dot(p, v, input_precision="ieee") / tl.sum(p, axis=1)[:, None]
     """
     scores = q.values.astype(np.float64) @ k.values.T.astype(np.float64) * 0.2
     p = np.exp(scores - scores.max(1, keepdims=True))

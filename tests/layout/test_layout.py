@@ -280,10 +280,11 @@ def test_fragments_of_a_tile(part, element_bytes, shape, warps):
     one = fragment(part, element_bytes)
     fits = [extent // size for extent, size in zip(shape, tile, strict=True)]
     steps = {"accumulator": warps, "a": (warps[0], 1), "b": (1, warps[1])}[part]  # warps that hold other elements
+    apart = tile[0], max(tile[1], shape[1] // steps[1])  # along N each has neighbouring tiles
     for (register, lane), c in one.items():
         for warp in range(warps[0] * warps[1]):
             along = warp % warps[0] % steps[0] % fits[0], warp // warps[0] % steps[1] % fits[1]
-            there = tuple(e + size * w for e, size, w in zip(c, tile, along, strict=True))
+            there = tuple(e + size * w for e, size, w in zip(c, apart, along, strict=True))
             assert layout.coordinates((register, lane, warp, 0)) == there
 
 
