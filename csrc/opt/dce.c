@@ -22,15 +22,8 @@ static void need_value(Liveness *l, Value *value)
 
 static bool is_control(const Op *op) { return tt_has(op, LOOPS) || (op->region_count && !tt_has(op, PURE)); }
 
-static void need_op(Liveness *l, Op *op);
-
-static void need_region(Liveness *l, Region *region)
-{
-    TT_FOR_OPS(op, region)
-    need_op(l, op);
-}
-
-/* The operation stays. Of loops and branches only what steers them is needed by that. */
+/* The operation stays. Of loops and branches only what steers them is needed by that, of the region that combines
+ * elements what it yields. */
 static void need_op(Liveness *l, Op *op)
 {
     if (op->index)
@@ -45,7 +38,7 @@ static void need_op(Liveness *l, Op *op)
     if (control && op->region_count == 2 && tt_has(op, LOOPS))
         need_op(l, tt_terminator(op->regions[0])); /* the condition of a while */
     for (int i = 0; i < op->region_count && !control; i++)
-        need_region(l, op->regions[i]);
+        need_op(l, tt_terminator(op->regions[i]));
 }
 
 static void need_carried(Liveness *l, Op *op, int i)
