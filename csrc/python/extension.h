@@ -73,8 +73,9 @@ typedef enum ArgumentKind {
 typedef struct TypeEntry {
     PyTypeObject *type; /* strong, so that no other type can come to lie at its address */
     ArgumentKind kind;
-    bool is_cupy;
-    const void *exchange; /* ARG_EXCHANGE: the table of functions */
+    bool is_cupy, is_torch;
+    bool has_negative_bit; /* has is_neg(): its memory may hold the opposite of its values */
+    const void *exchange;  /* ARG_EXCHANGE: the table of functions */
 } TypeEntry;
 
 /* Options of a launch. Those of kind IGNORED are accepted for targets to come; LAUNCH ones are not compiled in. */
@@ -125,10 +126,19 @@ extern const OptionKind tt_option_kinds[TT_OPTION_COUNT];
     NAME(device_id)                                                                                          \
     NAME(dtype)                                                                                              \
     NAME(id)                                                                                                 \
+    NAME(is_neg)                                                                                             \
     NAME(name)                                                                                               \
     NAME(ptr)                                                                                                \
     NAME(value)
 enum { TYPE_CACHE_SIZE = 128 };
+
+/* Where tensors of torch have their negative bit: in which word of the object that the object points to. */
+typedef struct NegativeBit {
+    bool looked_for;
+    int pointer_word, word;
+    uint64_t mask; /* 0: not found, so that torch has to be asked */
+} NegativeBit;
+
 typedef struct State {
     PyTypeObject *kernel_type, *launcher_type, *compiled_type;
 #define NAME(name) PyObject *name;
@@ -142,6 +152,7 @@ typedef struct State {
     TypeEntry types[TYPE_CACHE_SIZE];
     PyTypeObject *numpy_dtype; /* numpy.dtype; NULL before it was first wanted, like what follows */
     PyObject *current_stream;  /* triton.runtime.driver.current_stream */
+    NegativeBit negative;
 } State;
 int tt_state_init(PyObject *module);
 int tt_state_traverse(PyObject *module, visitproc visit, void *arg);
@@ -175,10 +186,17 @@ typedef struct ArgumentPath {
 } ArgumentPath;
 /* Sets an exception whose message begins with the kernel and the argument; always false. The format is Python's. */
 bool tt_argument_error(const ArgumentPath *path, PyObject *exception, const char *format, ...);
+/* The error for an array that has no memory at its address, or (`address` NULL) has no address; always false. */
+bool tt_memory_error(const ArgumentPath *path, PyObject *object, const uint64_t *address);
 
 /* Reads an argument of one of the array kinds; no reference to it is kept. False with an error set. */
 bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
                     Tensor *tensor);
+/* Whether what lies at its address may be read and written as its elements. False with an error set. */
+bool tt_check_memory(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
+                     const Tensor *tensor);
+/* Looks for the negative bit of torch's tensors, once. */
+void tt_find_negative_bit(State *state);
 /* The stream that the array's library works on now; false when it has no way to say so. */
 bool tt_exchange_stream(const TypeEntry *entry, int device, void **stream);
 /* The type that a dtype of NumPy, torch or the language stands for; SCALAR_KINDS if none. */

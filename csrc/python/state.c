@@ -223,6 +223,16 @@ static const void *find_exchange(State *state, PyTypeObject *type)
     return table;
 }
 
+static bool is_tensor_of_torch(PyTypeObject *type)
+{
+    PyObject *torch = PyDict_GetItemString(PyImport_GetModuleDict(), "torch");
+    PyObject *base = torch ? PyObject_GetAttrString(torch, "Tensor") : NULL;
+    bool result = base && PyType_Check(base) && PyType_IsSubtype(type, (PyTypeObject *)base);
+    PyErr_Clear();
+    Py_XDECREF(base);
+    return result;
+}
+
 /* From the surest to the most general: marks of this package, NumPy, DLPack's table, then attributes. */
 static TypeEntry classify_type(State *state, PyTypeObject *type, PyObject *object)
 {
@@ -238,6 +248,10 @@ static TypeEntry classify_type(State *state, PyTypeObject *type, PyObject *objec
     if (entry.kind == ARG_UNKNOWN && PyCallable_Check(object))
         entry.kind = ARG_CONSTANT;
     entry.is_cupy = entry.kind == ARG_CUDA_INTERFACE && is_from(state, type, "cupy");
+    entry.has_negative_bit = entry.kind >= ARG_EXCHANGE && has(type, state->names.is_neg);
+    entry.is_torch = entry.has_negative_bit && is_tensor_of_torch(type);
+    if (entry.is_torch)
+        tt_find_negative_bit(state);
     return entry;
 }
 
