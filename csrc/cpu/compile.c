@@ -90,6 +90,10 @@ void tt_cpu_release(CpuKernel *kernel)
     free(kernel);
 }
 
+const char *tt_cpu_source(const CpuKernel *kernel) { return kernel->source; }
+
+void *tt_cpu_entry(const CpuKernel *kernel) { return (void *)(uintptr_t)kernel->entry; }
+
 CpuFacts tt_cpu_facts(const CpuKernel *kernel)
 {
     return (CpuFacts){kernel->lowering_milliseconds, kernel->scratch_size};

@@ -18,6 +18,10 @@ void tt_cpu_release(CpuKernel *kernel);
  * `what`. */
 const char *tt_cpu_text(const CpuKernel *kernel, const char *what, Arena *arena);
 
+/* The tile IR with its places, from which the same kernel can be compiled again. */
+const char *tt_cpu_source(const CpuKernel *kernel);
+void *tt_cpu_entry(const CpuKernel *kernel);
+
 typedef struct CpuFacts {
     double lowering_milliseconds; /* of the time that compiling took; the rest was LLVM's */
     size_t scratch_size;          /* bytes that a program keeps beside its registers */

@@ -10,7 +10,7 @@ typedef struct GpuOptions {
     int num_stages;
     int max_registers;     /* a thread; 0: no limit asked for */
     bool enable_fp_fusion; /* a * b + c may be rounded once */
-    bool debug;            /* bounds and overflow checks */
+    bool debug;            /* a failed assertion leaves a record (below); else it ends the context */
     bool early;            /* launched while the kernel before still runs, for which it has to wait */
     const char *libdevice; /* path of libdevice's bitcode; NULL: looked for when it is needed */
     int left_out; /* for tests of the tests: the synchronisation, counted from 1, that the code lacks; 0: none */

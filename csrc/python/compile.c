@@ -7,6 +7,7 @@ typedef enum Phase { PHASE_AST, PHASE_FRONTEND, PHASE_PASSES, PHASE_LOWERING, PH
 typedef struct Compilation {
     Compiled *compiled;
     FrontendRequest request;
+    const char *ir, *name; /* tile IR instead of a request, and what it is named in messages; or NULL */
     CodeOptions options;
     Arena arena; /* of `module` */
     Module *module;
@@ -33,14 +34,25 @@ static void enter_phase(Compilation *c, Phase phase)
     c->phase = phase;
 }
 
-static void build(Compilation *c)
+/* From the program's text, or from `ir`, which has been through the passes. */
+static void build_module(Compilation *c)
 {
-    c->module = tt_frontend_build(&c->arena, &c->request);
+    if (!c->ir)
+        c->module = tt_frontend_build(&c->arena, &c->request);
     c->released = PyEval_SaveThread();
     enter_phase(c, PHASE_PASSES);
-    if (c->options.debug)
+    if (c->ir) {
+        c->module = tt_parse_module(&c->arena, c->ir, c->name);
+        return;
+    }
+    if (c->compiled->checks_bounds)
         tt_check_bounds(c->module);
     tt_run_pipeline(c->module);
+}
+
+static void build(Compilation *c)
+{
+    build_module(c);
     c->pointers = tt_analyze_param_pointers(c->module->functions, &c->arena);
     enter_phase(c, PHASE_LLVM);
     c->compiled->code = tt_code_compile(c->module, &c->options, &c->arena);
@@ -126,14 +138,15 @@ static bool keep_timings(Compilation *c)
     return done;
 }
 
-/* The target, the options with their defaults, and the name: what is said of the compiled kernel later. */
-static PyObject *describe(Kernel *kernel, PyObject *signature, PyObject *options, Target target)
+PyObject *tt_compilation_info(Kernel *kernel, PyObject *signature, PyObject *options, Target target,
+                              bool standalone)
 {
     PyObject *function = tt_import("triton.compiler.compiler", "describe");
     char name[16];
-    PyObject *info = function ? PyObject_CallFunction(function, "OOOs", (PyObject *)kernel, signature,
-                                                      options, tt_target_name(target, name))
-                              : NULL;
+    PyObject *info =
+        function ? PyObject_CallFunction(function, "OOOsO", (PyObject *)kernel, signature, options,
+                                         tt_target_name(target, name), standalone ? Py_True : Py_False)
+                 : NULL;
     Py_XDECREF(function);
     if (info && !PyDict_Check(info)) {
         PyErr_SetString(PyExc_TypeError, "describe() did not return a dict");
@@ -155,16 +168,24 @@ static bool bool_option(const Compilation *c, const char *name, bool otherwise)
     return value && value != Py_None ? PyObject_IsTrue(value) == 1 : otherwise;
 }
 
-static bool compile(Compilation *c, PyObject *signature)
+static void read_options(Compilation *c)
 {
+    bool standalone = bool_option(c, "standalone", false);
     c->options.num_warps = int_option(c, "num_warps");
     c->options.num_stages = int_option(c, "num_stages");
     c->options.num_ctas = int_option(c, "num_ctas");
     c->options.max_registers = int_option(c, "maxnreg");
-    c->options.debug = c->compiled->checks_bounds = bool_option(c, "debug", false);
+    c->options.debug = bool_option(c, "debug", false);
+    c->options.traps = standalone;
+    c->compiled->checks_bounds = c->options.debug && !standalone;
     c->options.no_fusion = !bool_option(c, "enable_fp_fusion", true);
     c->options.cooperative = bool_option(c, "launch_cooperative_grid", false);
     c->options.early = bool_option(c, "launch_pdl", false);
+}
+
+static bool compile(Compilation *c, PyObject *signature)
+{
+    read_options(c);
     c->request.function = (PyObject *)c->compiled->kernel;
     c->request.signature = signature;
     c->request.options = c->compiled->info;
@@ -172,10 +193,10 @@ static bool compile(Compilation *c, PyObject *signature)
            keep_used_names(c->compiled, c->request.used_names) && keep_timings(c);
 }
 
-Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target)
+Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target, bool standalone)
 {
     Compilation c = {.options.target = target};
-    PyObject *info = describe(kernel, signature, options, target);
+    PyObject *info = tt_compilation_info(kernel, signature, options, target, standalone);
     c.compiled = info ? tt_new_compiled(kernel, info) : NULL;
     c.request.used_names = PyList_New(0);
     bool done = c.compiled && c.request.used_names && compile(&c, signature);
@@ -185,4 +206,24 @@ Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Tar
     Py_XDECREF(c.request.used_names);
     Py_XDECREF(info);
     return c.compiled;
+}
+
+bool tt_compile_ir(Compiled *compiled, const char *text)
+{
+    Compilation c = {.compiled = compiled, .ir = text};
+    PyObject *target = PyDict_GetItemString(compiled->info, "target");
+    PyObject *name = target ? PyUnicode_AsUTF8String(target) : NULL;
+    PyObject *kernel = PyUnicode_AsUTF8String(compiled->kernel->name);
+    bool done = name && kernel && tt_read_target(PyBytes_AsString(name), &c.options.target);
+    if (!target)
+        PyErr_SetString(PyExc_ValueError, "the description of a compiled kernel has no 'target'");
+    if (done) {
+        c.name = PyBytes_AsString(kernel);
+        read_options(&c);
+        done = build_safely(&c) && keep_facts(&c);
+    }
+    tt_arena_release(&c.arena);
+    Py_XDECREF(kernel);
+    Py_XDECREF(name);
+    return done;
 }

@@ -96,7 +96,8 @@ typedef enum OptionKind {
     OPTION(grid, LAUNCH)                                                                                     \
     OPTION(stream, LAUNCH)                                                                                   \
     OPTION(cluster_dims, IGNORED)                                                                            \
-    OPTION(extern_libs, IGNORED) /* libdevice is found without */                                            \
+    OPTION(enable_reflect_ftz, IGNORED) /* small numbers are never flushed to zero */                        \
+    OPTION(extern_libs, IGNORED)        /* libdevice is found without */                                     \
     OPTION(enable_fp_fusion, BOOL)                                                                           \
     OPTION(launch_cooperative_grid, BOOL)                                                                    \
     OPTION(launch_pdl, BOOL)                                                                                 \
@@ -140,7 +141,7 @@ typedef struct NegativeBit {
 } NegativeBit;
 
 typedef struct State {
-    PyTypeObject *kernel_type, *launcher_type, *compiled_type;
+    PyTypeObject *kernel_type, *launcher_type;
 #define NAME(name) PyObject *name;
     struct {
         TT_NAMES(NAME)
@@ -272,10 +273,13 @@ typedef struct Compiled {
     Key key;        /* owned; no words if it was not made by a launch */
     UsedName *used_names;
     int used_name_count;
-    Code *code;
-    int device;     /* that it was compiled for */
-    PyObject *info; /* dict: name, target, signature, timings, ... */
-    bool *stored;   /* for each slot: is it a pointer that the kernel may store through? */
+    Code *code;     /* NULL only in what was unpickled and not restored yet */
+    int device;     /* that it was compiled for; -1: the current one when it is first loaded */
+    bool is_loaded; /* then `facts` are known */
+    LoadedFacts facts;
+    struct RunParam *run_params; /* run.c; NULL before its first use */
+    PyObject *info;              /* dict: name, target, signature, timings, ... */
+    bool *stored;                /* for each slot: is it a pointer that the kernel may store through? */
     int slot_count;
     bool checks_bounds; /* the slots have the ranges behind them */
 } Compiled;
@@ -309,6 +313,8 @@ extern PyType_Spec tt_kernel_spec, tt_launcher_spec;
 /* signature.c: the tuple of entries and the dict of options for the frontend, as new references. False with an error
  * set. */
 bool tt_describe_key(const Key *key, const Kernel *kernel, PyObject **signature, PyObject **options);
+/* The entry of a key of one argument alone. */
+PyObject *tt_describe_entry(const Key *key);
 
 /* ---- target.c: what runs a launch -------------------------------------------------------------------------------- */
 
@@ -328,6 +334,16 @@ bool tt_read_target(const char *name, Target *target);
 /* launch.c: launches, or with `grid` NULL takes the grid from the keywords. Returns the Compiled that ran. */
 PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ssize_t count,
                     PyObject *keywords, bool warmup);
+
+/* What all launches end with: runs the programs of a grid, without the GIL. False with an error set. */
+bool tt_run_programs(Compiled *compiled, const Specialization *s, const int32_t extents[3]);
+
+/* ---- run.c: a launch of just one compiled kernel --------------------------------------------------------------------- */
+
+/* CompiledKernel._run(grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, enter_hook, exit_hook,
+ * *args). */
+PyObject *tt_run_compiled(PyObject *self, PyObject *const *args, Py_ssize_t count);
+void tt_release_run_params(Compiled *compiled);
 
 /* ---- bind.c: arguments of a call to parameters and options --------------------------------------------------------- */
 
@@ -350,10 +366,28 @@ PyObject *tt_tuning_key(PyObject *module, PyObject *const *arguments, Py_ssize_t
 /* The extents of a grid: an int, a sequence of one to three, or a function from the call's arguments to either. */
 bool tt_read_grid(const Kernel *kernel, PyObject *grid, const Call *call, int32_t extents[3]);
 
-/* ---- compile.c, compiled.c ------------------------------------------------------------------------------------------- */
+/* ---- compile.c ------------------------------------------------------------------------------------------- */
 
-/* Compiles for a signature and options as in FrontendRequest; NULL with an error set. */
-Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target);
+/* Compiles for a signature and options as in FrontendRequest; NULL with an error set. `standalone`: for callers that
+ * launch it by themselves, with nothing but its arguments: the program's own assertions are checked and no bounds, and
+ * one that fails on a GPU ends the context. */
+Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target, bool standalone);
+/* Makes the code of one that has none from the text of tt_code_source. False with an error set. */
+bool tt_compile_ir(Compiled *compiled, const char *text);
+/* The target, the options with their defaults, and the name: what is said of the compiled kernel later. */
+PyObject *tt_compilation_info(Kernel *kernel, PyObject *signature, PyObject *options, Target target,
+                              bool standalone);
+
+/* ---- view.c: what is asked without compiling --------------------------------------------------------------------------- */
+
+/* view_ir(kernel, signature, options, target): ((name, region), ...) of what the frontend makes, and its text; a region
+ * is (number, arguments, operations), an operation (name, operands, results, callee, regions). */
+PyObject *tt_view_ir(PyObject *module, PyObject *args);
+/* argument_entry(value, is_const, any_value, any_alignment): what a signature has for it. */
+PyObject *tt_argument_entry(PyObject *module, PyObject *args);
+
+/* ---- compiled.c ---------------------------------------------------------------------------------------------------------- */
+
 /* Without code yet. */
 Compiled *tt_new_compiled(Kernel *kernel, PyObject *info);
 extern PyType_Spec tt_compiled_spec;

@@ -30,8 +30,10 @@ int tt_state_init(PyObject *module)
 #undef OPTION
     state->kernel_type = add_type(module, &tt_kernel_spec);
     state->launcher_type = add_type(module, &tt_launcher_spec);
-    state->compiled_type = add_type(module, &tt_compiled_spec);
-    return state->kernel_type && state->launcher_type && state->compiled_type ? 0 : -1;
+    PyObject *compiled_type = (PyObject *)add_type(module, &tt_compiled_spec); /* Python derives from it */
+    bool done = state->kernel_type && state->launcher_type && compiled_type;
+    Py_XDECREF(compiled_type);
+    return done ? 0 : -1;
 }
 
 int tt_state_traverse(PyObject *module, visitproc visit, void *arg)
@@ -39,7 +41,6 @@ int tt_state_traverse(PyObject *module, visitproc visit, void *arg)
     State *state = PyModule_GetState(module);
     Py_VISIT(state->kernel_type);
     Py_VISIT(state->launcher_type);
-    Py_VISIT(state->compiled_type);
     Py_VISIT(state->debug);
     Py_VISIT(state->numpy_dtype);
     Py_VISIT(state->current_stream);
@@ -67,7 +68,6 @@ int tt_state_clear(PyObject *module)
     Py_CLEAR(state->launch_hooks[1]);
     Py_CLEAR(state->kernel_type);
     Py_CLEAR(state->launcher_type);
-    Py_CLEAR(state->compiled_type);
     return 0;
 }
 

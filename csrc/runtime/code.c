@@ -18,7 +18,8 @@ struct Code {
     SimEntry *sim;
     int threads, stack_bytes, synchronisations; /* simulator */
     Arena arena;                                /* texts of the GPU stages, code of the simulator */
-    const char *ttir, *ttgir, *llir, *ptx;
+    const char *source;                         /* tile IR with its places */
+    const char *ttgir, *llir, *ptx;
     const Failure *failures; /* of a debug kernel on CUDA */
     SimBuffer
         *arrays; /* of the simulator: name and size of elements, for each pointer among the parameters */
@@ -145,7 +146,7 @@ static void compile_for_gpu(Code *code, Module *module, const CodeOptions *optio
                       .num_stages = options->num_stages,
                       .max_registers = options->max_registers,
                       .enable_fp_fusion = !options->no_fusion,
-                      .debug = options->debug,
+                      .debug = options->debug && !options->traps,
                       .left_out = options->left_out,
                       .early = options->early};
     if (options->num_ctas > 1)
@@ -153,7 +154,7 @@ static void compile_for_gpu(Code *code, Module *module, const CodeOptions *optio
                        "num_ctas=%d: a program runs on one block of threads, and clusters of "
                        "them are not supported; leave num_ctas at 1",
                        options->num_ctas);
-    code->ttir = tt_print_module(module, &code->arena, 0);
+    code->source = tt_print_module(module, &code->arena, TT_PRINT_LOCATIONS);
     if (options->target.kind == TARGET_SIM) {
         compile_for_simulator(code, module, &gpu, arena);
         return;
@@ -207,12 +208,16 @@ CodeFacts tt_code_facts(const Code *code)
 LoadedFacts tt_code_load(Code *code, int device, Arena *arena)
 {
     if (code->cpu) /* all registers of a core are a program's own */
-        return (LoadedFacts){.registers = 16, .max_threads = 1};
+        return (LoadedFacts){.registers = 16, .max_threads = 1, .function = tt_cpu_entry(code->cpu)};
     if (code->sim) /* there is no allocation of registers; host code that divides by their number gets a usual one */
-        return (LoadedFacts){.registers = 32, .max_threads = SIM_MAX_THREADS};
+        return (LoadedFacts){
+            .registers = 32, .max_threads = SIM_MAX_THREADS, .function = (void *)(uintptr_t)code->sim};
     const CudaKernelInfo *info = tt_cuda_load(code->cuda, device, arena);
-    return (LoadedFacts){info->registers, info->spilled_bytes / 4, info->max_threads};
+    return (LoadedFacts){info->registers, info->spilled_bytes / 4, info->max_threads, info->function,
+                         info->module};
 }
+
+const char *tt_code_source(const Code *code) { return code->cpu ? tt_cpu_source(code->cpu) : code->source; }
 
 const char *const *tt_code_stages(const Code *code)
 {
@@ -229,10 +234,12 @@ const char *tt_code_stage(Code *code, const char *stage, int device, Arena *aren
         text = tt_cpu_text(code->cpu, stage, arena);
     } else if (code->cuda && !strcmp(stage, "cubin")) {
         return tt_cuda_cubin(code->cuda, device, arena, size);
+    } else if (!strcmp(stage, "ttir")) {
+        text = tt_print_module(tt_parse_module(arena, code->source, "ttir"), arena, 0);
     } else {
         const struct {
             const char *name, *text;
-        } texts[] = {{"ttir", code->ttir}, {"ttgir", code->ttgir}, {"llir", code->llir}, {"ptx", code->ptx}};
+        } texts[] = {{"ttgir", code->ttgir}, {"llir", code->llir}, {"ptx", code->ptx}};
         for (size_t i = 0; i < TT_COUNT(texts); i++)
             if (!strcmp(stage, texts[i].name))
                 text = texts[i].text;

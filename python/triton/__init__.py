@@ -11,6 +11,7 @@ from .errors import (
     KernelError,
     MemoryAccessError,
     OutOfResources,
+    PTXASError,
     RaceError,
     TargetError,
     TritonError,
@@ -21,14 +22,15 @@ from .runtime import (
     Config,
     Heuristics,
     JITFunction,
+    KernelInterface,
     MockTensor,
     TensorWrapper,
     autotune,
     heuristics,
-    jit,
     reinterpret,
     set_allocator,
 )
+from .runtime.jit import jit
 from .utilities import cdiv, next_power_of_2
 
 __version__ = "0.1.0"
@@ -45,9 +47,11 @@ __all__ = [
     "InternalError",
     "JITFunction",
     "KernelError",
+    "KernelInterface",
     "MemoryAccessError",
     "MockTensor",
     "OutOfResources",
+    "PTXASError",
     "RaceError",
     "TargetError",
     "TensorWrapper",

@@ -88,6 +88,10 @@ class OutOfResources(CompilationError):
         )
 
 
+class PTXASError(TritonError):
+    """NVIDIA's assembler refused the code of a kernel."""
+
+
 class KernelError(TritonError):
     """A kernel that failed while it ran."""
 

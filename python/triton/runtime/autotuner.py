@@ -7,9 +7,9 @@ from contextlib import nullcontext, suppress
 from functools import partial
 
 from .._C import launch_options, named_arguments, tuning_key
-from ..errors import AutotunerError, CompilationError
+from ..errors import AutotunerError, CompilationError, OutOfResources, PTXASError  # noqa: F401 (found here too)
 from .driver import driver
-from .jit import JITFunction
+from .jit import JITFunction, KernelInterface
 from .wrapper import TensorWrapper
 
 
@@ -66,8 +66,8 @@ class Config:
         return f"Config({self})"
 
 
-class _Launchable:
-    """What stands in for a kernel: ``self[grid](...)`` is ``self.run(..., grid=grid)``."""
+class _Launchable(KernelInterface):
+    """What stands in for a kernel."""
 
     def __init__(self, fn):
         if not isinstance(fn, (JITFunction, _Launchable)):
@@ -82,9 +82,6 @@ class _Launchable:
         self.__qualname__ = self.kernel.__qualname__
         self.__module__ = self.kernel.__module__
         self.__doc__ = self.kernel.__doc__
-
-    def __getitem__(self, grid):
-        return partial(self.run, grid=grid)
 
     def __get__(self, instance, owner=None):
         return self

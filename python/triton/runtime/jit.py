@@ -1,6 +1,8 @@
 """@triton.jit: a Python function as a kernel."""
 
-from .._C import Kernel
+from functools import partial
+
+from .._C import Kernel, argument_entry
 from .source import KernelSource
 
 _POSITIONAL_ONLY, _ANY, _VARIADIC, _KEYWORD_ONLY, _META = range(5)
@@ -114,7 +116,24 @@ def _names(option, given, fn):
     return set(given or ())
 
 
-class JITFunction(Kernel):
+def _own_name(name, specialization):
+    return name
+
+
+class KernelInterface:
+    """What can be launched: ``self[grid](...)`` is ``self.run(..., grid=grid)``."""
+
+    def __class_getitem__(cls, item):
+        return cls
+
+    def run(self, *args, **kwargs):
+        raise NotImplementedError(f"{type(self).__name__} has no run()")
+
+    def __getitem__(self, grid):
+        return partial(self.run, grid=grid)
+
+
+class JITFunction(Kernel, KernelInterface):
     """A function that is compiled when it is launched: ``kernel[grid](*args, **kwargs)``."""
 
     __triton_kind__ = "jit"
@@ -141,7 +160,7 @@ class JITFunction(Kernel):
         self.version = version
         self.debug = debug
         self.noinline = bool(noinline)
-        self.repr = repr
+        self.repr = repr or partial(_own_name, fn.__name__)
         self.launch_metadata = launch_metadata
         self._source = None
         self.arg_names = [param.name for param in self.params]
@@ -150,6 +169,7 @@ class JITFunction(Kernel):
         self.__module__ = fn.__module__
         self.__doc__ = fn.__doc__
         self.__wrapped__ = fn
+        self.__globals__ = fn.__globals__
 
     @property
     def source(self):
@@ -200,8 +220,26 @@ class JITFunction(Kernel):
         """Itself: a kernel in a class gets no `self`. (Having this method, it is a routine to help().)"""
         return self
 
+    # Set by programs that take a kernel apart before they send it to another process, like `fn` and `__globals__`. What
+    # globals a kernel was compiled with is known to each of its variants.
+    used_global_vals = None
+
     def __reduce__(self):
-        return self.__qualname__  # pickled by name, like a function
+        """Pickled by name, like a function; what was taken apart (``fn`` is None) without what is missing."""
+        if self.fn is not None:
+            return self.__qualname__
+        kept = [
+            "__name__",
+            "__qualname__",
+            "__module__",
+            "__doc__",
+            "noinline",
+            "version",
+            "arg_names",
+            "_source",
+            "repr",
+        ]
+        return _without_function, (self.params, self.debug, {name: getattr(self, name) for name in kept})
 
     def __repr__(self):
         return f"JITFunction({self.__module__}:{self.__qualname__})"
@@ -211,6 +249,40 @@ class JITFunction(Kernel):
             f"kernel {self.__name__!r} was called like a Python function: launch it on a grid, "
             f"{self.__name__}[grid](...), or call it from another @triton.jit function"
         )
+
+
+def _without_function(params, debug, attributes):
+    """A kernel to look at, whose function stayed in another process."""
+    kernel = JITFunction.__new__(JITFunction)
+    Kernel.__init__(kernel, attributes["__name__"], params, debug)
+    vars(kernel).update(attributes, params=params, debug=debug, fn=None, __globals__=None, launch_metadata=None)
+    return kernel
+
+
+def mangle_type(argument, specialize=False):
+    """The type of an argument in a signature: "*fp32", "i32", ..., "constexpr", or a tuple of these.
+
+    :param specialize: whether the value makes a difference, as that of a 1 does.
+    """
+    from ..compiler.compiler import types_of
+
+    return types_of(argument_entry(argument, False, not specialize, not specialize))
+
+
+def native_specialize_impl(backend, argument, is_const=False, specialize_value=True, align=True):
+    """The type of an argument, and a key of what else makes its variant: see `BaseBackend.parse_attr`."""
+    from ..compiler.compiler import divisibility_of, types_of
+
+    entry = argument_entry(argument, is_const, not specialize_value, not align)
+    return types_of(entry), backend.attr_key(divisibility_of(entry))
+
+
+def __getattr__(name):
+    if name == "ConstexprFunction":
+        from ..language import constexpr_function
+
+        return constexpr_function
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def jit(
