@@ -317,13 +317,14 @@ def _proofs(name, result):
         yield f'tl.static_assert({name}.shape[{axis}] == {extent}, f"shape is {{{name}.shape}}")'
 
 
-def evaluate(code, inputs, results, grid=(1,), names=None, proofs=True, **options):
+def evaluate(code, inputs, results, grid=(1,), names=None, proofs=True, once=False, **options):
     """Runs code over whole arrays and returns the results.
 
     code     statements that set the names of `results`, or an expression, which is then the result `out`
     inputs   name -> array, loaded whole and passed as `NAME_ptr` too; or a number, passed as it is
     results  name -> Array whose shape, dtype and first content the result has
     names    what else the code may refer to
+    once     with `--padding` too: it has effects beside its results
     options  of the launch; products and sums are not fused unless they say so, for exact comparisons
     """
     options = {"enable_fp_fusion": False, **options}
@@ -344,7 +345,7 @@ def evaluate(code, inputs, results, grid=(1,), names=None, proofs=True, **option
         jit(source, **(names or {}))[grid](*arguments, **options)
         return {n: x.host() for n, x in outputs.items()}
 
-    return with_each_padding(run) if os.environ.get("TEST_PADDING") else run()
+    return with_each_padding(run) if os.environ.get("TEST_PADDING") and not once else run()
 
 
 # Quiet NaNs, -1 and true; and large numbers, false. What a program computes depends on neither.
