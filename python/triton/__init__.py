@@ -33,7 +33,9 @@ from .runtime import (
 from .runtime.jit import jit
 from .utilities import cdiv, next_power_of_2
 
-__version__ = "0.1.0"
+tritonc_version = "0.1.0"
+# The release of the public API that this package follows, which is what programs ask for, and then our own.
+__version__ = f"3.6.0+tritonc.{tritonc_version}"
 
 __all__ = [
     "Autotuner",
@@ -73,6 +75,7 @@ __all__ = [
     "set_allocator",
     "testing",
     "tools",
+    "tritonc_version",
 ]
 
 # Where names live whose modules not every program needs.

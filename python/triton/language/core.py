@@ -106,3 +106,5 @@ from .shape import (
     view,
 )
 from .tensors import base_value, block_pointer, tensor
+
+CONSTEXPR_0 = constexpr(0)

@@ -70,12 +70,14 @@ class _Launchable(KernelInterface):
     """What stands in for a kernel."""
 
     def __init__(self, fn):
-        if not isinstance(fn, (JITFunction, _Launchable)):
+        if not isinstance(fn, KernelInterface):
             raise TypeError(
                 f"@triton.{type(self)._decorator} goes above @triton.jit: it takes a kernel, not {type(fn).__name__!r}"
             )
         self.fn = fn
-        self.kernel = fn if isinstance(fn, JITFunction) else fn.kernel  # innermost
+        self.kernel = fn  # innermost
+        while not isinstance(self.kernel, JITFunction):
+            self.kernel = self.kernel.fn
         self.base_fn = self.__wrapped__ = self.kernel.fn
         self.arg_names = fn.arg_names
         self.__name__ = self.kernel.__name__
@@ -476,7 +478,7 @@ def autotune(
     """
 
     def decorate(fn):
-        names = fn.arg_names if isinstance(fn, (JITFunction, _Launchable)) else ()
+        names = fn.arg_names if isinstance(fn, KernelInterface) else ()
         for name in key:
             if name not in names:
                 _warn_of_key(name, fn)

@@ -1,8 +1,9 @@
 """@triton.jit: a Python function as a kernel."""
 
-from functools import partial
+from functools import cached_property, partial
 
 from .._C import Kernel, argument_entry
+from .dependencies import Dependencies
 from .source import KernelSource
 
 _POSITIONAL_ONLY, _ANY, _VARIADIC, _KEYWORD_ONLY, _META = range(5)
@@ -141,7 +142,6 @@ class JITFunction(Kernel, KernelInterface):
     def __init__(
         self,
         fn,
-        *,
         version=None,
         do_not_specialize=None,
         do_not_specialize_on_alignment=None,
@@ -151,6 +151,8 @@ class JITFunction(Kernel, KernelInterface):
         launch_metadata=None,
     ):
         self.fn = fn
+        self.do_not_specialize = list(do_not_specialize or ())
+        self.do_not_specialize_on_alignment = list(do_not_specialize_on_alignment or ())
         self.params = _parameters(
             fn,
             _names("do_not_specialize", do_not_specialize, fn),
@@ -202,11 +204,17 @@ class JITFunction(Kernel, KernelInterface):
 
     @property
     def source_lines(self):
+        """The lines of the function with its decorators, as they stand in the file."""
         return self.source.lines
+
+    raw_src = source_lines
 
     @property
     def first_line(self):
+        """The number of the first of these lines."""
         return self.source.first_line
+
+    starting_line_number = first_line
 
     # What to add to a column of the tree: nothing, for it was parsed with its indentation.
     column_offset = 0
@@ -220,9 +228,32 @@ class JITFunction(Kernel, KernelInterface):
         """Itself: a kernel in a class gets no `self`. (Having this method, it is a routine to help().)"""
         return self
 
-    # Set by programs that take a kernel apart before they send it to another process, like `fn` and `__globals__`. What
-    # globals a kernel was compiled with is known to each of its variants.
-    used_global_vals = None
+    @property
+    def module(self):
+        """The name of the module that the function was defined in."""
+        return self.__module__
+
+    @cached_property
+    def signature(self):
+        """The parameters, as `inspect.Signature`."""
+        from inspect import signature
+
+        return signature(self.fn)
+
+    @property
+    def cache_key(self):
+        """A text that is another one when the source of this function or of one that it calls is, or the value of a
+        name outside of them that they use; the same in every process."""
+        return Dependencies(self).key()
+
+    hash = cache_key
+
+    # Programs that take a kernel apart, to send it to another process, set this to None, like `fn` and `__globals__`.
+    @cached_property
+    def used_global_vals(self):
+        """The names outside of this function, and of those that it calls, with their values when this was first read:
+        (name, id of the dict or cell it stands in) to (value, dict or cell)."""
+        return Dependencies(self).values
 
     def __reduce__(self):
         """Pickled by name, like a function; what was taken apart (``fn`` is None) without what is missing."""
