@@ -392,6 +392,18 @@ PyObject *tt_argument_entry(PyObject *module, PyObject *args);
 Compiled *tt_new_compiled(Kernel *kernel, PyObject *info);
 extern PyType_Spec tt_compiled_spec;
 
+/* ---- signals.c ------------------------------------------------------------------------------------------------------- */
+
+typedef struct SignalCheck {
+    Interrupt interrupt; /* first: its function gets a pointer to it */
+    PyThreadState *released;
+} SignalCheck;
+/* Releases the GIL. What is returned asks Python's handlers of signals whether to end: an exception of theirs says so.
+ * NULL in a thread where Python does not handle signals. */
+Interrupt *tt_release_gil(SignalCheck *check);
+/* False with an exception set if a handler raised one. */
+bool tt_take_gil(SignalCheck *check);
+
 /* ---- errors.c -------------------------------------------------------------------------------------------------------- */
 
 /* Sets the exception of triton.errors that shows `diag`. `module` is dumped if it is a bug; may be NULL. */

@@ -95,8 +95,12 @@ static bool run_hooks(const Kernel *kernel, PyObject *const *args, Py_ssize_t co
 /* What the programs printed goes where Python prints. */
 static bool write_output(const char *text)
 {
-    PyObject *out = PySys_GetObject("stdout");
-    return !out || out == Py_None || PyFile_WriteString(text, out) == 0;
+    PyObject *type, *value, *traceback, *out = PySys_GetObject("stdout");
+    PyErr_Fetch(&type, &value, &traceback); /* of a launch that was interrupted */
+    bool done = !out || out == Py_None || PyFile_WriteString(text, out) == 0;
+    if (type)
+        PyErr_Restore(type, value, traceback);
+    return done;
 }
 
 /* The frontend and specialize.c count run-time parameters each in its own way; never run code with too few. */
@@ -118,14 +122,20 @@ bool tt_run_programs(Compiled *compiled, const Specialization *s, const int32_t 
     Arena arena = {0};
     Trap trap;
     LaunchResult result = {0};
-    PyThreadState *released = PyEval_SaveThread();
+    SignalCheck check;
+    Place place = s->place;
+    place.interrupt = tt_release_gil(&check);
+    bool outer = place.interrupt && tt_watch_begin();
     bool launched = tt_try(&trap, &arena);
     if (launched) {
-        result = tt_code_launch(compiled->code, s->place, s->slots, extents, &arena);
+        result = tt_code_launch(compiled->code, place, s->slots, extents, &arena);
         tt_end_try(&trap);
     }
-    PyEval_RestoreThread(released);
-    bool done = launched && (!result.printed || write_output(result.printed));
+    if (place.interrupt)
+        tt_watch_end(outer);
+    bool done = tt_take_gil(&check) && launched;
+    if (result.printed)
+        done &= write_output(result.printed);
     if (!launched)
         tt_set_launch_diagnostic(compiled, extents, &trap.diag);
     else if (result.failure.text)

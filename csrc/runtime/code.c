@@ -17,8 +17,9 @@ struct Code {
     CudaKernel *cuda;
     SimEntry *sim;
     int threads, stack_bytes, synchronisations; /* simulator */
-    Arena arena;                                /* texts of the GPU stages, code of the simulator */
-    const char *source;                         /* tile IR with its places */
+    size_t code_size;
+    Arena arena;        /* texts of the GPU stages, code of the simulator */
+    const char *source; /* tile IR with its places */
     const char *ttgir, *llir, *ptx;
     const Failure *failures; /* of a debug kernel on CUDA */
     SimBuffer
@@ -127,15 +128,8 @@ static void keep_arrays(Code *code, const Region *body)
     }
 }
 
-static uint64_t number_in_environment(const char *name)
+static void compile_for_simulator(Code *code, Module *module, const GpuOptions *options, Arena *arena)
 {
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 0) : 0;
-}
-
-static void compile_for_simulator(Code *code, Module *module, GpuOptions *options, Arena *arena)
-{
-    options->padding = number_in_environment("TRITON_SIM_PADDING");
     keep_arrays(code, module->functions->body);
     SimKernel *kernel = tt_gpu_compile_for_simulator(module, options, arena, &code->arena);
     keep_texts(code, kernel->ttgir, kernel->llir);
@@ -144,6 +138,7 @@ static void compile_for_simulator(Code *code, Module *module, GpuOptions *option
     code->stack_bytes = kernel->stack_bytes;
     code->synchronisations = kernel->synchronisations;
     code->sim = kernel->entry;
+    code->code_size = kernel->code_size;
 }
 
 static void compile_for_gpu(Code *code, Module *module, const CodeOptions *options, Arena *arena)
@@ -269,6 +264,10 @@ static bool run_blocks(void *context, int64_t begin, int64_t end)
     return !launch->failed;
 }
 
+static void while_waiting(void *context) { tt_sim_ask(context); }
+
+static bool ask_interrupt(SimLaunch *launch) { return tt_ask_interrupt(launch->interrupt); }
+
 /* The range of each argument. One that overlaps another is part of the same array, and may reach to the end of that; an
  * array of unknown extent (up to INT64_MAX) says nothing of the others. */
 static const SimBuffer *collect_buffers(const Code *code, Place place, Arena *arena)
@@ -308,7 +307,13 @@ static LaunchResult launch_simulator(const Code *code, Place place, const uint64
                                      const int32_t grid[3], Arena *arena)
 {
     Text printed = {.arena = arena};
+    const char *seed = getenv("TRITON_SIM_SEED");
     SimLaunch launch = {.entry = code->sim,
+                        .code_size = code->code_size,
+                        .interrupt = place.interrupt,
+                        .ask = place.interrupt ? ask_interrupt : NULL,
+                        .knock = tt_knock_at_job,
+                        .caller = pthread_self(),
                         .args = args,
                         .grid = {grid[0], grid[1], grid[2]},
                         .threads = code->threads,
@@ -316,13 +321,14 @@ static LaunchResult launch_simulator(const Code *code, Place place, const uint64
                         .stack_bytes = code->stack_bytes,
                         .buffers = collect_buffers(code, place, arena),
                         .buffer_count = place.range_count,
-                        .seed = number_in_environment("TRITON_SIM_SEED"),
+                        .seed = seed ? strtoull(seed, NULL, 0) : 0,
                         .printed = &printed,
                         .lock = PTHREAD_MUTEX_INITIALIZER};
-    tt_parallel_for((int64_t)grid[0] * grid[1] * grid[2], 1, tt_thread_count(), run_blocks, &launch);
+    tt_parallel_for((int64_t)grid[0] * grid[1] * grid[2], 1, tt_thread_count(), run_blocks, while_waiting,
+                    &launch);
     tt_sim_end(&launch);
     LaunchResult result = {.printed = printed.data};
-    if (launch.failed)
+    if (launch.failed && !(place.interrupt && place.interrupt->asked_to_end))
         result.failure = simulator_failure(&launch.error, arena);
     return result;
 }
@@ -350,11 +356,13 @@ LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const
                             Arena *arena)
 {
     LaunchResult result = {0};
-    if (code->sim)
-        return launch_simulator(code, place, args, grid, arena);
-    if (code->cpu)
-        result.failure = tt_cpu_launch(code->cpu, args, grid, arena, &result.printed);
-    else
+    if (code->cuda) {
         result.failure = launch_cuda(code, place, args, grid, arena);
+        return result;
+    }
+    if (code->sim)
+        result = launch_simulator(code, place, args, grid, arena);
+    else
+        result.failure = tt_cpu_launch(code->cpu, args, grid, place.interrupt, arena, &result.printed);
     return result;
 }

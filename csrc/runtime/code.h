@@ -2,6 +2,7 @@
  * machine-independent pipeline has seen into machine code, and launches that. GIL not needed. */
 #pragma once
 #include "ir/ir.h"
+#include "runtime/apart.h"
 
 typedef enum TargetKind { TARGET_CPU, TARGET_CUDA, TARGET_SIM, TARGET_KINDS } TargetKind;
 typedef struct Target {
@@ -61,12 +62,14 @@ typedef struct Place {
     const uint64_t
         *ranges; /* simulator: begin and end of the memory behind each pointer, in the order of arguments */
     int range_count;
+    Interrupt *
+        interrupt; /* CPU and simulator, in the process's first thread: asked about every 50 ms; NULL: nobody */
 } Place;
 typedef struct LaunchResult {
     FailureText failure; /* of a program (a failed assertion, ...) */
     const char *printed; /* by the programs, or NULL */
 } LaunchResult;
-/* On the CPU returns when all programs are done, on CUDA when they are enqueued. Texts are in `arena`; refusals of the
+/* On the CPU returns when all programs are done (or left, when the launch is interrupted), on CUDA when they are enqueued. Texts are in `arena`; refusals of the
  * driver are raised. */
 LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3],
                             Arena *arena);

@@ -24,6 +24,10 @@ typedef struct SimBlock {
     uint32_t block_epoch;
     uint32_t warp_epoch[SIM_MAX_THREADS / SIM_WARP];
     uint64_t random;
+    Guard guard;
+    SimThread *running; /* NULL: the scheduler */
+    bool
+        asks; /* the thread that runs has gone to the scheduler to have it ask whether the launch is to end */
     Coroutine scheduler;
 } SimBlock;
 
@@ -46,7 +50,11 @@ static _Noreturn void leave(SimThread *self)
 static bool is_first_error(SimLaunch *launch)
 {
     int32_t none = 0;
-    return __atomic_compare_exchange_n(&launch->failed, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    bool first =
+        __atomic_compare_exchange_n(&launch->failed, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    if (first)
+        launch->knock();
+    return first;
 }
 
 static void record_error(SimLaunch *launch, FailureKind kind, const char *format, ...) TT_PRINTF(3, 4);
@@ -81,6 +89,48 @@ static _Noreturn void fail_access(SimThread *self, const char *message, const Si
                  site->file, site->line, message, self->program[0], self->program[1], self->program[2],
                  self->index);
     leave(self);
+}
+
+/* ---- being interrupted: see support/guard.h ------------------------------------------------------------------------- */
+
+void tt_sim_ask(SimLaunch *launch)
+{
+    if (!stopped(launch) && launch->ask && pthread_equal(launch->caller, pthread_self()) &&
+        launch->ask(launch))
+        record_error(launch, FAILURE_OTHER, "interrupted");
+}
+
+/* Asking may run any code of Python's, for which a thread's stack is too small: the scheduler does it. */
+static bool is_to_end(SimThread *self)
+{
+    self->block->asks = true;
+    yield(self);
+    return stopped(self->block->launch);
+}
+
+static bool must_leave(Guard *guard)
+{
+    const SimBlock *block = (SimBlock *)((char *)guard - offsetof(SimBlock, guard));
+    return block->running && is_to_end(block->running);
+}
+
+/* A knock while the machine was at work is answered where threads come by. */
+static void answer_knock(SimThread *self)
+{
+    if (!self->block->guard.knocked)
+        return;
+    self->block->guard.knocked = false;
+    if (is_to_end(self))
+        leave(self);
+}
+
+static void leave_thread(Guard *guard)
+{
+    SimBlock *block = (SimBlock *)((char *)guard - offsetof(SimBlock, guard));
+    char words[100];
+    if (guard->fault.signal)
+        fail_access(block->running, tt_fault_text(&guard->fault, words, sizeof words), block->running->site);
+    leave(block->running);
 }
 
 void tt_sim_stop_after_failure(SimThread *self)
@@ -144,6 +194,7 @@ static void access_shared(SimThread *self, uint32_t offset, int32_t bytes, bool 
 {
     SimBlock *block = self->block;
     OrderConflict conflict;
+    answer_knock(self);
     if ((uint64_t)offset + (uint64_t)bytes > (uint64_t)block->launch->shared_bytes)
         fail_access(self, "access outside shared memory", site);
     OrderAccess access = access_now(self, is_write, is_atomic, site);
@@ -210,6 +261,8 @@ static void access_global(SimThread *self, uint64_t address, int32_t bytes, int3
 {
     SimBlock *block = self->block;
     OrderConflict conflict;
+    answer_knock(self);
+    self->site = site;
     check_bounds(self, address, bytes, site);
     if (!meets_first_thread(self, self->acquired))
         race(self, "global memory", (Deed){"acquired", 0, self->acquired_site},
@@ -225,6 +278,16 @@ static void access_global(SimThread *self, uint64_t address, int32_t bytes, int3
         snprintf(memory, sizeof memory, "global memory at byte %llu of %s",
                  (unsigned long long)(conflict.address - buffer->start), buffer->name);
     report_conflict(self, memory, &conflict, now.is_write, site);
+}
+
+/* Between the machine's memory and the user's, which may not be there. */
+static void copy_user(SimThread *self, void *to, const void *from, int32_t bytes)
+{
+    self->block->guard.away = false;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    memcpy(to, from, (size_t)bytes);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    self->block->guard.away = true;
 }
 
 /* Vectors of up to 16 bytes must be aligned to their size, as the hardware has it. */
@@ -261,7 +324,7 @@ void tt_sim_store(SimThread *self, int32_t space, uint64_t address, int32_t byte
     } else {
         access_global(self, address, bytes, access, site);
     }
-    memcpy(place, data, (size_t)bytes);
+    copy_user(self, place, data, bytes);
 }
 
 static float in_low_bits(uint64_t bits)
@@ -470,7 +533,7 @@ void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32
     if (!copy || bytes > (int)sizeof copy->data)
         fail_access(self, "an asynchronous copy of more than 16 bytes, or no memory", site);
     *copy = (SimCopy){.offset = offset, .bytes = bytes, .group = -1, .site = site};
-    memcpy(copy->data, (const void *)(uintptr_t)address, (size_t)source_bytes);
+    copy_user(self, copy->data, (const void *)(uintptr_t)address, source_bytes);
     *self->copies_end = copy;
     self->copies_end = &copy->next;
 }
@@ -533,6 +596,20 @@ static void report_deadlock(SimBlock *block)
         done, stuck->program[0], stuck->program[1], stuck->program[2]);
 }
 
+static void resume(SimBlock *block, SimThread *thread)
+{
+    do {
+        block->asks = false;
+        block->running = thread;
+        tt_coroutine_switch(&block->scheduler, &thread->coroutine);
+        block->running = NULL;
+        if (block->asks || block->guard.knocked) {
+            block->guard.knocked = false;
+            tt_sim_ask(block->launch);
+        }
+    } while (block->asks && !stopped(block->launch));
+}
+
 /* Runs every ready thread once; warps in a random order when there is a seed. True if any ran. */
 static bool run_ready(SimBlock *block)
 {
@@ -545,7 +622,7 @@ static bool run_ready(SimBlock *block)
             if (lanes[i].state != SIM_READY)
                 continue;
             ran = true;
-            tt_coroutine_switch(&block->scheduler, &lanes[i].coroutine);
+            resume(block, &lanes[i]);
         }
     }
     return ran;
@@ -653,6 +730,11 @@ void tt_sim_end(SimLaunch *launch)
 static void prepare(SimBlock *block, const int32_t program[3])
 {
     const SimLaunch *launch = block->launch;
+    block->guard = (Guard){.elsewhere = true,
+                           .away = true,
+                           .code = {(uintptr_t)launch->entry, launch->code_size},
+                           .leave = leave_thread,
+                           .must_leave = must_leave};
     block->block_epoch = 1;
     memset(block->warp_epoch, 0, sizeof block->warp_epoch);
     block->random = launch->seed ^ 0x9e3779b97f4a7c15u;
@@ -678,9 +760,11 @@ void tt_sim_run_block(SimLaunch *launch, const int32_t program[3])
         return;
     }
     prepare(block, program);
+    tt_guard_enter(&block->guard);
     while (!stopped(launch) && !all_done(block))
         if (!run_ready(block) && !release_any(block))
             report_deadlock(block);
+    tt_guard_exit(&block->guard);
     free_copies(block);
     if (block->order.out_of_memory)
         record_error(launch, FAILURE_OTHER, "out of memory for the checks of a simulated block's order");
