@@ -196,8 +196,6 @@ bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, cons
 /* Whether what lies at its address may be read and written as its elements. False with an error set. */
 bool tt_check_memory(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
                      const Tensor *tensor);
-/* Looks for the negative bit of torch's tensors, once. */
-void tt_find_negative_bit(State *state);
 /* The stream that the array's library works on now; false when it has no way to say so. */
 bool tt_exchange_stream(const TypeEntry *entry, int device, void **stream);
 /* The type that a dtype of NumPy, torch or the language stands for; SCALAR_KINDS if none. */

@@ -250,8 +250,6 @@ static TypeEntry classify_type(State *state, PyTypeObject *type, PyObject *objec
     entry.is_cupy = entry.kind == ARG_CUDA_INTERFACE && is_from(state, type, "cupy");
     entry.has_negative_bit = entry.kind >= ARG_EXCHANGE && has(type, state->names.is_neg);
     entry.is_torch = entry.has_negative_bit && is_tensor_of_torch(type);
-    if (entry.is_torch)
-        tt_find_negative_bit(state);
     return entry;
 }
 

@@ -35,20 +35,19 @@ static bool check_low_address(State *state, const TypeEntry *entry, PyObject *ob
 
 /* torch's is_neg() releases the interpreter's lock, which takes a tenth of a launch; so the bit is found in memory once,
  * by comparing many tensors with and without it. */
-void tt_find_negative_bit(State *state)
+static bool find_negative_bit(NegativeBit *bit)
 {
-    NegativeBit *bit = &state->negative;
-    if (bit->looked_for)
-        return;
     bit->looked_for = true;
     PyObject *find = tt_import("triton.runtime.torch_bits", "find_negative_bit");
     PyObject *found = find ? PyObject_CallFunctionObjArgs(find, NULL) : NULL;
     unsigned long long mask = 0;
     if (found && found != Py_None && PyArg_ParseTuple(found, "iiK", &bit->pointer_word, &bit->word, &mask))
         bit->mask = mask;
-    PyErr_Clear(); /* it is asked for then */
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
+        PyErr_Clear(); /* it is asked for then */
     Py_XDECREF(find);
     Py_XDECREF(found);
+    return !PyErr_Occurred();
 }
 
 /* -1 with an error set. */
@@ -64,7 +63,9 @@ static int ask_negative(State *state, PyObject *object)
 
 static int is_negative(State *state, const TypeEntry *entry, PyObject *object)
 {
-    const NegativeBit *bit = &state->negative;
+    NegativeBit *bit = &state->negative;
+    if (entry->is_torch && !bit->looked_for && !find_negative_bit(bit))
+        return -1;
     if (!entry->is_torch || !bit->mask)
         return ask_negative(state, object);
     const uint64_t *implementation = ((const uint64_t *const *)(const void *)object)[bit->pointer_word];

@@ -9,7 +9,7 @@ from functools import partial
 from .._C import launch_options, named_arguments, tuning_key
 from ..errors import AutotunerError, CompilationError, OutOfResources, PTXASError  # noqa: F401 (found here too)
 from .driver import driver
-from .jit import JITFunction, KernelInterface
+from .jit import JITFunction, KernelInterface, prepare_tuning
 from .wrapper import TensorWrapper
 
 
@@ -180,6 +180,7 @@ class Autotuner(_Launchable):
         self.early_config_prune = prune.get("early_config_prune")
         self._do_bench = do_bench
         self._tuning = ThreadLocal()
+        prepare_tuning()
         for config in self.configs:
             _check_names(self, config.kwargs, "Config", options=True)
         _check_names(self, [*self.reset_to_zero, *self.restore_value], "reset_to_zero or restore_value")

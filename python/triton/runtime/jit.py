@@ -1,6 +1,7 @@
 """@triton.jit: a Python function as a kernel."""
 
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from importlib import import_module
 
 from .._C import Kernel, argument_entry
 from .dependencies import Dependencies
@@ -134,6 +135,22 @@ class KernelInterface:
         return partial(self.run, grid=grid)
 
 
+@cache
+def _prepare_launches():
+    """Import what the first launch needs: the handler of a signal may launch, too, while that one is under way, and
+    would find modules half imported."""
+    import_module("linecache")
+    for name in ("language", "compiler.compiler", "compiler.compiled", "runtime.binding", "runtime.torch_bits"):
+        import_module(f"triton.{name}")
+
+
+@cache
+def prepare_tuning():
+    """The same for the first launch of an autotuned kernel."""
+    for name in ("concurrent.futures.thread", "triton.testing"):
+        import_module(name)
+
+
 class JITFunction(Kernel, KernelInterface):
     """A function that is compiled when it is launched: ``kernel[grid](*args, **kwargs)``."""
 
@@ -172,6 +189,7 @@ class JITFunction(Kernel, KernelInterface):
         self.__doc__ = fn.__doc__
         self.__wrapped__ = fn
         self.__globals__ = fn.__globals__
+        _prepare_launches()
 
     @property
     def source(self):
