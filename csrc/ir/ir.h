@@ -274,6 +274,7 @@ Value *tt_build_permute(Builder *b, Value *x, const int64_t *order);
 Value *tt_build_addptr(Builder *b, Value *pointer, Value *offset);
 
 Value *tt_add_region_arg(Region *region, const Type *type);
+void tt_move_region_arg(Value *arg, Region *to); /* its uses go with it */
 void tt_set_operand(Op *op, int index, Value *value);
 void tt_add_operand(Op *op, Value *value);
 void tt_remove_operand(Op *op, int index);

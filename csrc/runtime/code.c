@@ -128,8 +128,15 @@ static void keep_arrays(Code *code, const Region *body)
     }
 }
 
-static void compile_for_simulator(Code *code, Module *module, const GpuOptions *options, Arena *arena)
+static uint64_t number_in_environment(const char *name)
 {
+    const char *text = getenv(name);
+    return text ? strtoull(text, NULL, 0) : 0;
+}
+
+static void compile_for_simulator(Code *code, Module *module, GpuOptions *options, Arena *arena)
+{
+    options->padding = number_in_environment("TRITON_SIM_PADDING");
     keep_arrays(code, module->functions->body);
     SimKernel *kernel = tt_gpu_compile_for_simulator(module, options, arena, &code->arena);
     keep_texts(code, kernel->ttgir, kernel->llir);
@@ -307,7 +314,6 @@ static LaunchResult launch_simulator(const Code *code, Place place, const uint64
                                      const int32_t grid[3], Arena *arena)
 {
     Text printed = {.arena = arena};
-    const char *seed = getenv("TRITON_SIM_SEED");
     SimLaunch launch = {.entry = code->sim,
                         .code_size = code->code_size,
                         .interrupt = place.interrupt,
@@ -321,7 +327,7 @@ static LaunchResult launch_simulator(const Code *code, Place place, const uint64
                         .stack_bytes = code->stack_bytes,
                         .buffers = collect_buffers(code, place, arena),
                         .buffer_count = place.range_count,
-                        .seed = seed ? strtoull(seed, NULL, 0) : 0,
+                        .seed = number_in_environment("TRITON_SIM_SEED"),
                         .printed = &printed,
                         .lock = PTHREAD_MUTEX_INITIALIZER};
     tt_parallel_for((int64_t)grid[0] * grid[1] * grid[2], 1, tt_thread_count(), run_blocks, while_waiting,
