@@ -64,7 +64,7 @@ Term tt_builtin_full(Walker *w, Term *args)
                             "tl.full repeats a scalar, not %s", tt_describe(w, args[VALUE]));
     if (!dtype && !tt_is_value(args[VALUE]))
         tt_arg_error(w, args, DTYPE, "a dtype, such as tl.float32");
-    Term scalar = dtype ? tt_cast(w, args[VALUE], dtype, ROUND_NEAREST_EVEN) : args[VALUE];
+    Term scalar = dtype ? tt_cast_exactly(w, args[VALUE], dtype) : args[VALUE];
     return tt_broadcast_to(w, "tl.full", scalar, &shape);
 }
 
