@@ -27,6 +27,7 @@ Failure tt_assert_failure(const Op *op, Arena *arena)
     const char *message = tt_string_attr(op, ATTR_message, ""), *kind = tt_string_attr(op, ATTR_kind, "");
     Failure failure = {.kind = !strcmp(kind, "bounds")     ? FAILURE_ACCESS
                                : !strcmp(kind, "overflow") ? FAILURE_OVERFLOW
+                               : !strcmp(kind, "division") ? FAILURE_DIVISION
                                                            : FAILURE_ASSERTION,
                        .place = tt_place_text(op->loc, arena),
                        .message = tt_arena_strdup(arena, message)};

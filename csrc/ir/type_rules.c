@@ -647,7 +647,7 @@ static void check_assert(Verifier *v, const Op *op)
         expect_operand(v, op, i, with_kind(type_of(op, 0), is_mask ? TT_I1 : TT_I64, op));
     }
     expect_attr(v, op, ATTR_message);
-    expect_word(v, op, ATTR_kind, (const char *const[]){"bounds", "overflow", NULL});
+    expect_word(v, op, ATTR_kind, (const char *const[]){"bounds", "overflow", "division", NULL});
 }
 
 static void check_barrier(Verifier *v, const Op *op) { (void)v, (void)op; }

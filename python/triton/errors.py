@@ -125,7 +125,11 @@ class MemoryAccessError(KernelError):
 
 
 class IntegerOverflowError(KernelError):
-    """A sum, difference or product of signed integers did not fit in its type."""
+    """A sum, difference, product or quotient of signed integers did not fit in its type."""
+
+
+class DivisionByZeroError(KernelError):
+    """A quotient or remainder of integers had the divisor 0."""
 
 
 class RaceError(KernelError):
@@ -175,6 +179,7 @@ _FAILURES = {
     "assertion": DeviceAssertionError,
     "access": MemoryAccessError,
     "overflow": IntegerOverflowError,
+    "division": DivisionByZeroError,
     "race": RaceError,
 }
 

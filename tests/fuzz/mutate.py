@@ -22,7 +22,6 @@ import corpus  # noqa: E402
 import mutations  # noqa: E402
 from harness import define  # noqa: E402
 
-
 SECONDS, MEMORY = 10, 2 << 30  # that a mutant may take
 
 
