@@ -154,6 +154,7 @@ typedef struct State {
     PyTypeObject *numpy_dtype; /* numpy.dtype; NULL before it was first wanted, like what follows */
     PyObject *current_stream;  /* triton.runtime.driver.current_stream */
     NegativeBit negative;
+    PyObject *dtype_texts; /* dict from dtypes of arrays to their names */
 } State;
 int tt_state_init(PyObject *module);
 int tt_state_traverse(PyObject *module, visitproc visit, void *arg);
@@ -356,7 +357,8 @@ bool tt_bind_call(const Kernel *kernel, PyObject *const *args, Py_ssize_t count,
 void tt_call_release(Call *call);
 /* named_arguments(names, arguments, keywords): all of them by name. */
 PyObject *tt_named_arguments(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
-/* tuning_key(arguments, places): the arguments at these places (None if there are fewer), then the dtypes of all. */
+/* tuning_key(arguments, places): the arguments at these places, as far as there are, then the names of the dtypes of
+ * all that have one. */
 PyObject *tt_tuning_key(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
 
 /* ---- grid.c -------------------------------------------------------------------------------------------------------- */

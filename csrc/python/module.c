@@ -100,7 +100,7 @@ static PyMethodDef methods[] = {
     {"named_arguments", (PyCFunction)(void (*)(void))tt_named_arguments, METH_FASTCALL,
      "named_arguments(names, arguments, keywords)\n--\n\nThe arguments of a call by name."},
     {"tuning_key", (PyCFunction)(void (*)(void))tt_tuning_key, METH_FASTCALL,
-     "tuning_key(arguments, places)\n--\n\nThe arguments at these places, then the dtypes of all of them."},
+     "tuning_key(arguments, places)\n--\n\nThe arguments at these places, then the names of all dtypes."},
     {"compile", compile_signature, METH_VARARGS,
      "compile(kernel, signature, options, target) -> CompiledKernel\n--\n\nCompile for a tuple of signature "
      "entries, and for callers that launch it with its arguments alone."},

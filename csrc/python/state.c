@@ -31,7 +31,8 @@ int tt_state_init(PyObject *module)
     state->kernel_type = add_type(module, &tt_kernel_spec);
     state->launcher_type = add_type(module, &tt_launcher_spec);
     PyObject *compiled_type = (PyObject *)add_type(module, &tt_compiled_spec); /* Python derives from it */
-    bool done = state->kernel_type && state->launcher_type && compiled_type;
+    state->dtype_texts = PyDict_New();
+    bool done = state->kernel_type && state->launcher_type && compiled_type && state->dtype_texts;
     Py_XDECREF(compiled_type);
     return done ? 0 : -1;
 }
@@ -44,6 +45,7 @@ int tt_state_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->debug);
     Py_VISIT(state->numpy_dtype);
     Py_VISIT(state->current_stream);
+    Py_VISIT(state->dtype_texts);
     Py_VISIT(state->launch_hooks[0]);
     Py_VISIT(state->launch_hooks[1]);
     for (int i = 0; i < TYPE_CACHE_SIZE; i++)
@@ -64,6 +66,7 @@ int tt_state_clear(PyObject *module)
     Py_CLEAR(state->debug);
     Py_CLEAR(state->numpy_dtype);
     Py_CLEAR(state->current_stream);
+    Py_CLEAR(state->dtype_texts);
     Py_CLEAR(state->launch_hooks[0]);
     Py_CLEAR(state->launch_hooks[1]);
     Py_CLEAR(state->kernel_type);

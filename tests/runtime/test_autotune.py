@@ -126,7 +126,7 @@ def test_a_key_that_is_no_parameter():
     assert len(launches) == 4
     kernel[grid](x, 64, enable_fp_fusion=True)
     assert len(launches) == 6
-    assert [key[:2] for key in kernel.cache] == [(64, None), (64, False), (64, True)]
+    assert list(kernel.cache) == [(64, "float32"), (64, False, "float32"), (64, True, "float32")]
 
 
 def test_options_among_the_values_of_a_configuration():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import triton
 import triton.language as tl
@@ -152,3 +153,53 @@ def test_what_is_known_of_the_kernel():
     x = np.zeros(64, np.float32)
     kernel[grid](x, 64)
     assert (x == 1).all()
+
+
+class OwnHooks(Autotuner):
+    """Puts other functions in place of the hooks, which keep what they need themselves."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        assert not self.user_defined_pre_hook and not self.user_defined_post_hook
+        self.pre_hook, self.post_hook = self.keep, self.put_back
+
+    def keep(self, arguments, reset_only=False):
+        for name in self.reset_to_zero:
+            arguments[name].fill(0)
+        if not reset_only:
+            self.copies = {name: arguments[name].copy() for name in self.restore_value}
+
+    def put_back(self, arguments, exception):
+        for name, copy in self.copies.items():
+            arguments[name][...] = copy
+
+
+@pytest.mark.parametrize("option, result", [("reset_to_zero", 1), ("restore_value", 10)])
+def test_hooks_that_are_replaced(option, result):
+    options = {"reset_to_zero": None, "restore_value": None, option: ["x"]}
+    kernel = OwnHooks(add_one, add_one.arg_names, configs(16, 32), ["n"], do_bench=bench, **options)
+    x = np.full(64, 9, np.float32)
+    kernel[grid](x, 64)
+    assert (x == result).all()
+    kernel[grid](x, n=64)
+    assert (x == result + 1).all() and list(kernel.cache) == [(64, "float32")]
+
+
+def test_keys_of_the_cache():
+    """The values that the key names, as far as they are given, then the dtypes in the order of the call."""
+
+    @triton.jit
+    def nothing(x, n, y, m=3, BLOCK: tl.constexpr = 16):
+        pass
+
+    kernel = Autotuner(nothing, nothing.arg_names, configs(16, 32), ["m", "n"], None, None, do_bench=bench)
+    x, y = np.zeros(1, np.float16), torch.zeros(1)
+    kernel[(1,)](x, 5, y)
+    kernel[(1,)](x, 5, y, 4)
+    kernel[(1,)](x, 6, m=7, y=y)
+    kernel[(1,)](y=y, n=8, x=x)
+    names = ("float16", "torch.float32")
+    assert list(kernel.cache) == [(5, *names), (4, 5, *names), (7, 6, *names), (8, *names[::-1])]
+    known = kernel.cache[9, *names] = triton.Config({"BLOCK": 64})
+    kernel[(1,)](x, 9, y)
+    assert kernel.best_config is known

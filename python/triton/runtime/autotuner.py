@@ -170,6 +170,7 @@ class Autotuner(_Launchable):
         self.reset_to_zero = list(reset_to_zero or ())
         self.restore_value = list(restore_value or ())
         self._pre_hook, self._post_hook = pre_hook, post_hook
+        self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
         self.num_warmups, self.num_reps, self.use_cuda_graph = warmup, rep, use_cuda_graph
         prune = prune_configs_by or {}
         unknown = set(prune) - {"perf_model", "top_k", "early_config_prune"}
@@ -221,16 +222,12 @@ class Autotuner(_Launchable):
         return config
 
     def _key(self, args, kwargs):
-        """The values of the key's arguments, and the dtypes of all arrays."""
+        """The values of the key's arguments that the launch gives, and the names of the dtypes of all arrays."""
         if len(kwargs) == 1 and "grid" in kwargs:  # nothing but positional arguments
             return tuning_key(args, self._places)
-        count = len(args)
-        places = zip(self.keys, self._places, strict=True)
-        key = [args[place] if 0 <= place < count else kwargs.get(name) for name, place in places]
-        key += [getattr(value, "dtype", None) for value in args]
-        if kwargs:
-            key += [getattr(kwargs.get(name), "dtype", None) for name in self.arg_names[count:]]
-        return tuple(key)
+        named = self._named(args, kwargs)
+        values = tuple(named[name] for name in self.keys if name in named)
+        return values + tuning_key(tuple(value for name, value in named.items() if name in self.arg_names), ())
 
     def _keep_keywords(self, config):
         entry = self._keywords[id(config)] = config, config.all_kwargs()
@@ -259,7 +256,8 @@ class Autotuner(_Launchable):
         if timings[best] == _FAILED:
             raise self._nothing_works(configs, args, kwargs)
         if os.environ.get("TRITON_PRINT_AUTOTUNING", "0") not in ("", "0"):
-            self._print(key, best)
+            named = self._named(args, kwargs)
+            self._print(key, [name for name in self.keys if name in named], best)
         return best
 
     def _compile_all(self, configs, args, kwargs):
@@ -352,10 +350,9 @@ class Autotuner(_Launchable):
             return error
         return AutotunerError(text)
 
-    def _print(self, key, best):
-        count, timings = len(self.keys), self.configs_timings
-        values = [f"{name}={value!r}" for name, value in zip(self.keys, key[:count], strict=True)]
-        values += [str(dtype) for dtype in key[count:] if dtype is not None]
+    def _print(self, key, given, best):
+        timings = self.configs_timings
+        values = [f"{name}={value!r}" for name, value in zip(given, key, strict=False)] + [*key[len(given) :]]
         print(
             f"Autotuned {self.__name__} for {', '.join(values)} in {self.bench_time:.2f} s: {best} "
             f"({timings[best][0]:.4g} ms, best of {len(timings)})"
