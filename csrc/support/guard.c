@@ -46,9 +46,9 @@ static Fault fault_of(int signal, const siginfo_t *info, const ucontext_t *conte
     enum { PAGE_FAULT = 14, IS_WRITE = 2 };
     const greg_t *registers = context->uc_mcontext.gregs;
     if (registers[REG_TRAPNO] != PAGE_FAULT)
-        return (Fault){signal, FAULT_ACCESS, 0, instruction_of(context)};
-    return (Fault){signal, registers[REG_ERR] & IS_WRITE ? FAULT_WRITE : FAULT_READ, (uintptr_t)info->si_addr,
-                   instruction_of(context)};
+        return (Fault){signal, FAULT_ACCESS, false, 0, instruction_of(context)};
+    return (Fault){signal, registers[REG_ERR] & IS_WRITE ? FAULT_WRITE : FAULT_READ, true,
+                   (uintptr_t)info->si_addr, instruction_of(context)};
 }
 
 #elif defined(__aarch64__)
@@ -65,7 +65,7 @@ static void call_leave(ucontext_t *context, Guard *guard)
 
 static Fault fault_of(int signal, const siginfo_t *info, const ucontext_t *context)
 {
-    return (Fault){signal, FAULT_ACCESS, (uintptr_t)info->si_addr, instruction_of(context)};
+    return (Fault){signal, FAULT_ACCESS, true, (uintptr_t)info->si_addr, instruction_of(context)};
 }
 
 #else
@@ -141,7 +141,7 @@ const char *tt_fault_text(const Fault *fault, char *out, size_t size)
     static const char *const kinds[] = {"access to an address that is not accessible",
                                         "read of an address that cannot be read",
                                         "write to an address that cannot be written"};
-    if (fault->address)
+    if (fault->has_address)
         snprintf(out, size, "%s (0x%llx)", kinds[fault->kind], (unsigned long long)fault->address);
     else
         snprintf(out, size, "%s", kinds[fault->kind]);

@@ -11,8 +11,8 @@
 typedef struct Fault {
     int signal; /* 0: none */
     enum { FAULT_ACCESS, FAULT_READ, FAULT_WRITE } kind;
-    uintptr_t address; /* 0: the hardware does not say */
-    uintptr_t instruction;
+    bool has_address; /* the hardware says it */
+    uintptr_t address, instruction;
 } Fault;
 
 typedef struct CodeRange {

@@ -262,7 +262,9 @@ class Autotuner(_Launchable):
 
     def _compile_all(self, configs, args, kwargs):
         """Compile on all cores, for the compiler does not hold the interpreter; what fails, fails again in _bench."""
-        from concurrent.futures import ThreadPoolExecutor
+        from threading import Thread
+
+        left, errors = iter(configs), []  # an iterator that threads may share
 
         def compile_one(config):
             with suppress(CompilationError):
@@ -270,9 +272,26 @@ class Autotuner(_Launchable):
                 for each in compiled if isinstance(compiled, list) else [compiled]:  # a tuner in a tuner has several
                     each._init_handles()
 
-        workers = min(len(configs), os.cpu_count() or 1)
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(compile_one, configs))
+        def work():
+            try:
+                for config in left:
+                    if errors:
+                        break
+                    compile_one(config)
+            except BaseException as error:
+                errors.append(error)
+
+        # Daemons: after Ctrl-C nobody waits for what they are at, nor does the end of the process.
+        threads = [Thread(target=work, daemon=True) for _ in range(min(len(configs), os.cpu_count() or 1))]
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        except BaseException as error:
+            errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _bench(self, *args, config, **meta):
         """Milliseconds of a launch with `config`, as the list that `do_bench` returns; infinity if it cannot run."""
