@@ -94,6 +94,7 @@ class Build(build_ext):
             *CC, "-c", "-MMD", "-std=gnu17", "-Wall", "-Wextra", *["-Werror"] * werror,
             *VARIANTS[self.variant][0],
             "-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections",
+            "-ftls-model=initial-exec",  # signal handlers read such variables, which others may allocate at that moment
             "-DPy_LIMITED_API=0x030B0000", "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION",
             f'-DTT_VERSION="{self.distribution.get_version()}"',
             "-Icsrc", *[word for path in system for word in ("-isystem", path)],

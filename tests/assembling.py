@@ -35,8 +35,8 @@ class Assembler:
         self.describe = compiler.describe
         compiler.describe = self
 
-    def __call__(self, kernel, signature, options, target):
-        info = self.describe(kernel, signature, options, target)
+    def __call__(self, kernel, signature, options, target, standalone):
+        info = self.describe(kernel, signature, options, target, standalone)
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):  # it may print as it is compiled
             try:
                 text = _C._frontend(kernel, signature, info)

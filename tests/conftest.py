@@ -12,12 +12,17 @@ def pytest_addoption(parser):
         "--assemble", type=int, nargs="?", const=1, default=0, metavar="N", help="have ptxas take each N-th kernel too"
     )
     parser.addoption("--sample", type=int, default=1, metavar="N", help="run one test in N, always the same ones")
+    parser.addoption(
+        "--padding", action="store_true", help="on a simulator, run with two paddings of tiles, and compare"
+    )
     parser.addoption("--update", action="store_true", help="rewrite the expected texts (messages, IR) in the tests")
 
 
 def pytest_configure(config):
     os.environ["TRITON_TARGET"] = config.getoption("--target")
     os.environ.setdefault("TRITON_VERIFY", "1")
+    if config.getoption("--padding"):
+        os.environ["TEST_PADDING"] = "1"
     if config.getoption("--assemble"):
         import assembling  # and with it triton, which reads the environment
 

@@ -7,11 +7,13 @@ it, and compares. Arrays are passed as NumPy arrays where NumPy has the dtype an
 as torch tensors, so both kinds of argument are used throughout.
 """
 
+import contextlib
 import itertools
 import linecache
 import os
 import textwrap
 from dataclasses import dataclass
+from unittest import mock
 
 import numpy as np
 
@@ -315,13 +317,14 @@ def _proofs(name, result):
         yield f'tl.static_assert({name}.shape[{axis}] == {extent}, f"shape is {{{name}.shape}}")'
 
 
-def evaluate(code, inputs, results, grid=(1,), names=None, proofs=True, **options):
+def evaluate(code, inputs, results, grid=(1,), names=None, proofs=True, once=False, **options):
     """Runs code over whole arrays and returns the results.
 
     code     statements that set the names of `results`, or an expression, which is then the result `out`
     inputs   name -> array, loaded whole and passed as `NAME_ptr` too; or a number, passed as it is
     results  name -> Array whose shape, dtype and first content the result has
     names    what else the code may refer to
+    once     with `--padding` too: it has effects beside its results
     options  of the launch; products and sums are not fused unless they say so, for exact comparisons
     """
     options = {"enable_fp_fusion": False, **options}
@@ -334,11 +337,37 @@ def evaluate(code, inputs, results, grid=(1,), names=None, proofs=True, **option
     for name, result in results.items():
         lines += [*(_proofs(name, result) if proofs else ()), _store(name, result)]
     source = f"def kernel({', '.join(parameters)}):\n" + textwrap.indent("\n".join(lines), "    ")
-    outputs = {n: Buffer(x) for n, x in results.items()}
-    arguments = [Buffer(arrays[n]).argument if n in arrays else x for n, x in inputs.items()]
-    arguments += [output.argument for output in outputs.values()]
-    jit(source, **(names or {}))[grid](*arguments, **options)
-    return {n: x.host() for n, x in outputs.items()}
+
+    def run():
+        outputs = {n: Buffer(x) for n, x in results.items()}
+        arguments = [Buffer(arrays[n]).argument if n in arrays else x for n, x in inputs.items()]
+        arguments += [output.argument for output in outputs.values()]
+        jit(source, **(names or {}))[grid](*arguments, **options)
+        return {n: x.host() for n, x in outputs.items()}
+
+    return with_each_padding(run) if os.environ.get("TEST_PADDING") and not once else run()
+
+
+# Quiet NaNs, -1 and true; and large numbers, false. What a program computes depends on neither.
+PADDINGS = ["0xffffffffffffffff", "0x5a5a5a5a5a5a5a5a"]
+
+
+@contextlib.contextmanager
+def padding(word):
+    """Kernels that the simulator compiles in here fill what lies outside of their tiles' shapes with a word, if any."""
+    with mock.patch.dict(os.environ, {"TRITON_SIM_PADDING": word or "0"}):
+        yield
+
+
+def with_each_padding(run):
+    """What a run of a new kernel gives as a dictionary of arrays, proved to be the same whatever the padding."""
+    results = []
+    for word in PADDINGS:
+        with padding(word):
+            results.append(run())
+    for name, first in results[0].items():
+        assert_equal(results[1][name], first, name=f"{name}, with other padding,")
+    return results[0]
 
 
 def check(code, inputs, expected, ulps=0, rtol=0, atol=0, **options):

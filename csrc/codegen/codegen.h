@@ -73,8 +73,16 @@ void tt_link_libdevice(Codegen *codegen, const char *path);
 /* Runs LLVM's passes, described as for `opt -passes`, with the target machine attached. */
 void tt_codegen_run_passes(Codegen *codegen, const char *passes);
 
+/* ---- line_table.c --------------------------------------------------------------------------------------------------- */
+
+/* The line, in the sense of the module's debug information, of the instruction `offset` bytes from the beginning of the
+ * module's machine code, which is made for that; 0: unknown. *hash is that code's. */
+int tt_codegen_line_at(Codegen *codegen, size_t offset, uint64_t *hash);
+
 /* ---- jit.c ---------------------------------------------------------------------------------------------------------- */
 
-/* Compiles the module into memory and returns the address of function `name`. The code is released with `owner`,
- * which may outlive the Codegen. */
-void *tt_jit_load(Codegen *codegen, const char *name, Arena *owner);
+/* The module as an object file, for the caller to dispose of. */
+LLVMMemoryBufferRef tt_codegen_object(Codegen *codegen);
+/* Compiles the module into memory and returns the address of function `name`, the module's first. The code is released
+ * with `owner`, which may outlive the Codegen. *size (if not NULL): bytes of code from there on. */
+void *tt_jit_load(Codegen *codegen, const char *name, Arena *owner, size_t *size);

@@ -22,6 +22,20 @@ static LLVMMetadataRef create_file(LLVMDIBuilderRef builder, const char *path)
     return LLVMDIBuilderCreateFile(builder, name, strlen(name), path, slash ? (size_t)(slash - path) : 0);
 }
 
+LLVMMetadataRef tt_debug_enter(DebugInfo *info, LLVMValueRef function, const char *name, int line)
+{
+    LLVMDIBuilderRef b = info->builder;
+    LLVMMetadataRef before = info->scope, file = create_file(b, info->file);
+    LLVMMetadataRef type = LLVMDIBuilderCreateSubroutineType(b, file, NULL, 0, LLVMDIFlagZero);
+    size_t length = strlen(name);
+    info->scope = LLVMDIBuilderCreateFunction(b, file, name, length, name, length, file, (unsigned)line, type,
+                                              0, 1, (unsigned)line, LLVMDIFlagZero, 1);
+    LLVMSetSubprogram(function, info->scope);
+    return before;
+}
+
+void tt_debug_leave(DebugInfo *info, LLVMMetadataRef before) { info->scope = before; }
+
 DebugInfo *tt_new_debug_info(Codegen *codegen, LLVMValueRef function, const char *name, const Loc *loc)
 {
     if (!loc || !loc->file)
@@ -30,20 +44,24 @@ DebugInfo *tt_new_debug_info(Codegen *codegen, LLVMValueRef function, const char
     *info = (DebugInfo){.codegen = codegen, .file = loc->file, .files = {.arena = codegen->arena}};
     LLVMDIBuilderRef b = info->builder = LLVMCreateDIBuilder(codegen->module);
     tt_arena_on_release(codegen->arena, release, b);
-    LLVMMetadataRef file = create_file(b, loc->file);
-    LLVMDIBuilderCreateCompileUnit(b, LLVMDWARFSourceLanguageC, file, "tritonc", 7, 1, "", 0, 0, "", 0,
-                                   (LLVMDWARFEmissionKind)DIRECTIVES_ONLY, 0, 0, 0, "", 0, "", 0);
-    LLVMMetadataRef type = LLVMDIBuilderCreateSubroutineType(b, file, NULL, 0, LLVMDIFlagZero);
-    size_t length = strlen(name);
-    unsigned line = (unsigned)loc->line;
-    info->scope = LLVMDIBuilderCreateFunction(b, file, name, length, name, length, file, line, type, 0, 1,
-                                              line, LLVMDIFlagZero, 1);
-    LLVMSetSubprogram(function, info->scope);
+    LLVMDIBuilderCreateCompileUnit(b, LLVMDWARFSourceLanguageC, create_file(b, loc->file), "tritonc", 7, 1,
+                                   "", 0, 0, "", 0, (LLVMDWARFEmissionKind)DIRECTIVES_ONLY, 0, 0, 0, "", 0,
+                                   "", 0);
+    tt_debug_enter(info, function, name, loc->line);
     unsigned version = LLVMDebugMetadataVersion();
     LLVMValueRef number = LLVMConstInt(LLVMInt32TypeInContext(codegen->context), version, 0);
     LLVMAddModuleFlag(codegen->module, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
                       LLVMValueAsMetadata(number));
     return info;
+}
+
+void tt_debug_line(DebugInfo *info, LLVMBuilderRef builder, int line)
+{
+    LLVMMetadataRef location = NULL;
+    if (line)
+        location =
+            LLVMDIBuilderCreateDebugLocation(info->codegen->context, (unsigned)line, 0, info->scope, NULL);
+    LLVMSetCurrentDebugLocation2(builder, location);
 }
 
 static LLVMMetadataRef scope_of(DebugInfo *info, const char *file)

@@ -5,6 +5,11 @@
 typedef struct DebugInfo DebugInfo;
 /* For a function that stands at `loc`; NULL when that is unknown. Finished by tt_finish_debug_info, before LLVM's passes. */
 DebugInfo *tt_new_debug_info(Codegen *codegen, LLVMValueRef function, const char *name, const Loc *loc);
+/* Another function of the module begins; tt_debug_leave with what it returns goes back to the one before. */
+LLVMMetadataRef tt_debug_enter(DebugInfo *info, LLVMValueRef function, const char *name, int line);
+void tt_debug_leave(DebugInfo *info, LLVMMetadataRef before);
+/* What is built from here on comes from this line of the module's file; 0: from no line. */
+void tt_debug_line(DebugInfo *info, LLVMBuilderRef builder, int line);
 /* What is built from here on comes from `loc`. */
 void tt_debug_at(DebugInfo *info, LLVMBuilderRef builder, const Loc *loc);
 void tt_finish_debug_info(DebugInfo *info, LLVMBuilderRef builder);

@@ -1,7 +1,7 @@
 /* From a module to code in memory: object emission, then ORC's linker. The code's dylib is a bare one, so nothing is
  * looked up in the process: what the code refers to is what tt_add_symbol declared. Pages are writable first and
  * executable after (JITLink's memory manager). */
-#include "codegen/codegen.h"
+#include "codegen/object.h"
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/Orc.h>
 #include <math.h>
@@ -29,7 +29,7 @@ static void check(Codegen *codegen, LLVMErrorRef error)
     tt_bug("LLVM: %s%s%s", codegen->error ? codegen->error : "", codegen->error ? "; " : "", copy);
 }
 
-static LLVMMemoryBufferRef emit_object(Codegen *codegen)
+LLVMMemoryBufferRef tt_codegen_object(Codegen *codegen)
 {
     LLVMMemoryBufferRef object;
     char *error;
@@ -133,9 +133,11 @@ static void *look_up(const Linker *linker, const char *name)
     return lookup.address;
 }
 
-void *tt_jit_load(Codegen *codegen, const char *name, Arena *owner)
+void *tt_jit_load(Codegen *codegen, const char *name, Arena *owner, size_t *size)
 {
-    LLVMMemoryBufferRef object = emit_object(codegen);
+    LLVMMemoryBufferRef object = tt_codegen_object(codegen);
+    if (size)
+        *size = tt_object_section(codegen, object, ".text").size;
     Linker linker = create_linker(codegen, owner);
     define_symbols(&linker);
     check(codegen, LLVMOrcLLJITAddObjectFile(linker.jit, linker.dylib, object));

@@ -131,7 +131,10 @@ static LLVMValueRef atomic_on(Lower *l, const Op *op, LLVMValueRef pointer, LLVM
     bool masked = op->opcode == OP_atomic_rmw && third;
     if (masked)
         pointer = emit_select(l->e, third, pointer, l->scratch);
-    return emit_atomic(l->e, op, pointer, a, third);
+    begin_access(l->e, op);
+    LLVMValueRef old = emit_atomic(l->e, op, pointer, a, third);
+    end_access(l->e);
+    return old;
 }
 
 void lower_scalar_atomic(Lower *l, Op *op)

@@ -3,7 +3,7 @@
  * buffer of its own and copied at the end. Then liveness in program order gives each buffer its place in the arena. */
 #include "cpu/lower.h"
 
-enum { ALIGNMENT = 64, RESERVED = 64, SLACK = 512 };
+enum { ALIGNMENT = 64, RESERVED = sizeof(CpuScratch), SLACK = 512 };
 
 /* Where a region's yielded value belongs, and the value that lives there before, if any. */
 typedef struct Target {

@@ -15,16 +15,19 @@ static int64_t bytes_stored_in(const Region *region)
     return bytes;
 }
 
-static void lower_module(Codegen *codegen, Module *module, CpuKernel *kernel, Arena *arena)
+/* With `places` the code comes with a line table of them. */
+static void lower_module(Codegen *codegen, Module *module, CpuKernel *kernel, Places *places, Arena *arena)
 {
     if (!module->functions)
         tt_bug("cpu: the module has no kernel");
     Map functions = {.arena = arena};
     Emit *emit = new_emit(codegen, arena);
     emit->no_fusion = kernel->options.no_fusion;
+    emit->places = places;
     Lower *l = new_lower(emit, arena, kernel, module->functions, &functions);
     kernel->stored_bytes = (float)bytes_stored_in(l->function->body);
     lower_kernel(l);
+    finish_places(emit);
     tt_return_marks(l->function);
 }
 
@@ -73,11 +76,11 @@ CpuKernel *tt_cpu_compile(Module *module, const CpuOptions *options, Arena *aren
     tt_arena_on_release(arena, release_arena, work);
     Codegen *codegen = tt_new_codegen(work, kernel->name);
     double start = milliseconds();
-    lower_module(codegen, module, kernel, work);
+    lower_module(codegen, module, kernel, NULL, work);
     kernel->lowering_milliseconds = milliseconds() - start;
     if (wants_verification())
         tt_codegen_verify(codegen);
-    kernel->entry = (CpuEntry)(uintptr_t)tt_jit_load(codegen, kernel->name, &kernel->arena);
+    kernel->entry = (CpuEntry)(uintptr_t)tt_jit_load(codegen, kernel->name, &kernel->arena, NULL);
     *holder = NULL;
     tt_arena_release(work);
     return kernel;
@@ -90,9 +93,24 @@ void tt_cpu_release(CpuKernel *kernel)
     free(kernel);
 }
 
+const char *tt_cpu_source(const CpuKernel *kernel) { return kernel->source; }
+
+void *tt_cpu_entry(const CpuKernel *kernel) { return (void *)(uintptr_t)kernel->entry; }
+
 CpuFacts tt_cpu_facts(const CpuKernel *kernel)
 {
     return (CpuFacts){kernel->lowering_milliseconds, kernel->scratch_size};
+}
+
+/* The kernel lowered once more. */
+static Codegen *lower_again(const CpuKernel *kernel, Module *module, Places *places, Arena *arena)
+{
+    CpuKernel *copy = TT_NEW(arena, CpuKernel);
+    *copy = (CpuKernel){.name = kernel->name, .options = kernel->options};
+    tt_arena_on_release(arena, release_arena, &copy->arena);
+    Codegen *codegen = tt_new_codegen(arena, kernel->name);
+    lower_module(codegen, module, copy, places, arena);
+    return codegen;
 }
 
 const char *tt_cpu_text(const CpuKernel *kernel, const char *what, Arena *arena)
@@ -103,10 +121,19 @@ const char *tt_cpu_text(const CpuKernel *kernel, const char *what, Arena *arena)
     Module *module = tt_parse_module(arena, kernel->source, kernel->name);
     if (tiles)
         return tt_print_module(module, arena, 0);
-    CpuKernel *copy = TT_NEW(arena, CpuKernel);
-    *copy = (CpuKernel){.name = kernel->name, .options = kernel->options};
-    tt_arena_on_release(arena, release_arena, &copy->arena);
-    Codegen *codegen = tt_new_codegen(arena, kernel->name);
-    lower_module(codegen, module, copy, arena);
+    Codegen *codegen = lower_again(kernel, module, NULL, arena);
     return assembly ? tt_codegen_assembly(codegen) : tt_codegen_llvm_text(codegen);
+}
+
+/* Line tables do not change the code, as a rule: where they do, they say nothing of the code that runs. */
+const char *tt_cpu_place(const CpuKernel *kernel, uintptr_t instruction, Arena *arena)
+{
+    size_t offset = instruction - (uintptr_t)kernel->entry;
+    uint64_t hash, hash_with_lines;
+    Places *places = new_places(arena);
+    Module *module = tt_parse_module(arena, kernel->source, kernel->name);
+    tt_codegen_line_at(lower_again(kernel, module, NULL, arena), offset, &hash);
+    module = tt_parse_module(arena, kernel->source, kernel->name);
+    int number = tt_codegen_line_at(lower_again(kernel, module, places, arena), offset, &hash_with_lines);
+    return hash == hash_with_lines ? place_text(places, number) : NULL;
 }

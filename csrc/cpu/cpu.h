@@ -18,14 +18,21 @@ void tt_cpu_release(CpuKernel *kernel);
  * `what`. */
 const char *tt_cpu_text(const CpuKernel *kernel, const char *what, Arena *arena);
 
+/* The tile IR with its places, from which the same kernel can be compiled again. */
+const char *tt_cpu_source(const CpuKernel *kernel);
+void *tt_cpu_entry(const CpuKernel *kernel);
+/* "kernel.py:12" and the calls that lead there, for an instruction of its code; NULL where that is unknown. */
+const char *tt_cpu_place(const CpuKernel *kernel, uintptr_t instruction, Arena *arena);
+
 typedef struct CpuFacts {
     double lowering_milliseconds; /* of the time that compiling took; the rest was LLVM's */
     size_t scratch_size;          /* bytes that a program keeps beside its registers */
 } CpuFacts;
 CpuFacts tt_cpu_facts(const CpuKernel *kernel);
 
+typedef struct Interrupt Interrupt;
 /* runtime/cpu_launch.c: runs grid[0] * grid[1] * grid[2] programs on the thread pool and returns when all are done. No
- * text on success, else why it ended (failed assertion, out of memory), allocated in `arena`. What the programs printed
- * is left in *printed (NULL: nothing), allocated in `arena` too. GIL not needed. */
-FailureText tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t grid[3], Arena *arena,
-                          const char **printed);
+ * text on success or when interrupted, else why it ended (failed assertion, fault, out of memory), allocated in `arena`.
+ * What the programs printed is left in *printed (NULL: nothing), allocated in `arena` too. GIL not needed. */
+FailureText tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t grid[3],
+                          Interrupt *interrupt, Arena *arena, const char **printed);

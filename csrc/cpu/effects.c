@@ -139,7 +139,9 @@ void lower_call(Lower *l, Op *op)
         args[count++] = tt_is_tile(result->type) ? buffer_pointer(l, info_of(result)->buffer)
                                                  : stack_slot(e, memory_type(e, result->type));
     }
+    begin_access(e, op);
     LLVMValueRef failed = LLVMBuildCall2(e->b, lowered->type, lowered->function, args, (unsigned)count, "");
+    end_access(e);
     for (int i = 0; i < op->result_count; i++) {
         const Type *type = op->results[i]->type;
         info_of(op->results[i])->stored = tt_is_tile(type);

@@ -17,6 +17,7 @@ typedef struct Emit {
     bool no_fusion;        /* see CpuOptions */
     int widest;            /* bytes of a machine vector */
     void *libmvec;         /* once opened */
+    struct Places *places; /* of the code, or NULL: nobody asks for them */
 } Emit;
 
 Emit *new_emit(Codegen *codegen, Arena *arena);
@@ -73,6 +74,18 @@ LLVMValueRef emit_offset(Emit *e, LLVMValueRef pointer, int64_t bytes);
 LLVMValueRef emit_index(Emit *e, LLVMTypeRef element, LLVMValueRef pointer, LLVMValueRef index);
 LLVMValueRef to_memory_form(Emit *e, LLVMValueRef value);
 LLVMValueRef to_register_form(Emit *e, LLVMValueRef value, const Type *type);
+
+/* ---- places.c ---- */
+typedef struct Places Places;
+Places *new_places(Arena *arena);
+const char *place_text(const Places *places, int number); /* NULL if there is none */
+/* Around a function that is emitted, in the midst of another one perhaps. */
+void *enter_places(Emit *e, LLVMValueRef function, const char *name);
+void leave_places(Emit *e, void *before);
+/* Around the instructions by which `op` touches the user's memory. */
+void begin_access(Emit *e, const Op *op);
+void end_access(Emit *e);
+void finish_places(Emit *e); /* once all is emitted */
 
 /* ---- loops: do { ... } while (++i < count) with i64 i, count >= 1, and values carried around ---- */
 typedef struct EmitLoop {

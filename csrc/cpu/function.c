@@ -94,6 +94,13 @@ static void next_program(Lower *l, unsigned used, LLVMValueRef *next)
     }
 }
 
+/* Which program it is, for whoever ends it from outside. */
+static void note_place(Lower *l, LLVMValueRef left)
+{
+    Emit *e = l->e;
+    LLVMSetVolatile(emit_store(e, left, emit_offset(e, l->scratch, offsetof(CpuScratch, left)), 8), true);
+}
+
 /* void entry(CpuLaunch *launch, void *scratch, int64_t count, int32_t x, int32_t y, int32_t z) */
 void lower_kernel(Lower *l)
 {
@@ -103,6 +110,7 @@ void lower_kernel(Lower *l)
     LLVMValueRef function = add_function(e, l->function->name, type), next[3];
     add_parameter_attribute(e, function, 1, "noalias");
     e->function = function;
+    enter_places(e, function, l->function->name);
     l->launch = LLVMGetParam(function, 0);
     l->scratch = LLVMGetParam(function, 1);
     LLVMBasicBlockRef entry = new_block(e, "entry"), program = new_block(e, "program"),
@@ -124,6 +132,7 @@ void lower_kernel(Lower *l)
         l->program[i] = LLVMBuildPhi(e->b, e->i32, "");
         LLVMAddIncoming(l->program[i], &first, &entry, 1);
     }
+    note_place(l, left);
     lower_region(l, l->function->body);
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
     next_program(l, used, next);
@@ -217,6 +226,7 @@ LoweredFunction *lower_function(Lower *caller, Function *function, const Loc *ca
     lowered->type = callee_type(e, function);
     e->function = lowered->function = add_function(e, function->name, lowered->type);
     LLVMSetLinkage(lowered->function, LLVMInternalLinkage);
+    void *outer_places = enter_places(e, lowered->function, function->name);
     LLVMPositionBuilderAtEnd(l->builders[0], new_block(e, "entry"));
     straight(l);
     plan_function(l);
@@ -227,6 +237,7 @@ LoweredFunction *lower_function(Lower *caller, Function *function, const Loc *ca
     lowered->scratch_size = l->scratch_size + l->callee_scratch;
     lowered->finished = true;
     e->function = outer;
+    leave_places(e, outer_places);
     straight(caller);
     return lowered;
 }

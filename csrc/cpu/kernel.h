@@ -34,6 +34,12 @@ struct CpuLaunch {
                  const int64_t *values);
 };
 
+/* The beginning of the scratch memory. */
+typedef struct CpuScratch {
+    char dummy[56]; /* where masked accesses go */
+    int64_t left;   /* programs that the entry has not ended yet */
+} CpuScratch;
+
 /* Runs `count` >= 1 programs, from the one at (x, y, z) of the grid on; axis 0 is the fastest. */
 typedef void (*CpuEntry)(CpuLaunch *launch, void *scratch, int64_t count, int32_t x, int32_t y, int32_t z);
 

@@ -44,7 +44,9 @@ static LLVMValueRef guarded_load(Lower *l, const Op *op, LLVMValueRef pointer, L
     Emit *e = l->e;
     const Type *type = op->results[0]->type;
     pointer = guarded_pointer(l, pointer, mask);
+    begin_access(e, op);
     LLVMValueRef value = emit_load(e, memory_type(e, type), pointer, tt_byte_width(type));
+    end_access(e);
     LLVMSetVolatile(value, tt_int_attr(op, ATTR_volatile, 0) != 0);
     value = to_register_form(e, value, type);
     return mask ? emit_select(e, mask, value, other ? other : LLVMConstNull(LLVMTypeOf(value))) : value;
@@ -63,9 +65,13 @@ void lower_scalar_load(Lower *l, Op *op)
     info_of(op->results[0])->scalar = guarded_load(l, op, pointer, mask, other);
 }
 
-static void guarded_store(Lower *l, LLVMValueRef pointer, LLVMValueRef value, LLVMValueRef mask, int align)
+static void guarded_store(Lower *l, const Op *op, LLVMValueRef pointer, LLVMValueRef value, LLVMValueRef mask)
 {
-    emit_store(l->e, to_memory_form(l->e, value), guarded_pointer(l, pointer, mask), align);
+    value = to_memory_form(l->e, value);
+    pointer = guarded_pointer(l, pointer, mask);
+    begin_access(l->e, op);
+    emit_store(l->e, value, pointer, tt_byte_width(tt_operand(op, 1)->type));
+    end_access(l->e);
 }
 
 void lower_scalar_store(Lower *l, Op *op)
@@ -73,7 +79,7 @@ void lower_scalar_store(Lower *l, Op *op)
     LLVMValueRef pointer = scalar_operand(l, op, 0), value = scalar_operand(l, op, 1),
                  mask = scalar_operand(l, op, 2);
     straight(l);
-    guarded_store(l, pointer, value, mask, tt_byte_width(tt_operand(op, 1)->type));
+    guarded_store(l, op, pointer, value, mask);
 }
 
 /* ---- tiles of pointers --------------------------------------------------------------------------------------------------------- */
@@ -229,7 +235,9 @@ Vec eval_load(Nest *n, Op *op, const Coord *coords)
     if (fallback)
         fallback = to_memory_form(e, fallback);
     LLVMTypeRef vector = widened(memory_type(e, type), n->width);
+    begin_access(e, op);
     LLVMValueRef value = emit_masked_load(e, vector, addresses, lanes, fallback, tt_byte_width(type));
+    end_access(e);
     if (tt_int_attr(op, ATTR_volatile, 0) && LLVMGetInstructionOpcode(value) == LLVMLoad)
         LLVMSetVolatile(value, true);
     return (Vec){to_register_form(e, value, type), level, false};
@@ -260,18 +268,19 @@ void sink_store(Nest *n, Op *op)
     StoreOperands operands = store_operands(n, op);
     if (!n->width) {
         at_level(n, n->level);
-        guarded_store(n->l, operands.address.v, operands.value.v, operands.mask.v, align);
+        guarded_store(n->l, op, operands.address.v, operands.value.v, operands.mask.v);
         return;
     }
     LLVMValueRef addresses = operands.consecutive ? operands.address.v : splat(n, operands.address);
     LLVMValueRef lanes = mask_lanes(n, operands.mask, n->level), values = splat(n, operands.value);
     at_level(n, n->level);
-    if (n->streaming && !lanes) {
-        LLVMValueRef store = emit_store(e, to_memory_form(e, values), addresses, align);
-        mark_streaming(e, store, n->width * align);
-        return;
-    }
-    emit_masked_store(e, to_memory_form(e, values), addresses, lanes, align);
+    values = to_memory_form(e, values);
+    begin_access(e, op);
+    if (n->streaming && !lanes)
+        mark_streaming(e, emit_store(e, values, addresses, align), n->width * align);
+    else
+        emit_masked_store(e, values, addresses, lanes, align);
+    end_access(e);
 }
 
 /* ---- tiles in scratch ---------------------------------------------------------------------------------------------------------- */

@@ -177,6 +177,8 @@ void tt_check_depth(Walker *w)
     enum { ALWAYS_THERE = 64 << 10, MOST = 2 << 20 };
     WalkerState *state = w->state;
     const char *here = __builtin_frame_address(0);
+    if (!(++state->steps & 63) && PyErr_CheckSignals() < 0)
+        tt_raise(&(Diagnostic){.kind = TT_PYTHON_ERROR, .loc = tt_here(w), .message = "interrupted"});
     ptrdiff_t used = state->stack_base - here;
     if (used < (state->stack_limit ? state->stack_limit : ALWAYS_THERE))
         return;

@@ -64,11 +64,11 @@ Term tt_builtin_full(Walker *w, Term *args)
                             "tl.full repeats a scalar, not %s", tt_describe(w, args[VALUE]));
     if (!dtype && !tt_is_value(args[VALUE]))
         tt_arg_error(w, args, DTYPE, "a dtype, such as tl.float32");
-    Term scalar = dtype ? tt_cast(w, args[VALUE], dtype, ROUND_NEAREST_EVEN) : args[VALUE];
+    Term scalar = dtype ? tt_cast_exactly(w, args[VALUE], dtype) : args[VALUE];
     return tt_broadcast_to(w, "tl.full", scalar, &shape);
 }
 
-/* Only a narrowing of floats rounds in a way one can choose. */
+/* Only a narrowing of floats rounds in a way one can choose; where nothing is converted, nothing rounds. */
 static Rounding rounding_argument(Walker *w, Term *args, int index, const Dtype *from, const Dtype *to)
 {
     const char *name = tt_arg_string(w, args, index);
@@ -77,6 +77,8 @@ static Rounding rounding_argument(Walker *w, Term *args, int index, const Dtype 
     bool to_zero = !strcmp(name, "rtz");
     if (!to_zero && strcmp(name, "rtne"))
         tt_arg_error(w, args, index, "\"rtne\", \"rtz\" or None");
+    if (from == to)
+        return ROUND_NEAREST_EVEN;
     if (!tt_dtype_is_float(from) || !tt_dtype_is_float(to) || tt_dtype_width(to) >= tt_dtype_width(from))
         tt_fail(w, "fp_downcast_rounding is for a float that becomes a narrower one, not for %s to %s",
                 from->name, to->name);

@@ -152,7 +152,7 @@ static Term stored_value(Walker *w, Term *args, int index, Term pointer, const D
     Term t = args[index];
     if (!tt_is_value(t) && !tt_is_number(t))
         tt_arg_error(w, args, index, "a tensor or a number");
-    return follow_pointer(w, pointer, tt_cast(w, t, dtype, ROUND_NEAREST_EVEN), tt_parameter_name(w, index));
+    return follow_pointer(w, pointer, tt_cast_exactly(w, t, dtype), tt_parameter_name(w, index));
 }
 
 /* store(pointer, value, mask, boundary_check, cache_modifier, eviction_policy) */

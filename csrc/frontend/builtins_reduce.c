@@ -47,13 +47,14 @@ static Term results_term(Walker *w, const Operands *o, Op *op)
     return o->is_tuple ? tt_tuple_term(w, results, o->count) : results[0];
 }
 
-/* What the combine function gave, as a scalar of the operand's type. */
+/* What the combine function gave: a scalar of the operand's type, or a tile of one (see make_scalars). */
 static Value *combined_value(Walker *w, const Operands *o, int index, Term result)
 {
     const Dtype *wanted = o->items[index].dtype;
     if (tt_is_number(result))
         return tt_number_value(w, result, wanted).value;
-    if (!tt_is_value(result) || tt_is_tile_term(result) || result.dtype != wanted)
+    Shape shape = tt_is_value(result) ? tt_shape_of(result) : (Shape){0};
+    if (!tt_is_value(result) || tt_shape_count(&shape) != 1 || result.dtype != wanted)
         tt_fail_with_remedy(
             w, "convert the result in the combine function with .to(...)",
             "the combine function of %s takes scalars of type %s and must return such, not %s",
@@ -69,6 +70,57 @@ static void check_combine(Op *op, void *context)
         return;
     tt_error_with_remedy(op->loc, "compute from the parameters only, and load before the call",
                          "the combine function of %s cannot access memory, print or assert", tt_call_name(w));
+}
+
+/* ---- one element is a scalar ---------------------------------------------------------------------------------- */
+
+static void make_scalar(Walker *w, const Op *op, Value *value)
+{
+    const Type *type = value->type;
+    int64_t count = 1;
+    if (!tt_is_tile(type))
+        return;
+    for (int i = 0; i < type->rank; i++)
+        count *= type->shape[i];
+    if (count != 1)
+        tt_error_with_remedy(
+            op->loc, "compute with the parameters and numbers, element by element",
+            "the combine function of %s works on scalars, and here is a tile of %lld elements",
+            tt_call_name(w), (long long)count);
+    value->type = type->element;
+}
+
+/* The scalar that an operation on tiles gives where each has one element; NULL: it is itself one on scalars. */
+static Value *scalar_result(const Op *op, int index)
+{
+    Builder b = tt_builder_before((Op *)op);
+    bool combines = op->region_count && tt_has(op, PURE);
+    if (op->opcode == OP_range)
+        return tt_build_int(&b, op->results[0]->type, tt_int_attr(op, ATTR_start, 0));
+    return tt_has(op, SHAPE) || combines || op->opcode == OP_gather || op->opcode == OP_hint
+               ? tt_operand(op, index)
+               : NULL;
+}
+
+/* A combine function sees scalars, and what it makes of them are scalars too, tiles of one element included: targets
+ * know no tiles there. Inner regions come after their operation. */
+static void make_scalars(Op *op, void *context)
+{
+    Walker *w = context;
+    bool is_simpler = op->result_count > 0;
+    for (int i = 0; i < op->result_count; i++)
+        make_scalar(w, op, op->results[i]);
+    for (int i = 0; i < op->region_count; i++)
+        for (int j = 0; j < op->regions[i]->arg_count; j++)
+            make_scalar(w, op, op->regions[i]->args[j]);
+    for (int i = 0; i < op->result_count && is_simpler; i++) {
+        Value *scalar = scalar_result(op, i);
+        is_simpler = scalar != NULL;
+        if (scalar)
+            tt_replace_all_uses(op->results[i], scalar);
+    }
+    if (is_simpler)
+        tt_erase_op(op);
 }
 
 /* Fills the region of a reduce or scan: the combine function called on two elements of each operand. */
@@ -92,6 +144,7 @@ static void build_combine(Walker *w, Op *op, const Operands *o, Term function)
     for (int i = 0; i < given; i++)
         values[i] = combined_value(w, o, i, results[i]);
     tt_build_op(&w->builder, OP_yield, values, given, NULL, 0, NULL);
+    tt_walk(region, make_scalars, w);
     w->builder = outside;
 }
 

@@ -2,6 +2,7 @@
  * regions and a result of the operation. A name whose type an iteration would change is an error if an iteration reads
  * it, and has no value after the loop otherwise. Exits by `break` and `return` are carried as flags. */
 #include "frontend/walker.h"
+#include <stdlib.h>
 
 void tt_begin_carried(Walker *w, Loop *loop, PyObject *node)
 {
@@ -32,6 +33,8 @@ void tt_begin_carried(Walker *w, Loop *loop, PyObject *node)
         now->data[i].term = tt_bool_term(w, false);
     }
     loop->before = tt_copy_bindings(w);
+    loop->outer = w->state->frame->loop;
+    w->state->frame->loop = loop;
     now->data[SLOT_RETURNED].term = tt_bool_term(w, false);
     now->data[SLOT_RESULT] = (Binding){0};
 }
@@ -137,8 +140,12 @@ static void drop(Walker *w, const Loop *loop, Carried *carried, Binding end)
     if (end.term.kind == TERM_UNDEFINED && end.term.undefined)
         return;
     Undefined *why = TT_NEW(w->arena, Undefined);
-    *why = (Undefined){UNDEFINED_LOOP_MISMATCH, loop->loc, carried->before.term, end.term,
-                       carried->before.loc,     end.loc};
+    *why = (Undefined){.kind = UNDEFINED_LOOP_MISMATCH,
+                       .loc = loop->loc,
+                       .a = carried->before.term,
+                       .b = end.term,
+                       .a_loc = carried->before.loc,
+                       .b_loc = end.loc};
     carried->after.term = (Term){.kind = TERM_UNDEFINED, .undefined = why};
 }
 
@@ -225,23 +232,91 @@ static void bind_exits(Walker *w, Loop *loop, Value *const *exit_results)
 
 /* ---- after the loop --------------------------------------------------------------------------------------------------- */
 
+static bool is_loop_only(Term t)
+{
+    return t.kind == TERM_UNDEFINED && t.undefined && t.undefined->kind == UNDEFINED_LOOP_ONLY;
+}
+
 /* Names that only the loop assigns have no value after it: it may not have run. */
 static void forget_inner_names(Walker *w, Loop *loop, const Bindings *end)
 {
     for (int i = 0; i < loop->names->count; i++) {
         int slot = tt_find_slot(w, loop->names->data[i]);
-        if (slot < 0 || slot >= end->count || end->data[slot].term.kind == TERM_UNDEFINED)
+        if (slot < 0 || slot >= end->count)
             continue;
-        Binding *binding = tt_binding(w, slot);
-        if (binding->term.kind != TERM_UNDEFINED)
+        Binding last = end->data[slot], *binding = tt_binding(w, slot);
+        if ((last.term.kind == TERM_UNDEFINED && !is_loop_only(last.term)) ||
+            binding->term.kind != TERM_UNDEFINED)
             continue;
         Undefined *why = TT_NEW(w->arena, Undefined);
         *why = (Undefined){.kind = UNDEFINED_LOOP_ONLY,
                            .loc = loop->loc,
-                           .a = end->data[slot].term,
-                           .a_loc = end->data[slot].loc};
+                           .a = last.term,
+                           .a_loc = is_loop_only(last.term) ? last.term.undefined->a_loc : last.loc,
+                           .loop = loop->op};
         binding->term = (Term){.kind = TERM_UNDEFINED, .undefined = why};
     }
+}
+
+static bool is_inside(const Region *region, const Region *of)
+{
+    while (region && region != of)
+        region = region->op ? region->op->parent : NULL;
+    return region != NULL;
+}
+
+/* The value that the end of each iteration hands on, as a result of the loop. */
+static Value *add_carried_value(Walker *w, Op *loop, Value *value)
+{
+    Builder outer = w->builder;
+    w->builder = tt_builder_before(loop);
+    tt_add_operand(loop, tt_filler(w, value->type));
+    w->builder = outer;
+    Value *result = tt_add_result(loop, value->type);
+    result->name = value->name;
+    for (int r = 0; r < loop->region_count; r++)
+        tt_add_region_arg(loop->regions[r], value->type)->name = value->name;
+    tt_add_operand(loop->regions[loop->region_count - 1]->last, value);
+    return result;
+}
+
+static Term take_out(Walker *w, Undefined *why)
+{
+    if (why->taken.kind != TERM_UNDEFINED)
+        return why->taken;
+    Term last = is_loop_only(why->a) ? take_out(w, why->a.undefined) : why->a;
+    int count = tt_count_values(last), flat = 0, next = 0;
+    Value **values = TT_NEW_ARRAY(w->arena, Value *, count);
+    tt_flatten(w, last, values, &flat);
+    for (int i = 0; i < count; i++)
+        if (!tt_is_defined_outside(values[i], why->loop->regions[why->loop->region_count - 1]))
+            values[i] = add_carried_value(w, why->loop, values[i]);
+    return why->taken = tt_rebuild(w, last, values, &next);
+}
+
+static bool is_assigned_by(const Loop *loop, const PyObject *name)
+{
+    for (int i = 0; i < loop->names->count; i++)
+        if (loop->names->data[i] == name)
+            return true;
+    return false;
+}
+
+/* A later loop that assigns the name as well would have to carry it, and is half built. */
+bool tt_take_out_of_loop(Walker *w, PyObject *name, Binding *binding)
+{
+    const char *strict = getenv("TRITON_STRICT");
+    if (!is_loop_only(binding->term) || (strict && *strict && strcmp(strict, "0")))
+        return false;
+    Undefined *why = binding->term.undefined;
+    if (!is_inside(w->builder.region, why->loop->parent))
+        return false;
+    for (const Loop *loop = w->state->frame->loop; loop; loop = loop->outer)
+        if (!is_inside(why->loop->parent, loop->op->regions[loop->op->region_count - 1]) &&
+            is_assigned_by(loop, name))
+            return false;
+    *binding = (Binding){.term = take_out(w, why), .loc = why->a_loc};
+    return true;
 }
 
 void tt_bind_results(Walker *w, Loop *loop, Value *const *results)
@@ -249,6 +324,7 @@ void tt_bind_results(Walker *w, Loop *loop, Value *const *results)
     Frame *frame = w->state->frame;
     Bindings end = frame->scope.now;
     frame->scope.now = loop->before;
+    frame->loop = loop->outer;
     bind_exits(w, loop, results + loop->inits.count);
     loop->broke = loop->has_else ? broke_term(w, loop, results + loop->inits.count) : tt_none(w);
     forget_inner_names(w, loop, &end);

@@ -213,8 +213,12 @@ static Binding undefined(Walker *w, const Join *join, Binding a, Binding b)
     bool both = a.term.kind != TERM_UNDEFINED && b.term.kind != TERM_UNDEFINED;
     if (!both && a.term.kind == TERM_UNDEFINED)
         a = b;
-    *why = (Undefined){
-        both ? UNDEFINED_MISMATCH : UNDEFINED_ONE_BRANCH, join->loc, a.term, b.term, a.loc, b.loc};
+    *why = (Undefined){.kind = both ? UNDEFINED_MISMATCH : UNDEFINED_ONE_BRANCH,
+                       .loc = join->loc,
+                       .a = a.term,
+                       .b = b.term,
+                       .a_loc = a.loc,
+                       .b_loc = b.loc};
     return (Binding){.term = {.kind = TERM_UNDEFINED, .undefined = why}, .loc = join->loc};
 }
 
@@ -277,6 +281,17 @@ static void join_exits(Walker *w, Join *join, Bindings *out, Flow tail)
     out->data[SLOT_RESULT] = result;
 }
 
+/* One side has what a loop before or on this side gave the name, the other has a value. */
+static void take_out_of_loop(Walker *w, const Side *side, int slot, Binding *binding, Binding other)
+{
+    if (binding->term.kind != TERM_UNDEFINED || other.term.kind == TERM_UNDEFINED)
+        return;
+    Region *region = w->builder.region;
+    w->builder.region = side->region;
+    tt_take_out_of_loop(w, w->state->frame->scope.names.data[slot], binding);
+    w->builder.region = region;
+}
+
 void tt_join_bindings(Walker *w, Join *join, Flow tail)
 {
     const Side *sides = join->sides;
@@ -285,9 +300,14 @@ void tt_join_bindings(Walker *w, Join *join, Flow tail)
     int count = TT_MAX(sides[0].bindings.count, sides[1].bindings.count);
     Bindings out = {TT_NEW_ARRAY(w->arena, Binding, count), count, count};
     join_exits(w, join, &out, tail);
-    for (int slot = FIRST_NAME_SLOT; slot < count; slot++)
-        out.data[slot] = join_binding(w, join, binding_at(&sides[0].bindings, slot),
-                                      binding_at(&sides[1].bindings, slot), a_lives, b_lives);
+    for (int slot = FIRST_NAME_SLOT; slot < count; slot++) {
+        Binding a = binding_at(&sides[0].bindings, slot), b = binding_at(&sides[1].bindings, slot);
+        if (a_lives && b_lives) {
+            take_out_of_loop(w, &sides[0], slot, &a, b);
+            take_out_of_loop(w, &sides[1], slot, &b, a);
+        }
+        out.data[slot] = join_binding(w, join, a, b, a_lives, b_lives);
+    }
     w->state->frame->scope.now = out;
     tt_end_join(w, join);
 }

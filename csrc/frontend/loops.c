@@ -204,9 +204,14 @@ static Op *make_while(Walker *w, Loop *loop, const Counting *c)
         types[i] = inits[i]->type;
     }
     Op *op = tt_build_op(&w->builder, OP_while, inits, count, types, count, NULL);
-    for (int r = 0; r < 2; r++)
-        for (int i = 0; i < count; i++)
-            tt_add_region_arg(op->regions[r], types[i])->name = inits[i]->name;
+    Region *body = op->regions[1], *old = loop_op->regions[0]; /* old->args: counter, names */
+    for (int i = 0; i < count; i++)
+        tt_add_region_arg(op->regions[0], types[i])->name = inits[i]->name;
+    for (int i = 0; i < names; i++)
+        tt_move_region_arg(old->args[1], body);
+    for (int i = names; i < count - 1; i++)
+        tt_add_region_arg(body, types[i])->name = inits[i]->name;
+    tt_move_region_arg(old->args[0], body);
 
     Builder b = tt_builder_at_end(op->regions[0]);
     b.loc = loop_op->loc;
@@ -216,15 +221,10 @@ static Op *make_while(Walker *w, Loop *loop, const Counting *c)
     stays = tt_build2(&b, OP_and, stays, more);
     tt_build_op(&b, OP_condition, &stays, 1, NULL, 0, NULL);
 
-    args = op->regions[1]->args;
-    Value **old = loop_op->regions[0]->args; /* counter, names */
-    while (loop_op->regions[0]->first)
-        tt_move_to_end(loop_op->regions[0]->first, op->regions[1]);
+    while (old->first)
+        tt_move_to_end(old->first, body);
     b = tt_builder_before(yield);
-    tt_add_operand(yield, tt_build2(&b, OP_add, args[count - 1], c->operands[2]));
-    for (int i = 0; i <= names; i++)
-        if (tt_has_uses(old[i]))
-            tt_replace_all_uses(old[i], i ? args[i - 1] : args[count - 1]);
+    tt_add_operand(yield, tt_build2(&b, OP_add, body->args[count - 1], c->operands[2]));
     tt_erase_op(loop_op);
     return op;
 }
@@ -472,6 +472,7 @@ static LoopEnd walk_while(Walker *w, PyObject *node)
         w->builder = outer;
         tt_erase_op(loop.op);
         frame->scope.now = before;
+        frame->loop = loop.outer;
         return (LoopEnd){FALLS, tt_bool_term(w, false)};
     }
     w->builder.region = loop.op->regions[1];

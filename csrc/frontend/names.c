@@ -336,8 +336,8 @@ static PyObject *global_value(Walker *w, PyObject *name)
 Term tt_load_name(Walker *w, PyObject *node, PyObject *name)
 {
     int slot = tt_find_slot(w, name);
-    const Binding *binding = slot >= 0 ? tt_binding(w, slot) : NULL;
-    if (binding && binding->term.kind != TERM_UNDEFINED) {
+    Binding *binding = slot >= 0 ? tt_binding(w, slot) : NULL;
+    if (binding && (binding->term.kind != TERM_UNDEFINED || tt_take_out_of_loop(w, name, binding))) {
         for (LoopEntry *entry = binding->entry; entry; entry = entry->outer)
             entry->read = true;
         return binding->term;

@@ -30,6 +30,8 @@ void tt_unify(Walker *w, const char *what, Term *terms, int count);
 
 typedef enum Rounding { ROUND_NEAREST_EVEN, ROUND_TO_ZERO } Rounding;
 Term tt_cast(Walker *w, Term t, const Dtype *dtype, Rounding rounding);
+/* The same, but a compile-time number that an integer type would change is an error of the builtin being called. */
+Term tt_cast_exactly(Walker *w, Term t, const Dtype *dtype);
 Term tt_bitcast(Walker *w, Term t, const Dtype *dtype);
 Term tt_to_bool(Walker *w, Term t); /* element by element: is it different from zero? */
 /* Narrow floats as fp32, other types as they are. */

@@ -190,23 +190,56 @@ static Value *fits(Builder *b, Operator op, Value *x, Value *y, int width)
     return tt_build2(b, OP_ge_s, tt_build2(b, OP_and, turned, other), zero);
 }
 
-/* With the option `debug`, and unless `sanitize_overflow` is False, sums, differences and products of signed integers
- * are checked. Unsigned ones wrap around by their nature. */
-static void check_overflow(Walker *w, Operator op, Term a, Term b)
+/* The operands of an operation on integers, as wide as checks of it want them. */
+typedef struct Checked {
+    Operator op;
+    const Dtype *dtype;
+    Value *x, *y; /* i64 */
+} Checked;
+
+static void build_check(Walker *w, const Checked *c, Value *holds, const char *kind, const char *what)
 {
-    int width = tt_dtype_width(a.dtype);
-    if (op > OPERATOR_MUL || !tt_dtype_is_int(a.dtype) || a.dtype->is_unsigned || width == 1)
-        return;
-    if (!tt_checks_overflow(w) || tt_in_combine_function(w))
-        return;
-    Builder *build = &w->builder;
-    Value *x = tt_cast(w, a, &tt_int64, ROUND_NEAREST_EVEN).value;
-    Value *y = tt_cast(w, b, &tt_int64, ROUND_NEAREST_EVEN).value;
     const char *message =
-        tt_arena_format(w->arena, "%s overflow in %s of {0} and {1}", a.dtype->name, quoted(w, op));
+        tt_arena_format(w->arena, "%s %s in %s of {0} and {1}", c->dtype->name, what, quoted(w, c->op));
     Attr *attrs = tt_attr_string(w->module, ATTR_message, message, NULL);
-    attrs = tt_attr_string(w->module, ATTR_kind, "overflow", attrs);
-    tt_build_op(build, OP_assert, (Value *[]){fits(build, op, x, y, width), x, y}, 3, NULL, 0, attrs);
+    attrs = tt_attr_string(w->module, ATTR_kind, kind, attrs);
+    tt_build_op(&w->builder, OP_assert, (Value *[]){holds, c->x, c->y}, 3, NULL, 0, attrs);
+}
+
+/* The least number by -1 has no quotient; its remainder is 0. */
+static Value *has_quotient(Builder *b, const Checked *c)
+{
+    int64_t least = -1 - (int64_t)(~0ull >> (65 - tt_dtype_width(c->dtype)));
+    Value *other = tt_build2(b, OP_ne, c->x, tt_build_int(b, c->x->type, least));
+    return tt_build2(b, OP_or, other, tt_build2(b, OP_ne, c->y, tt_build_int(b, c->y->type, -1)));
+}
+
+static void check_division(Walker *w, const Checked *c)
+{
+    Builder *b = &w->builder;
+    Value *zero = tt_build_int(b, c->y->type, 0);
+    build_check(w, c, tt_build2(b, OP_ne, c->y, zero), "division", "division by zero");
+    if (c->op == OPERATOR_FLOORDIV && !c->dtype->is_unsigned)
+        build_check(w, c, has_quotient(b, c), "overflow", "overflow");
+}
+
+/* With the option `debug`, and unless `sanitize_overflow` is False, arithmetic of integers is checked. Sums, differences
+ * and products of unsigned ones wrap around by their nature. */
+static void check_arithmetic(Walker *w, Operator op, Term a, Term b)
+{
+    bool divides = op == OPERATOR_FLOORDIV || op == OPERATOR_MOD, may_overflow = op <= OPERATOR_MUL;
+    if (!tt_dtype_is_int(a.dtype) || tt_dtype_is_bool(a.dtype) || !tt_checks_overflow(w) ||
+        tt_in_combine_function(w))
+        return;
+    Checked c = {.op = op, .dtype = a.dtype};
+    if (divides || (may_overflow && !a.dtype->is_unsigned)) {
+        c.x = tt_cast(w, a, &tt_int64, ROUND_NEAREST_EVEN).value;
+        c.y = tt_cast(w, b, &tt_int64, ROUND_NEAREST_EVEN).value;
+    }
+    if (divides)
+        check_division(w, &c);
+    else if (c.x)
+        build_check(w, &c, fits(&w->builder, op, c.x, c.y, tt_dtype_width(c.dtype)), "overflow", "overflow");
 }
 
 /* The common road: promote, convert, broadcast, one operation. */
@@ -218,7 +251,7 @@ static Term compute(Walker *w, Operator op, Term a, Term b, bool may_wrap)
     Term pair[] = {convert(w, op, a, dtype), convert(w, op, b, dtype)};
     tt_broadcast_together(w, quoted(w, op), pair, 2);
     if (!may_wrap)
-        check_overflow(w, op, pair[0], pair[1]);
+        check_arithmetic(w, op, pair[0], pair[1]);
     /* fp8 is storage only: its arithmetic is that of fp32, rounded. */
     Term x = tt_dtype_is_fp8(dtype) ? tt_widen_float(w, pair[0]) : pair[0];
     Term y = tt_dtype_is_fp8(dtype) ? tt_widen_float(w, pair[1]) : pair[1];

@@ -264,6 +264,13 @@ static void take_slice(Walker *w, Subscript *s, Term slice)
     keep_dimensions(s, 1);
 }
 
+/* `:` says nothing about a scalar, which has no dimension for it. */
+static bool is_whole(Term index)
+{
+    return index.kind == TERM_SLICE && tt_is_none(index.items[0]) && tt_is_none(index.items[1]) &&
+           tt_is_none(index.items[2]);
+}
+
 /* An int or a scalar of the kernel drops its dimension; known indices are checked here. */
 static void take_index(Walker *w, Subscript *s, Term index)
 {
@@ -320,10 +327,12 @@ static void read_indices(Walker *w, Subscript *s, const Term *indices, int count
     if (s->from.rank + count > TT_MAX_RANK + taken + ellipses)
         tt_fail(w, "the index would give more than %d dimensions", TT_MAX_RANK);
     for (int i = 0; i < count; i++) {
-        if (is_ellipsis(indices[i]))
-            keep_dimensions(s, s->from.rank - taken);
-        else if (tt_is_none(indices[i]))
+        if (tt_is_none(indices[i]))
             s->new_axes[s->result_rank++] = true;
+        else if (!s->from.rank)
+            continue; /* `:` and `...` stand for nothing */
+        else if (is_ellipsis(indices[i]))
+            keep_dimensions(s, s->from.rank - taken);
         else if (indices[i].kind == TERM_SLICE)
             take_slice(w, s, indices[i]);
         else
@@ -362,9 +371,9 @@ static Value *build_extract(Walker *w, Value *x, int axis, Value *index)
 static void check_indexable(Walker *w, Term t, const Term *indices, int count)
 {
     for (int i = 0; i < count; i++) {
-        if (tt_shape_of(t).rank || tt_is_none(indices[i]) || is_ellipsis(indices[i]))
+        if (tt_shape_of(t).rank || tt_is_none(indices[i]) || is_ellipsis(indices[i]) || is_whole(indices[i]))
             continue;
-        const char *remedy = "scalars take no index but None";
+        const char *remedy = "scalars take no index but None and :";
         if (tt_dtype_is_pointer(t.dtype))
             remedy = "a pointer is not an array: load an element with tl.load(pointer + index)";
         tt_fail_with_remedy(w, remedy, "%s is a scalar and cannot be indexed with %s", tt_describe(w, t),

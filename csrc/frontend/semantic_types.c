@@ -2,6 +2,7 @@
  * public language: a number (compile-time int, float or bool) is weak and takes the type of what it meets,
  * unless it is of a higher kind. */
 #include "frontend/semantic.h"
+#include <math.h>
 
 /* The order of kinds: the higher one decides the type of a result. */
 static int kind_of(const Dtype *d) { return tt_dtype_is_bool(d) ? 0 : tt_dtype_is_int(d) ? 1 : 2; }
@@ -221,6 +222,35 @@ Term tt_cast(Walker *w, Term t, const Dtype *dtype, Rounding rounding)
     if (tt_dtype_is_float(t.dtype))
         return tt_dtype_is_float(dtype) ? float_to_float(w, t, dtype, rounding) : float_to_int(w, t, dtype);
     return tt_dtype_is_float(dtype) ? int_to_float(w, t, dtype) : int_to_int(w, t, dtype);
+}
+
+/* Does the integer type hold the number, with a sign or without? All bits set are often written 0xFF, or -1. */
+static bool holds(Walker *w, PyObject *number, const Dtype *dtype)
+{
+    if (PyFloat_Check(number)) {
+        double value = PyFloat_AsDouble(number);
+        if (value != floor(value) || isinf(value))
+            return false;
+        number = tt_keep(w, PyLong_FromDouble(value));
+    }
+    Term t = tt_python_term(w, number);
+    int width = tt_dtype_width(dtype);
+    return tt_int_fits(t, width, true) || tt_int_fits(t, width, false);
+}
+
+Term tt_cast_exactly(Walker *w, Term t, const Dtype *dtype)
+{
+    PyObject *number = tt_is_tile_term(t) ? NULL : tt_term_python(w, t);
+    bool is_int = tt_dtype_is_int(dtype) && !tt_dtype_is_bool(dtype);
+    if (is_int && number && (PyLong_Check(number) || PyFloat_Check(number)) && !holds(w, number, dtype))
+        tt_fail_with_remedy(
+            w,
+            tt_arena_format(w->arena,
+                            "take a type that holds it, or convert it where that is meant: tl.cast(x, %s)",
+                            tt_dtype_spelling(w, dtype)),
+            "%s got %s, which %s does not hold", tt_call_name(w), tt_describe(w, tt_python_term(w, number)),
+            dtype->name);
+    return tt_cast(w, t, dtype, ROUND_NEAREST_EVEN);
 }
 
 Term tt_semantic_cast(Walker *w, Term t, const Dtype *dtype)

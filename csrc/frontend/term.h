@@ -62,7 +62,7 @@ typedef struct Term {
         const Dtype *dtype;      /* VALUE */
         PyObject *object;        /* PYTHON, TUPLE, METHOD; borrowed: the walker keeps it until the run ends */
         const BlockShape *block; /* BLOCK_POINTER */
-        const struct Undefined *undefined; /* UNDEFINED: why, or NULL */
+        struct Undefined *undefined; /* UNDEFINED: why, or NULL */
     };
     union {
         Value *value;       /* VALUE */

@@ -30,7 +30,7 @@ typedef enum ObjectKind {
 /* Why a name has no value at some place: it was assigned in one branch only, or as two types that cannot be one. */
 typedef enum UndefinedKind {
     UNDEFINED_ONE_BRANCH,    /* assigned (a) on one side of an `if` only */
-    UNDEFINED_LOOP_ONLY,     /* assigned (a) in a loop that may not run */
+    UNDEFINED_LOOP_ONLY,     /* assigned (a) in a loop that may not run; it can be taken out of it */
     UNDEFINED_MISMATCH,      /* a on one side of an `if`, b on the other */
     UNDEFINED_LOOP_MISMATCH, /* a before the loop, b after an iteration */
     UNDEFINED_DELETED,
@@ -40,6 +40,8 @@ typedef struct Undefined {
     const Loc *loc; /* of the if or loop */
     Term a, b;
     const Loc *a_loc, *b_loc;
+    Op *loop;   /* LOOP_ONLY */
+    Term taken; /* LOOP_ONLY: what the name is after the loop, once somebody read it */
 } Undefined;
 
 /* The value a name has when a loop's iteration begins. Shared by every copy of the binding until it is assigned. */
@@ -113,6 +115,7 @@ typedef struct Frame {
     const Term *args; /* of the parameters */
     Scope scope;
     int loop_depth;
+    struct Loop *loop; /* the innermost that is being built, or NULL */
 } Frame;
 
 typedef struct Arguments {
@@ -137,6 +140,7 @@ typedef struct WalkerState {
     PyObject *used_names; /* list of the request or NULL */
     Map reported;
     const char *stack_base;
+    unsigned steps;                      /* of the walk: Python's signals are handled now and then */
     ptrdiff_t stack_limit;               /* bytes below the base; 0 before it is asked for */
     int inline_depth, inlined, unrolled; /* calls within calls, calls and iterations so far */
 } WalkerState;
@@ -283,6 +287,7 @@ typedef struct Carried {
 } Carried;
 
 typedef struct Loop {
+    struct Loop *outer; /* that is being built, in this function */
     Op *op;
     const Loc *loc;
     bool has_else;
@@ -306,6 +311,9 @@ void tt_end_carried(Walker *w, Loop *loop, Flow flow);   /* at the end of the bo
 void tt_collect_exits(Walker *w, Loop *loop, Flow flow); /* fills exits, exit_inits, exit_yields */
 /* Binds names and exits to the results: those of the carried values, then those of the exits. */
 void tt_bind_results(Walker *w, Loop *loop, Value *const *results);
+/* Gives a name that only a loop assigned, and that is wanted here after it, its last value: the loop carries it from now
+ * on. It is unspecified if the loop did not run. False where that cannot be, and under TRITON_STRICT=1. */
+bool tt_take_out_of_loop(Walker *w, PyObject *name, Binding *binding);
 
 /* ---- calls.c, jit.c, host.c ------------------------------------------------------------------------------------------ */
 

@@ -118,6 +118,6 @@ SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *option
     tt_codegen_mask_selects(codegen);
     kernel->llir = tt_codegen_llvm_text(codegen);
     choose_speed(kernel, codegen);
-    *(void **)&kernel->entry = tt_jit_load(codegen, module->functions->name, owner);
+    *(void **)&kernel->entry = tt_jit_load(codegen, module->functions->name, owner, &kernel->code_size);
     return kernel;
 }

@@ -10,10 +10,12 @@ typedef struct GpuOptions {
     int num_stages;
     int max_registers;     /* a thread; 0: no limit asked for */
     bool enable_fp_fusion; /* a * b + c may be rounded once */
-    bool debug;            /* bounds and overflow checks */
+    bool debug;            /* a failed assertion leaves a record (below); else it ends the context */
     bool early;            /* launched while the kernel before still runs, for which it has to wait */
     const char *libdevice; /* path of libdevice's bitcode; NULL: looked for when it is needed */
     int left_out; /* for tests of the tests: the synchronisation, counted from 1, that the code lacks; 0: none */
+    uint64_t
+        padding; /* for tests: what elements outside of a tile's shape are filled with; 0: with anything */
 } GpuOptions;
 
 /* Owned by the arena that it was compiled in. */
@@ -42,6 +44,7 @@ struct SimThread;
 /* The same SIMT code for the simulator; its machine code is released with `owner`. */
 typedef struct SimKernel {
     void (*entry)(struct SimThread *self, const uint64_t *args);
+    size_t code_size;
     const char *llir, *ttgir;
     int shared_bytes, num_warps;
     int stack_bytes;      /* a thread needs at most */

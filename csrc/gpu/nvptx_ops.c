@@ -380,10 +380,23 @@ static void stop_after_failure(Simt *s)
     LLVMPositionBuilderAtEnd(s->b, go_on);
 }
 
+/* As an assertion of CUDA C++ does: the driver prints the message, and the context takes no more work. */
+static void end_context(Simt *s, const Failure *failure)
+{
+    LLVMValueRef arguments[] = {
+        string_constant(s, failure->message), string_constant(s, failure->place), simt_i32(s, 0),
+        string_constant(s, LLVMGetValueName2(s->function, &(size_t){0})), simt_int(s->i64, 1)};
+    call(s, "__assertfail", s->none, arguments, TT_COUNT(arguments));
+}
+
 /* Fills in the FailureRecord if this thread is the first one, and ends the thread. A trap would end the context of
- * every library in the process instead. */
+ * every library in the process instead: that is for kernels whose launches are not ours. */
 static void fail(Simt *s, const Failure *failure, LLVMValueRef const values[2])
 {
+    if (!s->options->debug) {
+        end_context(s, failure);
+        return;
+    }
     tt_push(s->arena, s->failures, *failure);
     LLVMValueRef record = failure_record(s);
     LLVMAtomicOrdering order = LLVMAtomicOrderingMonotonic;

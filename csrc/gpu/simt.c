@@ -312,6 +312,22 @@ static void lower_op(Simt *s, const Op *op)
     }
 }
 
+/* Every element that the layout has and the shape has not becomes what a test chose. */
+static void fill_padding(Simt *s, const Value *value)
+{
+    const Tile *tile = simt_tile(s, value);
+    Tile *filled = simt_new_tile(s, tile->count);
+    for (int r = 0; r < tile->count; r++) {
+        LLVMTypeRef type = LLVMTypeOf(tile->at[r]);
+        LLVMValueRef inside = simt_in_bounds(s, value->type, value->layout, r);
+        LLVMTypeRef bits = simt_int_type(s, type == s->i1 ? 8 : bits_of(type));
+        LLVMValueRef word = simt_int(bits, (int64_t)s->options->padding & (type == s->i1 ? 1 : -1));
+        filled->at[r] = inside ? LLVMBuildSelect(s->b, inside, tile->at[r], simt_from_bits(s, word, type), "")
+                               : tile->at[r];
+    }
+    simt_set(s, value, filled);
+}
+
 void simt_lower_region(Simt *s, const Region *region)
 {
     const Op *outer = s->op;
@@ -322,6 +338,9 @@ void simt_lower_region(Simt *s, const Region *region)
         tt_debug_at(s->debug_info, s->b, op->loc);
         s->op = op;
         lower_op(s, op);
+        for (int i = 0; s->options->padding && i < op->result_count; i++)
+            if (op->results[i]->layout && op->results[i]->mark) /* an atomic's that nobody uses has none */
+                fill_padding(s, op->results[i]);
     }
     s->op = outer;
     if (outer)

@@ -77,10 +77,23 @@ int simt_partials_read(const WarpExchange *x) { return x->readers ? 1 : x->warps
 
 /* ---- access ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Where a partial keeps what it has of an operand, or (the last) its flag; NULL when it has none. */
+/* Where a partial keeps what it has of an operand, or (the last) its flag. */
 static LLVMValueRef *part(const WarpExchange *x, Partial *partial, int i)
 {
     return i < x->combine->count ? &partial->at[i] : &partial->valid;
+}
+
+/* What a vector of partials has of an operand. Flags: those that have none hold, but not all may; false when all do. */
+static bool collect_parts(Simt *s, const WarpExchange *x, Partial *partials, int i, LLVMValueRef *elements)
+{
+    bool any = false;
+    for (int j = 0; j < 1 << x->vector_bits; j++) {
+        elements[j] = *part(x, &partials[j], i);
+        any |= elements[j] != NULL;
+        if (!elements[j])
+            elements[j] = simt_int(s->i1, 1);
+    }
+    return any;
 }
 
 static LLVMValueRef place(Simt *s, const WarpExchange *x, const uint64_t *columns, int index, int operand,
@@ -110,9 +123,7 @@ void simt_store_partials(Simt *s, const WarpExchange *x, Partial *partials)
     int vector = 1 << x->vector_bits;
     for (int first = 0; first < 1 << x->index_bits; first += vector)
         for (int i = 0; i <= x->combine->count; i++) {
-            for (int j = 0; j < vector; j++)
-                elements[j] = *part(x, &partials[first + j], i);
-            if (!elements[0])
+            if (!collect_parts(s, x, &partials[first], i, elements))
                 continue;
             int64_t constant;
             int bytes = simt_bytes(LLVMTypeOf(elements[0]));
@@ -130,18 +141,16 @@ static void load_row(Simt *s, LLVMValueRef at, int64_t constant, int count, LLVM
         simt_shared_load_vector(s, at, constant + (int64_t)i * bytes, vector, type, out + i);
 }
 
-void simt_load_partials(Simt *s, const WarpExchange *x, int first, const Partial *like,
-                        Partial rows[][MOST_WARPS])
+void simt_load_partials(Simt *s, const WarpExchange *x, int first, Partial *own, Partial rows[][MOST_WARPS])
 {
-    Partial kind = *like;
     int vector = 1 << x->vector_bits, warps = simt_partials_read(x);
     for (int j = 0; j < vector; j++)
         memset(rows[j], 0, sizeof *rows[j] * (size_t)warps);
     for (int i = 0; i <= x->combine->count; i++) {
-        LLVMValueRef loaded[MOST_IN_VECTOR * MOST_WARPS];
-        if (!*part(x, &kind, i))
+        LLVMValueRef loaded[MOST_IN_VECTOR * MOST_WARPS], elements[MOST_IN_VECTOR];
+        if (!collect_parts(s, x, &own[first], i, elements))
             continue;
-        LLVMTypeRef type = LLVMTypeOf(*part(x, &kind, i));
+        LLVMTypeRef type = LLVMTypeOf(elements[0]);
         int64_t constant, bytes = simt_bytes(type);
         LLVMValueRef at = place(s, x, x->read_columns, first, i, (int)bytes, &constant);
         if (!x->vector_bits)
@@ -151,6 +160,7 @@ void simt_load_partials(Simt *s, const WarpExchange *x, int first, const Partial
                      loaded + w * vector);
         for (int w = 0; w < warps; w++)
             for (int j = 0; j < vector; j++)
-                *part(x, &rows[j][w], i) = loaded[w * vector + j];
+                if (*part(x, &own[first + j], i))
+                    *part(x, &rows[j][w], i) = loaded[w * vector + j];
     }
 }

@@ -35,6 +35,5 @@ void simt_plan_exchange(WarpExchange *x);
 void simt_store_partials(Simt *s, const WarpExchange *x, Partial *partials);
 /* How many partials of an element a thread reads. */
 int simt_partials_read(const WarpExchange *x);
-/* Loads for the vector that starts with number `first`, which `like` is one of: rows[j][w] for its element j. */
-void simt_load_partials(Simt *s, const WarpExchange *x, int first, const Partial *like,
-                        Partial rows[][MOST_WARPS]);
+/* Loads for the vector that starts with number `first`: rows[j][w] for its element j. `own`: what was stored. */
+void simt_load_partials(Simt *s, const WarpExchange *x, int first, Partial *own, Partial rows[][MOST_WARPS]);

@@ -159,7 +159,7 @@ static void combine_warps(Simt *s, const Combine *combine, const ReducePlan *pla
     simt_store_partials(s, &x, own);
     simt_sync(s);
     for (int first = 0; first < different; first += vector) {
-        simt_load_partials(s, &x, first, &own[first], rows);
+        simt_load_partials(s, &x, first, own, rows);
         for (int j = 0; j < vector; j++)
             partials[register_of(&x, registers, first + j)] =
                 reduce_lanes(s, combine, x.readers, combine_tree(s, combine, rows[j], read));

@@ -318,7 +318,7 @@ static void join_warps(Scan *x, int first_bit, int bits)
     simt_sync(s);
     LLVMValueRef own = warp_number(s, &run);
     for (int first = 0; first < count; first += vector) {
-        simt_load_partials(s, &run, first, &totals[first], rows);
+        simt_load_partials(s, &run, first, totals, rows);
         for (int j = 0; j < vector; j++)
             combine_totals(x, rows[j], run.warps, own, &before[first + j], &totals[first + j]);
     }

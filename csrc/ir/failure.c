@@ -13,7 +13,7 @@ int tt_assert_values(const Op *op, Value *values[2])
     return 2;
 }
 
-static const char *place(const Loc *loc, Arena *arena)
+const char *tt_place_text(const Loc *loc, Arena *arena)
 {
     Text text = {.arena = arena};
     for (const Loc *call = loc; call; call = call->caller)
@@ -27,8 +27,9 @@ Failure tt_assert_failure(const Op *op, Arena *arena)
     const char *message = tt_string_attr(op, ATTR_message, ""), *kind = tt_string_attr(op, ATTR_kind, "");
     Failure failure = {.kind = !strcmp(kind, "bounds")     ? FAILURE_ACCESS
                                : !strcmp(kind, "overflow") ? FAILURE_OVERFLOW
+                               : !strcmp(kind, "division") ? FAILURE_DIVISION
                                                            : FAILURE_ASSERTION,
-                       .place = place(op->loc, arena),
+                       .place = tt_place_text(op->loc, arena),
                        .message = tt_arena_strdup(arena, message)};
     if (failure.kind == FAILURE_ASSERTION)
         failure.message = tt_arena_format(arena, "assertion failed%s%s", *message ? ": " : "", message);

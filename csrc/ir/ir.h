@@ -284,6 +284,7 @@ Value *tt_build_permute(Builder *b, Value *x, const int64_t *order);
 Value *tt_build_addptr(Builder *b, Value *pointer, Value *offset);
 
 Value *tt_add_region_arg(Region *region, const Type *type);
+void tt_move_region_arg(Value *arg, Region *to); /* its uses go with it */
 void tt_set_operand(Op *op, int index, Value *value);
 void tt_add_operand(Op *op, Value *value);
 void tt_remove_operand(Op *op, int index);
@@ -315,6 +316,8 @@ void tt_return_marks(Function *function);
 /* Of an assert: its mask, or NULL; how many values its message shows, and these. */
 Value *tt_assert_mask(const Op *op);
 int tt_assert_values(const Op *op, Value *values[2]);
+/* "kernel.py:12, called at kernel.py:30"; empty if unknown. */
+const char *tt_place_text(const Loc *loc, Arena *arena);
 /* What an assert says; texts are in `arena`. */
 Failure tt_assert_failure(const Op *op, Arena *arena);
 

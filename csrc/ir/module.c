@@ -384,7 +384,6 @@ static Value **append_value(Arena *arena, Value **values, int count, Value *valu
 
 static void drop_value(Value **values, int *count, int index)
 {
-    TT_ASSERT(!values[index]->uses);
     for (int i = index; i + 1 < *count; i++) {
         values[i] = values[i + 1];
         values[i]->index = i;
@@ -402,6 +401,14 @@ Value *tt_add_region_arg(Region *region, const Type *type)
     return arg;
 }
 
+void tt_move_region_arg(Value *arg, Region *to)
+{
+    drop_value(arg->region->args, &arg->region->arg_count, arg->index);
+    arg->region = to;
+    arg->index = to->arg_count;
+    to->args = append_value(to->function->module->arena, to->args, to->arg_count++, arg);
+}
+
 Value *tt_add_result(Op *op, const Type *type)
 {
     Module *module = op->parent->function->module;
@@ -411,9 +418,17 @@ Value *tt_add_result(Op *op, const Type *type)
     return result;
 }
 
-void tt_remove_result(Op *op, int index) { drop_value(op->results, &op->result_count, index); }
+void tt_remove_result(Op *op, int index)
+{
+    TT_ASSERT(!op->results[index]->uses);
+    drop_value(op->results, &op->result_count, index);
+}
 
-void tt_remove_region_arg(Region *region, int index) { drop_value(region->args, &region->arg_count, index); }
+void tt_remove_region_arg(Region *region, int index)
+{
+    TT_ASSERT(!region->args[index]->uses);
+    drop_value(region->args, &region->arg_count, index);
+}
 
 /* ---- copying, questions, walks --------------------------------------------------------------------------------------- */
 

@@ -535,15 +535,19 @@ static void check_atomic_cas(Verifier *v, const Op *op)
 
 /* ---- tiles as a whole ---------------------------------------------------------------------------------- */
 
-static void check_no_effects(Verifier *v, const Op *holder, const Region *region)
+static void check_scalar_computation(Verifier *v, const Op *holder, const Region *region)
 {
     TT_FOR_OPS(op, region)
     {
         if (tt_has(op, READS | WRITES | HAS_EFFECT))
             tt_verify_fail(v, holder, "the combine region does more than compute: '%s'",
                            tt_op_infos[op->opcode].name);
+        for (int i = 0; i < op->result_count; i++)
+            if (tt_is_tile(op->results[i]->type))
+                tt_verify_fail(v, holder, "the combine region computes a tile: '%s'",
+                               tt_op_infos[op->opcode].name);
         for (int i = 0; i < op->region_count; i++)
-            check_no_effects(v, holder, op->regions[i]);
+            check_scalar_computation(v, holder, op->regions[i]);
     }
 }
 
@@ -559,7 +563,7 @@ static int check_combine(Verifier *v, const Op *op)
         else if (!tt_same_shape(type_of(op, i), first))
             tt_verify_fail(v, op, "operands 0 and %d differ in shape", i);
     int axis = expect_axis(v, op, first->rank);
-    check_no_effects(v, op, region);
+    check_scalar_computation(v, op, region);
     if (op->result_count != count || region->arg_count != 2 * count) {
         tt_verify_fail(v, op, "%d operands want %d results and %d region arguments", count, count, 2 * count);
         return -1;
@@ -751,7 +755,7 @@ static void check_assert(Verifier *v, const Op *op)
         expect_operand(v, op, i, with_kind(type_of(op, 0), is_mask ? TT_I1 : TT_I64, op));
     }
     expect_attr(v, op, ATTR_message);
-    expect_word(v, op, ATTR_kind, (const char *const[]){"bounds", "overflow", NULL});
+    expect_word(v, op, ATTR_kind, (const char *const[]){"bounds", "overflow", "division", NULL});
 }
 
 static void check_barrier(Verifier *v, const Op *op) { (void)v, (void)op; }

@@ -1,7 +1,7 @@
 /* Removes what nothing needs: operations, and the results, arguments and carried values of loops and branches
  * one by one, cycles through a loop included.
  *
- * Needed is what an operation with an effect uses, and what that uses, and so on. A value that a loop carries
+ * Needed is what an operation with an effect, or a loop that may never end, uses, and what that uses, and so on. A value that a loop carries
  * is needed as a whole (initial value, argument, what is yielded for it, result) or not at all; a result of
  * an `if` needs what both branches yield. Marks: Value.mark and Op.index are set on what is needed. */
 #include "opt/pass.h"
@@ -9,7 +9,6 @@
 typedef struct Liveness {
     Arena *scratch;
     TT_VECTOR(Value *) work;
-    bool waits; /* a loop is kept because of what it reads */
 } Liveness;
 
 static void need_value(Liveness *l, Value *value)
@@ -22,15 +21,8 @@ static void need_value(Liveness *l, Value *value)
 
 static bool is_control(const Op *op) { return tt_has(op, LOOPS) || (op->region_count && !tt_has(op, PURE)); }
 
-static void need_op(Liveness *l, Op *op);
-
-static void need_region(Liveness *l, Region *region)
-{
-    TT_FOR_OPS(op, region)
-    need_op(l, op);
-}
-
-/* The operation stays. Of loops and branches only what steers them is needed by that. */
+/* The operation stays. Of loops and branches only what steers them is needed by that, of the region that combines
+ * elements what it yields. */
 static void need_op(Liveness *l, Op *op)
 {
     if (op->index)
@@ -45,7 +37,7 @@ static void need_op(Liveness *l, Op *op)
     if (control && op->region_count == 2 && tt_has(op, LOOPS))
         need_op(l, tt_terminator(op->regions[0])); /* the condition of a while */
     for (int i = 0; i < op->region_count && !control; i++)
-        need_region(l, op->regions[i]);
+        need_op(l, tt_terminator(op->regions[i]));
 }
 
 static void need_carried(Liveness *l, Op *op, int i)
@@ -78,14 +70,15 @@ static void need_argument(Liveness *l, Region *region, int index)
         need_carried(l, op, index - tt_loop(op).arg);
 }
 
+/* What comes behind a loop is not reached if it goes on for ever: a `while` stays, even if nobody needs its results. */
+static bool may_not_end(const Op *op) { return tt_has(op, LOOPS) && op->region_count == 2; }
+
 /* Terminators of control stay with their operation; what they yield is needed one by one. */
 static void find_roots(Liveness *l, Region *region)
 {
     TT_FOR_OPS(op, region)
     {
-        bool waits = tt_may_wait(op);
-        bool effect = waits || tt_has(op, WRITES | HAS_EFFECT) || tt_int_attr(op, ATTR_volatile, 0);
-        l->waits |= waits;
+        bool effect = may_not_end(op) || tt_has(op, WRITES | HAS_EFFECT) || tt_int_attr(op, ATTR_volatile, 0);
         if (effect || (tt_has(op, TERMINATOR) && !region->op))
             need_op(l, op);
         for (int i = 0; i < op->region_count; i++)
@@ -178,8 +171,7 @@ static void sweep_results(Region *region)
     }
 }
 
-/* One run; `again` says that another may find more: a loop that only waited for loads which have gone now. */
-static bool eliminate(Function *function, Arena *scratch, bool *again)
+bool tt_opt_dce(Function *function, Arena *scratch)
 {
     Liveness liveness = {.scratch = scratch};
     tt_take_marks(function);
@@ -189,14 +181,5 @@ static bool eliminate(Function *function, Arena *scratch, bool *again)
     changed |= sweep_ops(function->body);
     sweep_results(function->body);
     tt_return_marks(function);
-    *again = changed && liveness.waits;
-    return changed;
-}
-
-bool tt_opt_dce(Function *function, Arena *scratch)
-{
-    bool again = true, changed = false;
-    while (again)
-        changed |= eliminate(function, scratch, &again);
     return changed;
 }

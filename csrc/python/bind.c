@@ -126,17 +126,27 @@ PyObject *tt_named_arguments(PyObject *module, PyObject *const *arguments, Py_ss
     return named;
 }
 
-/* Its `dtype`; None where there is none. */
-static PyObject *dtype_of(const State *state, PyObject *value)
+/* Appends the name of its `dtype`, if it has one: the same text each time, so that keys are compared by pointer. */
+static bool append_dtype(const State *state, PyObject *value, PyObject *list)
 {
     PyTypeObject *type = Py_TYPE(value);
     if (type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || value == Py_None)
-        return Py_NewRef(Py_None);
+        return true;
     PyObject *dtype = PyObject_GetAttr(value, state->names.dtype);
-    if (dtype || !PyErr_ExceptionMatches(PyExc_AttributeError))
-        return dtype;
-    PyErr_Clear();
-    return Py_NewRef(Py_None);
+    if (!dtype) {
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError))
+            return false;
+        PyErr_Clear();
+        return true;
+    }
+    PyObject *text = Py_XNewRef(PyDict_GetItemWithError(state->dtype_texts, dtype));
+    if (!text && !PyErr_Occurred() && (text = PyObject_Str(dtype)) &&
+        PyDict_SetItem(state->dtype_texts, dtype, text))
+        Py_CLEAR(text);
+    bool done = text && !PyList_Append(list, text);
+    Py_XDECREF(text);
+    Py_DECREF(dtype);
+    return done;
 }
 
 PyObject *tt_tuning_key(PyObject *module, PyObject *const *arguments, Py_ssize_t given)
@@ -145,22 +155,18 @@ PyObject *tt_tuning_key(PyObject *module, PyObject *const *arguments, Py_ssize_t
         PyErr_SetString(PyExc_TypeError, "tuning_key() takes two tuples");
         return NULL;
     }
-    PyObject *values = arguments[0], *places = arguments[1];
+    const State *state = PyModule_GetState(module);
+    PyObject *values = arguments[0], *places = arguments[1], *list = PyList_New(0);
     Py_ssize_t count = PyTuple_Size(values), chosen = PyTuple_Size(places);
-    PyObject *key = PyTuple_New(chosen + count);
-    for (Py_ssize_t i = 0; key && i < chosen; i++) {
+    bool done = list != NULL;
+    for (Py_ssize_t i = 0; done && i < chosen; i++) {
         Py_ssize_t place = PyLong_AsSsize_t(PyTuple_GetItem(places, i));
-        PyTuple_SetItem(key, i,
-                        Py_NewRef(place >= 0 && place < count ? PyTuple_GetItem(values, place) : Py_None));
+        if (place >= 0 && place < count)
+            done = !PyList_Append(list, PyTuple_GetItem(values, place));
     }
-    for (Py_ssize_t i = 0; key && i < count; i++) {
-        PyObject *dtype = dtype_of(PyModule_GetState(module), PyTuple_GetItem(values, i));
-        if (!dtype)
-            Py_CLEAR(key);
-        else
-            PyTuple_SetItem(key, chosen + i, dtype);
-    }
-    if (PyErr_Occurred())
-        Py_CLEAR(key);
+    for (Py_ssize_t i = 0; done && i < count; i++)
+        done = append_dtype(state, PyTuple_GetItem(values, i), list);
+    PyObject *key = done && !PyErr_Occurred() ? PyList_AsTuple(list) : NULL;
+    Py_XDECREF(list);
     return key;
 }

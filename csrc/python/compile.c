@@ -1,19 +1,28 @@
 /* The compile entry: from a kernel and a signature to code, holding the GIL only while the frontend walks the tree. */
 #include "python/extension.h"
+#include <stdlib.h>
 #include <time.h>
 
 typedef enum Phase { PHASE_AST, PHASE_FRONTEND, PHASE_PASSES, PHASE_LOWERING, PHASE_LLVM, PHASES } Phase;
 
+/* What is done without the GIL, and perhaps given up: nothing of Python's. */
+typedef struct Build {
+    Apart apart;           /* first: its functions get a pointer to it */
+    Arena arena;           /* of `module` */
+    const char *ir, *name; /* tile IR instead of a request, and what it is named in messages; or NULL */
+    Module *module;
+    CodeOptions options;
+    bool checks_bounds;
+    const ParamPointers *pointers;
+    Code *code;
+    Phase phase;
+    double milliseconds[PHASES], started;
+} Build;
+
 typedef struct Compilation {
     Compiled *compiled;
     FrontendRequest request;
-    CodeOptions options;
-    Arena arena; /* of `module` */
-    Module *module;
-    const ParamPointers *pointers;
-    PyThreadState *released; /* while the GIL is not held, else NULL */
-    Phase phase;
-    double milliseconds[PHASES], started;
+    Build *build; /* NULL once it is given up */
 } Compilation;
 
 static double now(void)
@@ -24,59 +33,104 @@ static double now(void)
 }
 
 /* Ends the phase there was and begins this one; time is added up, for a phase may come in parts. */
-static void enter_phase(Compilation *c, Phase phase)
+static void enter_phase(Build *build, Phase phase)
 {
     double time = now();
-    if (c->started)
-        c->milliseconds[c->phase] += time - c->started;
-    c->started = time;
-    c->phase = phase;
+    if (build->started)
+        build->milliseconds[build->phase] += time - build->started;
+    build->started = time;
+    build->phase = phase;
 }
 
-static void build(Compilation *c)
+static void run_passes(Build *build)
 {
-    c->module = tt_frontend_build(&c->arena, &c->request);
-    c->released = PyEval_SaveThread();
-    enter_phase(c, PHASE_PASSES);
-    if (c->options.debug)
-        tt_check_bounds(c->module);
-    tt_run_pipeline(c->module);
-    c->pointers = tt_analyze_param_pointers(c->module->functions, &c->arena);
-    enter_phase(c, PHASE_LLVM);
-    c->compiled->code = tt_code_compile(c->module, &c->options, &c->arena);
-    PyEval_RestoreThread(c->released);
-    c->released = NULL;
+    if (build->checks_bounds)
+        tt_check_bounds(build->module);
+    tt_run_pipeline(build->module);
 }
 
-/* Builds under a trap: whatever is raised ends as a Python exception, with the GIL held. */
-static bool build_safely(Compilation *c)
+static void make_code(Apart *apart)
+{
+    Build *build = (Build *)apart;
+    enter_phase(build, PHASE_PASSES);
+    if (build->ir)
+        build->module = tt_parse_module(&build->arena, build->ir, build->name);
+    else
+        run_passes(build);
+    build->pointers = tt_analyze_param_pointers(build->module->functions, &build->arena);
+    enter_phase(build, PHASE_LLVM);
+    tt_stop_if_given_up();
+    build->code = tt_code_compile(build->module, &build->options, &build->arena);
+    enter_phase(build, PHASE_LLVM);
+}
+
+static void release_build(Apart *apart)
+{
+    Build *build = (Build *)apart;
+    if (build->code)
+        tt_code_release(build->code);
+    tt_arena_release(&build->arena);
+    free(build);
+}
+
+static Build *new_build(Target target)
+{
+    Build *build = calloc(1, sizeof *build);
+    if (!build) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    build->apart = (Apart){.work = make_code, .release = release_build, .arena = &build->arena};
+    build->options.target = target;
+    return build;
+}
+
+/* The part that reads the program, with the GIL. Whatever is raised ends as a Python exception. */
+static bool build_module(Compilation *c)
 {
     Trap trap;
-    enter_phase(c, PHASE_FRONTEND);
-    if (tt_try(&trap, &c->arena)) {
-        build(c);
-        tt_end_try(&trap);
-        enter_phase(c, PHASE_LLVM);
-        return true;
+    enter_phase(c->build, PHASE_FRONTEND);
+    if (!tt_try(&trap, &c->build->arena)) {
+        tt_set_error(&trap.diag, NULL);
+        return false;
     }
-    if (c->released)
-        PyEval_RestoreThread(c->released);
-    tt_set_error(&trap.diag, c->module);
-    return false;
+    c->build->module = tt_frontend_build(&c->build->arena, &c->request);
+    tt_end_try(&trap);
+    return true;
+}
+
+/* The rest, without. */
+static bool build_code(Compilation *c)
+{
+    SignalCheck check;
+    Interrupt *interrupt = tt_release_gil(&check);
+    bool has_ended = tt_run_apart(&c->build->apart, interrupt);
+    if (!tt_take_gil(&check)) {
+        if (!has_ended)
+            c->build = NULL;
+        return false;
+    }
+    if (c->build->apart.raised) {
+        tt_set_error(&c->build->apart.diagnostic, c->build->module);
+        return false;
+    }
+    c->compiled->code = c->build->code;
+    c->build->code = NULL;
+    return true;
 }
 
 /* What outlives the IR: how many slots the code takes, which it stores through, times, and memory. */
 static bool keep_facts(Compilation *c)
 {
     Compiled *compiled = c->compiled;
-    compiled->slot_count = c->module->functions->body->arg_count;
+    compiled->slot_count = c->build->module->functions->body->arg_count;
     compiled->stored = PyMem_Malloc((size_t)compiled->slot_count + 1);
     if (!compiled->stored)
         return PyErr_NoMemory();
-    memcpy(compiled->stored, c->pointers->stored, sizeof(bool) * (size_t)compiled->slot_count);
+    memcpy(compiled->stored, c->build->pointers->stored, sizeof(bool) * (size_t)compiled->slot_count);
     CodeFacts facts = tt_code_facts(compiled->code);
-    c->milliseconds[PHASE_LOWERING] = facts.lowering_milliseconds;
-    c->milliseconds[PHASE_LLVM] -= facts.lowering_milliseconds;
+    c->build->milliseconds[PHASE_LOWERING] = facts.lowering_milliseconds;
+    c->build->milliseconds[PHASE_LLVM] -= facts.lowering_milliseconds;
     PyObject *shared = PyLong_FromLongLong(facts.shared);
     bool done = shared && !PyDict_SetItemString(compiled->info, "shared", shared);
     Py_XDECREF(shared);
@@ -86,7 +140,7 @@ static bool keep_facts(Compilation *c)
 /* Reads the source first, so that the time for it is seen apart. */
 static bool parse_source(Compilation *c)
 {
-    enter_phase(c, PHASE_AST);
+    enter_phase(c->build, PHASE_AST);
     PyObject *tree = PyObject_CallMethod(c->request.function, "parse", NULL);
     Py_XDECREF(tree);
     return tree != NULL;
@@ -116,7 +170,7 @@ static bool keep_timings(Compilation *c)
     static const char *const names[PHASES] = {"ast", "frontend", "passes", "lowering", "llvm"};
     PyObject *timings = PyDict_New();
     for (int i = 0; timings && i < PHASES; i++) {
-        PyObject *value = PyFloat_FromDouble(c->milliseconds[i]);
+        PyObject *value = PyFloat_FromDouble(c->build->milliseconds[i]);
         if (!value || PyDict_SetItemString(timings, names[i], value) < 0)
             Py_CLEAR(timings);
         Py_XDECREF(value);
@@ -126,14 +180,15 @@ static bool keep_timings(Compilation *c)
     return done;
 }
 
-/* The target, the options with their defaults, and the name: what is said of the compiled kernel later. */
-static PyObject *describe(Kernel *kernel, PyObject *signature, PyObject *options, Target target)
+PyObject *tt_compilation_info(Kernel *kernel, PyObject *signature, PyObject *options, Target target,
+                              bool standalone)
 {
     PyObject *function = tt_import("triton.compiler.compiler", "describe");
     char name[16];
-    PyObject *info = function ? PyObject_CallFunction(function, "OOOs", (PyObject *)kernel, signature,
-                                                      options, tt_target_name(target, name))
-                              : NULL;
+    PyObject *info =
+        function ? PyObject_CallFunction(function, "OOOsO", (PyObject *)kernel, signature, options,
+                                         tt_target_name(target, name), standalone ? Py_True : Py_False)
+                 : NULL;
     Py_XDECREF(function);
     if (info && !PyDict_Check(info)) {
         PyErr_SetString(PyExc_TypeError, "describe() did not return a dict");
@@ -155,34 +210,81 @@ static bool bool_option(const Compilation *c, const char *name, bool otherwise)
     return value && value != Py_None ? PyObject_IsTrue(value) == 1 : otherwise;
 }
 
+static void read_options(Compilation *c)
+{
+    CodeOptions *options = &c->build->options;
+    bool standalone = bool_option(c, "standalone", false);
+    options->num_warps = int_option(c, "num_warps");
+    options->num_stages = int_option(c, "num_stages");
+    options->num_ctas = int_option(c, "num_ctas");
+    options->max_registers = int_option(c, "maxnreg");
+    options->debug = bool_option(c, "debug", false);
+    options->traps = standalone;
+    c->build->checks_bounds = c->compiled->checks_bounds = options->debug && !standalone;
+    options->no_fusion = !bool_option(c, "enable_fp_fusion", true);
+    options->cooperative = bool_option(c, "launch_cooperative_grid", false);
+    options->early = bool_option(c, "launch_pdl", false);
+}
+
+static void release_compilation(Compilation *c)
+{
+    if (c->build)
+        release_build(&c->build->apart);
+}
+
 static bool compile(Compilation *c, PyObject *signature)
 {
-    c->options.num_warps = int_option(c, "num_warps");
-    c->options.num_stages = int_option(c, "num_stages");
-    c->options.num_ctas = int_option(c, "num_ctas");
-    c->options.max_registers = int_option(c, "maxnreg");
-    c->options.debug = c->compiled->checks_bounds = bool_option(c, "debug", false);
-    c->options.no_fusion = !bool_option(c, "enable_fp_fusion", true);
-    c->options.cooperative = bool_option(c, "launch_cooperative_grid", false);
-    c->options.early = bool_option(c, "launch_pdl", false);
+    read_options(c);
     c->request.function = (PyObject *)c->compiled->kernel;
     c->request.signature = signature;
     c->request.options = c->compiled->info;
-    return parse_source(c) && build_safely(c) && keep_facts(c) &&
+    return parse_source(c) && build_module(c) && build_code(c) && keep_facts(c) &&
            keep_used_names(c->compiled, c->request.used_names) && keep_timings(c);
 }
 
-Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target)
+Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target, bool standalone)
 {
-    Compilation c = {.options.target = target};
-    PyObject *info = describe(kernel, signature, options, target);
+    Compilation c = {.build = new_build(target)};
+    PyObject *info = c.build ? tt_compilation_info(kernel, signature, options, target, standalone) : NULL;
     c.compiled = info ? tt_new_compiled(kernel, info) : NULL;
     c.request.used_names = PyList_New(0);
     bool done = c.compiled && c.request.used_names && compile(&c, signature);
     if (!done)
         Py_CLEAR(c.compiled);
-    tt_arena_release(&c.arena);
+    release_compilation(&c);
     Py_XDECREF(c.request.used_names);
     Py_XDECREF(info);
     return c.compiled;
+}
+
+static bool compile_ir(Compilation *c, const char *kernel, const char *text)
+{
+    Trap trap;
+    Build *build = c->build;
+    if (!tt_try(&trap, &build->arena)) {
+        tt_set_error(&trap.diag, NULL);
+        return false;
+    }
+    build->name = tt_arena_strdup(&build->arena, kernel);
+    build->ir = tt_arena_strdup(&build->arena, text);
+    tt_end_try(&trap);
+    read_options(c);
+    return build_code(c) && keep_facts(c);
+}
+
+bool tt_compile_ir(Compiled *compiled, const char *text)
+{
+    Target on = {0};
+    PyObject *target = PyDict_GetItemString(compiled->info, "target");
+    PyObject *name = target ? PyUnicode_AsUTF8String(target) : NULL;
+    PyObject *kernel = PyUnicode_AsUTF8String(compiled->kernel->name);
+    bool done = name && kernel && tt_read_target(PyBytes_AsString(name), &on);
+    Compilation c = {.compiled = compiled, .build = done ? new_build(on) : NULL};
+    if (!target)
+        PyErr_SetString(PyExc_ValueError, "the description of a compiled kernel has no 'target'");
+    done = c.build && compile_ir(&c, PyBytes_AsString(kernel), text);
+    release_compilation(&c);
+    Py_XDECREF(kernel);
+    Py_XDECREF(name);
+    return done;
 }

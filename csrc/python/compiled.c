@@ -1,17 +1,25 @@
 /* triton._C.CompiledKernel: the code for one specialisation of a kernel, and what can be asked about it. */
 #include "python/extension.h"
+#include "runtime/cuda.h"
+#include <stddef.h>
 
 /* In cycles with its kernel, whose table holds it: the collector breaks them through the functions below. */
-Compiled *tt_new_compiled(Kernel *kernel, PyObject *info)
+static void fill(Compiled *compiled, Kernel *kernel, PyObject *info)
 {
-    PyTypeObject *type = kernel->state->compiled_type;
-    Compiled *compiled = (Compiled *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
-    if (!compiled)
-        return NULL;
     compiled->state = kernel->state;
     compiled->kernel = (Kernel *)Py_NewRef((PyObject *)kernel);
     compiled->info = Py_NewRef(info);
-    return compiled;
+    compiled->device = -1;
+}
+
+Compiled *tt_new_compiled(Kernel *kernel, PyObject *info)
+{
+    PyObject *type = tt_import("triton.compiler.compiled", "CompiledKernel");
+    PyObject *compiled = type ? PyObject_CallObject(type, NULL) : NULL;
+    Py_XDECREF(type);
+    if (compiled)
+        fill((Compiled *)compiled, kernel, info);
+    return (Compiled *)compiled;
 }
 
 static int compiled_traverse(PyObject *self, visitproc visit, void *arg)
@@ -58,8 +66,29 @@ static void compiled_dealloc(PyObject *self)
     if (compiled->code)
         tt_code_release(compiled->code);
     PyMem_Free(compiled->stored);
-    PyObject_GC_Del(self);
+    tt_release_run_params(compiled);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
+}
+
+/* False with an error set for one that was unpickled and has no code yet. */
+static bool has_code(const Compiled *compiled)
+{
+    if (!compiled->code)
+        PyErr_SetString(PyExc_RuntimeError,
+                        "the compiled kernel has no code yet: call _init_handles() first");
+    return compiled->code != NULL;
+}
+
+/* The device that it is for: the one it was launched on, else the current one. */
+static int device_of(Compiled *compiled)
+{
+    bool on_cuda = tt_code_target(compiled->code).kind == TARGET_CUDA && !tt_cuda_unavailable();
+    if (compiled->device < 0 && !on_cuda)
+        return 0;
+    if (compiled->device < 0)
+        compiled->device = tt_cuda_current_device();
+    return compiled->device;
 }
 
 /* A new text (bytes of a cubin), or None for a stage this target does not have. */
@@ -71,7 +100,7 @@ static PyObject *stage_text(Compiled *compiled, const char *stage, Arena *arena)
         return NULL;
     }
     size_t size;
-    const char *text = tt_code_stage(compiled->code, stage, compiled->device, arena, &size);
+    const char *text = tt_code_stage(compiled->code, stage, device_of(compiled), arena, &size);
     tt_end_try(&trap);
     if (!text)
         return Py_NewRef(Py_None);
@@ -81,7 +110,7 @@ static PyObject *stage_text(Compiled *compiled, const char *stage, Arena *arena)
 
 static PyObject *compiled_text(PyObject *self, PyObject *stage)
 {
-    PyObject *bytes = PyUnicode_AsUTF8String(stage), *text = NULL;
+    PyObject *bytes = has_code((Compiled *)self) ? PyUnicode_AsUTF8String(stage) : NULL, *text = NULL;
     Arena arena = {0};
     if (bytes)
         text = stage_text((Compiled *)self, PyBytes_AsString(bytes), &arena);
@@ -90,87 +119,58 @@ static PyObject *compiled_text(PyObject *self, PyObject *stage)
     return text;
 }
 
-/* Attributes that are Python's to make: triton.compiler.compiler.<class>(compiled, ...). */
-static PyObject *made_by(const char *class, PyObject *self, PyObject *argument)
-{
-    PyObject *function = tt_import("triton.compiler.compiler", class);
-    PyObject *result = function ? PyObject_CallFunctionObjArgs(function, self, argument, NULL) : NULL;
-    Py_XDECREF(function);
-    return result;
-}
-
-static PyObject *get_asm(PyObject *self, void *unused)
-{
-    (void)unused;
-    return made_by("Stages", self, NULL);
-}
-
-static PyObject *get_metadata(PyObject *self, void *unused)
-{
-    (void)unused;
-    return made_by("KernelMetadata", ((Compiled *)self)->info, NULL);
-}
-
 static PyObject *get_info(PyObject *self, void *unused)
 {
     (void)unused;
-    return Py_NewRef(((Compiled *)self)->info);
+    return has_code((Compiled *)self) ? Py_NewRef(((Compiled *)self)->info) : NULL;
 }
 
 static PyObject *get_kernel(PyObject *self, void *unused)
 {
     (void)unused;
-    return Py_NewRef((PyObject *)((Compiled *)self)->kernel);
+    return has_code((Compiled *)self) ? Py_NewRef((PyObject *)((Compiled *)self)->kernel) : NULL;
 }
 
-/* Attributes that stand in the dict `info` under the name given as context. */
-static PyObject *get_from_info(PyObject *self, void *name)
+static PyObject *get_ir(PyObject *self, void *unused)
 {
-    PyObject *value = PyDict_GetItemString(((Compiled *)self)->info, name);
-    return Py_NewRef(value ? value : Py_None);
+    (void)unused;
+    return has_code((Compiled *)self) ? PyUnicode_FromString(tt_code_source(((Compiled *)self)->code)) : NULL;
 }
 
-static PyObject *compiled_subscript(PyObject *self, PyObject *grid)
-{
-    return made_by("CompiledLauncher", self, grid);
-}
-
-static PyObject *compiled_repr(PyObject *self)
-{
-    Compiled *compiled = (Compiled *)self;
-    return PyUnicode_FromFormat("CompiledKernel(%U, %S)", compiled->kernel->name,
-                                PyDict_GetItemString(compiled->info, "signature"));
-}
-
-/* Loads the code on its device if that has not happened yet; the facts that follow are kept in `info`. */
+/* Loads the code on its device if that has not happened yet. */
 static bool load(Compiled *compiled)
 {
-    if (PyDict_GetItemString(compiled->info, "n_regs"))
+    if (!has_code(compiled))
+        return false;
+    if (compiled->is_loaded)
         return true;
     Arena arena = {0};
     Trap trap;
-    LoadedFacts facts = {0};
+    int device = device_of(compiled);
     PyThreadState *released = PyEval_SaveThread();
     bool done = tt_try(&trap, &arena);
     if (done) {
-        facts = tt_code_load(compiled->code, compiled->device, &arena);
+        compiled->facts = tt_code_load(compiled->code, device, &arena);
         tt_end_try(&trap);
     }
     PyEval_RestoreThread(released);
     if (!done)
         tt_set_error(&trap.diag, NULL);
     tt_arena_release(&arena);
-    PyObject *values = done ? Py_BuildValue("{si si si}", "n_regs", facts.registers, "n_spills", facts.spills,
-                                            "n_max_threads", facts.max_threads)
-                            : NULL;
-    done = values && !PyDict_Update(compiled->info, values);
-    Py_XDECREF(values);
-    return done;
+    return compiled->is_loaded = done;
 }
 
-static PyObject *get_loaded(PyObject *self, void *name)
+/* A number among the LoadedFacts, at an offset. */
+static PyObject *get_fact(PyObject *self, void *offset)
 {
-    return load((Compiled *)self) ? get_from_info(self, name) : NULL;
+    Compiled *compiled = (Compiled *)self;
+    return load(compiled) ? PyLong_FromLong(*(int *)((char *)&compiled->facts + (size_t)offset)) : NULL;
+}
+
+static PyObject *get_handle(PyObject *self, void *offset)
+{
+    Compiled *compiled = (Compiled *)self;
+    return load(compiled) ? PyLong_FromVoidPtr(*(void **)((char *)&compiled->facts + (size_t)offset)) : NULL;
 }
 
 static PyObject *init_handles(PyObject *self, PyObject *unused)
@@ -179,9 +179,32 @@ static PyObject *init_handles(PyObject *self, PyObject *unused)
     return load((Compiled *)self) ? Py_NewRef(Py_None) : NULL;
 }
 
+static PyObject *is_made(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((Compiled *)self)->code != NULL);
+}
+
+static PyObject *restore(PyObject *self, PyObject *args)
+{
+    State *state = tt_state_of(Py_TYPE(self));
+    PyObject *kernel, *info;
+    const char *text;
+    if (!state || !PyArg_ParseTuple(args, "O!O!s", state->kernel_type, &kernel, &PyDict_Type, &info, &text))
+        return NULL;
+    if (((Compiled *)self)->kernel) {
+        PyErr_SetString(PyExc_RuntimeError, "the compiled kernel has its code already");
+        return NULL;
+    }
+    fill((Compiled *)self, (Kernel *)kernel, info);
+    return tt_compile_ir((Compiled *)self, text) ? Py_NewRef(Py_None) : NULL;
+}
+
 static PyObject *stages(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    if (!has_code((Compiled *)self))
+        return NULL;
     const char *const *names = tt_code_stages(((Compiled *)self)->code);
     Py_ssize_t count = 0;
     while (names[count])
@@ -192,47 +215,49 @@ static PyObject *stages(PyObject *self, PyObject *unused)
     return tuple;
 }
 
+#define FACT(field) ((void *)offsetof(LoadedFacts, field))
 static PyGetSetDef compiled_getset[] = {
-    {"asm", get_asm, NULL, "Text of each stage by name: ttir, llir, asm. Made when asked for.", NULL},
-    {"metadata", get_metadata, NULL, "num_warps, num_stages, shared, name, target, signature, ...", NULL},
     {"info", get_info, NULL, "The dict behind `metadata`.", NULL},
     {"fn", get_kernel, NULL, "The JITFunction it was compiled from.", NULL},
-    {"src", get_kernel, NULL, NULL, NULL},
-    {"name", get_from_info, NULL, "Name of the compiled kernel.", "name"},
-    {"timings", get_from_info, NULL, "Milliseconds that each phase of compiling took.", "timings"},
-    {"signature", get_from_info, NULL, "Types of the run-time parameters, and the compile-time values.",
-     "signature"},
-    {"n_regs", get_loaded, NULL, "Registers a thread uses; 0 where the target does not count them.",
-     "n_regs"},
-    {"n_spills", get_loaded, NULL, "Registers spilled to memory; 0 likewise.", "n_spills"},
-    {"n_max_threads", get_loaded, NULL, "Threads a program may have.", "n_max_threads"},
+    {"_ir", get_ir, NULL, "The tile IR with its places, from which the same code can be made again.", NULL},
+    {"n_regs", get_fact, NULL, "Registers a thread uses; 0 where the target does not count them.",
+     FACT(registers)},
+    {"n_spills", get_fact, NULL, "Registers spilled to memory; 0 likewise.", FACT(spills)},
+    {"n_max_threads", get_fact, NULL, "Threads a program may have.", FACT(max_threads)},
+    {"function", get_handle, NULL, "The driver's handle of the code; its address on a CPU.", FACT(function)},
+    {"module", get_handle, NULL, "The driver's handle of the module that the code is in; 0 on a CPU.",
+     FACT(module)},
     {NULL, NULL, NULL, NULL, NULL},
 };
+#undef FACT
 
 static PyMethodDef compiled_methods[] = {
     {"_text", compiled_text, METH_O, "_text(stage)\n\nText of a stage, or None."},
     {"_stages", stages, METH_NOARGS, "_stages()\n\nNames of the stages."},
     {"_init_handles", init_handles, METH_NOARGS,
      "_init_handles()\n\nLoad the code onto the device; on the CPU it is there."},
+    {"_has_code", is_made, METH_NOARGS, "_has_code()\n\nFalse only for what was unpickled and not restored."},
+    {"_restore", restore, METH_VARARGS,
+     "_restore(kernel, info, text)\n\nMake the code, from what `_ir` and `info` of another one are."},
+    {"_run", (PyCFunction)(void (*)(void))tt_run_compiled, METH_FASTCALL,
+     "_run(grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, enter_hook, "
+     "exit_hook, *args)\n\nLaunch just this code."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot compiled_slots[] = {
-    {Py_tp_doc, "The code for one specialisation of a kernel; compiled[grid](*args) launches it."},
+    {Py_tp_doc, "What triton.compiler.CompiledKernel is made of."},
     {Py_tp_traverse, compiled_traverse},
     {Py_tp_clear, compiled_clear},
     {Py_tp_dealloc, compiled_dealloc},
-    {Py_tp_repr, compiled_repr},
     {Py_tp_getset, compiled_getset},
     {Py_tp_methods, compiled_methods},
-    {Py_mp_subscript, compiled_subscript},
     {0, NULL},
 };
 
 PyType_Spec tt_compiled_spec = {
     .name = "triton._C.CompiledKernel",
     .basicsize = sizeof(Compiled),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION |
-             Py_TPFLAGS_IMMUTABLETYPE,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = compiled_slots,
 };

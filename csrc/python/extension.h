@@ -73,8 +73,9 @@ typedef enum ArgumentKind {
 typedef struct TypeEntry {
     PyTypeObject *type; /* strong, so that no other type can come to lie at its address */
     ArgumentKind kind;
-    bool is_cupy;
-    const void *exchange; /* ARG_EXCHANGE: the table of functions */
+    bool is_cupy, is_torch;
+    bool has_negative_bit; /* has is_neg(): its memory may hold the opposite of its values */
+    const void *exchange;  /* ARG_EXCHANGE: the table of functions */
 } TypeEntry;
 
 /* Options of a launch. Those of kind IGNORED are accepted for targets to come; LAUNCH ones are not compiled in. */
@@ -95,7 +96,8 @@ typedef enum OptionKind {
     OPTION(grid, LAUNCH)                                                                                     \
     OPTION(stream, LAUNCH)                                                                                   \
     OPTION(cluster_dims, IGNORED)                                                                            \
-    OPTION(extern_libs, IGNORED) /* libdevice is found without */                                            \
+    OPTION(enable_reflect_ftz, IGNORED) /* small numbers are never flushed to zero */                        \
+    OPTION(extern_libs, IGNORED)        /* libdevice is found without */                                     \
     OPTION(enable_fp_fusion, BOOL)                                                                           \
     OPTION(launch_cooperative_grid, BOOL)                                                                    \
     OPTION(launch_pdl, BOOL)                                                                                 \
@@ -125,12 +127,21 @@ extern const OptionKind tt_option_kinds[TT_OPTION_COUNT];
     NAME(device_id)                                                                                          \
     NAME(dtype)                                                                                              \
     NAME(id)                                                                                                 \
+    NAME(is_neg)                                                                                             \
     NAME(name)                                                                                               \
     NAME(ptr)                                                                                                \
     NAME(value)
 enum { TYPE_CACHE_SIZE = 128 };
+
+/* Where tensors of torch have their negative bit: in which word of the object that the object points to. */
+typedef struct NegativeBit {
+    bool looked_for;
+    int pointer_word, word;
+    uint64_t mask; /* 0: not found, so that torch has to be asked */
+} NegativeBit;
+
 typedef struct State {
-    PyTypeObject *kernel_type, *launcher_type, *compiled_type;
+    PyTypeObject *kernel_type, *launcher_type;
 #define NAME(name) PyObject *name;
     struct {
         TT_NAMES(NAME)
@@ -142,6 +153,8 @@ typedef struct State {
     TypeEntry types[TYPE_CACHE_SIZE];
     PyTypeObject *numpy_dtype; /* numpy.dtype; NULL before it was first wanted, like what follows */
     PyObject *current_stream;  /* triton.runtime.driver.current_stream */
+    NegativeBit negative;
+    PyObject *dtype_texts; /* dict from dtypes of arrays to their names */
 } State;
 int tt_state_init(PyObject *module);
 int tt_state_traverse(PyObject *module, visitproc visit, void *arg);
@@ -175,10 +188,15 @@ typedef struct ArgumentPath {
 } ArgumentPath;
 /* Sets an exception whose message begins with the kernel and the argument; always false. The format is Python's. */
 bool tt_argument_error(const ArgumentPath *path, PyObject *exception, const char *format, ...);
+/* The error for an array that has no memory at its address, or (`address` NULL) has no address; always false. */
+bool tt_memory_error(const ArgumentPath *path, PyObject *object, const uint64_t *address);
 
 /* Reads an argument of one of the array kinds; no reference to it is kept. False with an error set. */
 bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
                     Tensor *tensor);
+/* Whether what lies at its address may be read and written as its elements. False with an error set. */
+bool tt_check_memory(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
+                     const Tensor *tensor);
 /* The stream that the array's library works on now; false when it has no way to say so. */
 bool tt_exchange_stream(const TypeEntry *entry, int device, void **stream);
 /* The type that a dtype of NumPy, torch or the language stands for; SCALAR_KINDS if none. */
@@ -254,10 +272,13 @@ typedef struct Compiled {
     Key key;        /* owned; no words if it was not made by a launch */
     UsedName *used_names;
     int used_name_count;
-    Code *code;
-    int device;     /* that it was compiled for */
-    PyObject *info; /* dict: name, target, signature, timings, ... */
-    bool *stored;   /* for each slot: is it a pointer that the kernel may store through? */
+    Code *code;     /* NULL only in what was unpickled and not restored yet */
+    int device;     /* that it was compiled for; -1: the current one when it is first loaded */
+    bool is_loaded; /* then `facts` are known */
+    LoadedFacts facts;
+    struct RunParam *run_params; /* run.c; NULL before its first use */
+    PyObject *info;              /* dict: name, target, signature, timings, ... */
+    bool *stored;                /* for each slot: is it a pointer that the kernel may store through? */
     int slot_count;
     bool checks_bounds; /* the slots have the ranges behind them */
 } Compiled;
@@ -291,6 +312,8 @@ extern PyType_Spec tt_kernel_spec, tt_launcher_spec;
 /* signature.c: the tuple of entries and the dict of options for the frontend, as new references. False with an error
  * set. */
 bool tt_describe_key(const Key *key, const Kernel *kernel, PyObject **signature, PyObject **options);
+/* The entry of a key of one argument alone. */
+PyObject *tt_describe_entry(const Key *key);
 
 /* ---- target.c: what runs a launch -------------------------------------------------------------------------------- */
 
@@ -311,6 +334,16 @@ bool tt_read_target(const char *name, Target *target);
 PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ssize_t count,
                     PyObject *keywords, bool warmup);
 
+/* What all launches end with: runs the programs of a grid, without the GIL. False with an error set. */
+bool tt_run_programs(Compiled *compiled, const Specialization *s, const int32_t extents[3]);
+
+/* ---- run.c: a launch of just one compiled kernel --------------------------------------------------------------------- */
+
+/* CompiledKernel._run(grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, enter_hook, exit_hook,
+ * *args). */
+PyObject *tt_run_compiled(PyObject *self, PyObject *const *args, Py_ssize_t count);
+void tt_release_run_params(Compiled *compiled);
+
 /* ---- bind.c: arguments of a call to parameters and options --------------------------------------------------------- */
 
 typedef struct Call {
@@ -324,7 +357,8 @@ bool tt_bind_call(const Kernel *kernel, PyObject *const *args, Py_ssize_t count,
 void tt_call_release(Call *call);
 /* named_arguments(names, arguments, keywords): all of them by name. */
 PyObject *tt_named_arguments(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
-/* tuning_key(arguments, places): the arguments at these places (None if there are fewer), then the dtypes of all. */
+/* tuning_key(arguments, places): the arguments at these places, as far as there are, then the names of the dtypes of
+ * all that have one. */
 PyObject *tt_tuning_key(PyObject *module, PyObject *const *arguments, Py_ssize_t given);
 
 /* ---- grid.c -------------------------------------------------------------------------------------------------------- */
@@ -332,13 +366,43 @@ PyObject *tt_tuning_key(PyObject *module, PyObject *const *arguments, Py_ssize_t
 /* The extents of a grid: an int, a sequence of one to three, or a function from the call's arguments to either. */
 bool tt_read_grid(const Kernel *kernel, PyObject *grid, const Call *call, int32_t extents[3]);
 
-/* ---- compile.c, compiled.c ------------------------------------------------------------------------------------------- */
+/* ---- compile.c ------------------------------------------------------------------------------------------- */
 
-/* Compiles for a signature and options as in FrontendRequest; NULL with an error set. */
-Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target);
+/* Compiles for a signature and options as in FrontendRequest; NULL with an error set. `standalone`: for callers that
+ * launch it by themselves, with nothing but its arguments: the program's own assertions are checked and no bounds, and
+ * one that fails on a GPU ends the context. */
+Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target, bool standalone);
+/* Makes the code of one that has none from the text of tt_code_source. False with an error set. */
+bool tt_compile_ir(Compiled *compiled, const char *text);
+/* The target, the options with their defaults, and the name: what is said of the compiled kernel later. */
+PyObject *tt_compilation_info(Kernel *kernel, PyObject *signature, PyObject *options, Target target,
+                              bool standalone);
+
+/* ---- view.c: what is asked without compiling --------------------------------------------------------------------------- */
+
+/* view_ir(kernel, signature, options, target): ((name, region), ...) of what the frontend makes, and its text; a region
+ * is (number, arguments, operations), an operation (name, operands, results, callee, regions). */
+PyObject *tt_view_ir(PyObject *module, PyObject *args);
+/* argument_entry(value, is_const, any_value, any_alignment): what a signature has for it. */
+PyObject *tt_argument_entry(PyObject *module, PyObject *args);
+
+/* ---- compiled.c ---------------------------------------------------------------------------------------------------------- */
+
 /* Without code yet. */
 Compiled *tt_new_compiled(Kernel *kernel, PyObject *info);
 extern PyType_Spec tt_compiled_spec;
+
+/* ---- signals.c ------------------------------------------------------------------------------------------------------- */
+
+typedef struct SignalCheck {
+    Interrupt interrupt; /* first: its function gets a pointer to it */
+    PyThreadState *released;
+} SignalCheck;
+/* Releases the GIL. What is returned asks Python's handlers of signals whether to end: an exception of theirs says so.
+ * NULL in a thread where Python does not handle signals. */
+Interrupt *tt_release_gil(SignalCheck *check);
+/* False with an exception set if a handler raised one. */
+bool tt_take_gil(SignalCheck *check);
 
 /* ---- errors.c -------------------------------------------------------------------------------------------------------- */
 

@@ -34,6 +34,12 @@ static bool read_extent(const Kernel *kernel, PyObject *value, int32_t *extent)
     return true;
 }
 
+/* Programs are counted in 64 bits. */
+static bool can_count(const int32_t extents[3])
+{
+    return !extents[2] || (int64_t)extents[0] * extents[1] <= INT64_MAX / extents[2];
+}
+
 static bool read_extents(const Kernel *kernel, PyObject *grid, int32_t extents[3])
 {
     extents[0] = extents[1] = extents[2] = 1;
@@ -54,7 +60,8 @@ static bool read_extents(const Kernel *kernel, PyObject *grid, int32_t extents[3
         if (!done)
             return false;
     }
-    return true;
+    return can_count(extents) ||
+           grid_error(kernel, PyExc_ValueError, "the grid %R has more than 2**63 - 1 programs", grid);
 }
 
 /* What a function of the meta-parameters gets: every argument by name, and the options that were given. */

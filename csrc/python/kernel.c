@@ -124,16 +124,26 @@ static PyObject *kernel_warmup(PyObject *self, PyObject *const *args, Py_ssize_t
     return tt_launch((Kernel *)self, NULL, args, count, keywords, true);
 }
 
-static PyObject *kernel_add_pre_run_hook(PyObject *self, PyObject *hook)
+/* The list itself: programs add hooks to it and take them out. */
+static PyObject *kernel_pre_run_hooks(PyObject *self, void *unused)
 {
     Kernel *kernel = (Kernel *)self;
+    (void)unused;
+    if (!kernel->hooks)
+        kernel->hooks = PyList_New(0);
+    return Py_XNewRef(kernel->hooks);
+}
+
+static PyObject *kernel_add_pre_run_hook(PyObject *self, PyObject *hook)
+{
     if (!PyCallable_Check(hook)) {
         PyErr_Format(PyExc_TypeError, "a hook must be callable, not %R", hook);
         return NULL;
     }
-    if (!kernel->hooks && !(kernel->hooks = PyList_New(0)))
-        return NULL;
-    return PyList_Append(kernel->hooks, hook) < 0 ? NULL : Py_NewRef(Py_None);
+    PyObject *hooks = kernel_pre_run_hooks(self, NULL);
+    bool done = hooks && !PyList_Append(hooks, hook);
+    Py_XDECREF(hooks);
+    return done ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyObject *kernel_variants(PyObject *self, PyObject *unused)
@@ -296,6 +306,12 @@ static PyMethodDef kernel_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyGetSetDef kernel_attributes[] = {
+    {"pre_run_hooks", kernel_pre_run_hooks, NULL,
+     "The list of functions that are called before every launch.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
 static PyType_Slot kernel_slots[] = {
     {Py_tp_doc, "What a launch needs to know about a kernel; the base of JITFunction."},
     {Py_tp_init, kernel_init},
@@ -303,6 +319,7 @@ static PyType_Slot kernel_slots[] = {
     {Py_tp_clear, kernel_clear},
     {Py_tp_dealloc, kernel_dealloc},
     {Py_tp_methods, kernel_methods},
+    {Py_tp_getset, kernel_attributes},
     {Py_mp_subscript, kernel_subscript},
     {0, NULL},
 };

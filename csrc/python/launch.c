@@ -23,7 +23,7 @@ static Compiled *add_variant(Kernel *kernel, const Specialization *s)
     PyObject *signature, *options;
     if (!tt_describe_key(&s->key, kernel, &signature, &options))
         return NULL;
-    Compiled *compiled = tt_compile(kernel, signature, options, s->target);
+    Compiled *compiled = tt_compile(kernel, signature, options, s->target, false);
     Py_DECREF(signature);
     Py_DECREF(options);
     if (compiled)
@@ -95,31 +95,12 @@ static bool run_hooks(const Kernel *kernel, PyObject *const *args, Py_ssize_t co
 /* What the programs printed goes where Python prints. */
 static bool write_output(const char *text)
 {
-    PyObject *out = PySys_GetObject("stdout");
-    return !out || out == Py_None || PyFile_WriteString(text, out) == 0;
-}
-
-static bool run_programs(Compiled *compiled, const Specialization *s, const int32_t extents[3])
-{
-    if (!extents[0] || !extents[1] || !extents[2])
-        return true;
-    Arena arena = {0};
-    Trap trap;
-    LaunchResult result = {0};
-    PyThreadState *released = PyEval_SaveThread();
-    bool launched = tt_try(&trap, &arena);
-    if (launched) {
-        result = tt_code_launch(compiled->code, s->place, s->slots, extents, &arena);
-        tt_end_try(&trap);
-    }
-    PyEval_RestoreThread(released);
-    bool done = launched && (!result.printed || write_output(result.printed));
-    if (!launched)
-        tt_set_launch_diagnostic(compiled, extents, &trap.diag);
-    else if (result.failure.text)
-        tt_set_launch_error(compiled, &result.failure);
-    tt_arena_release(&arena);
-    return done && !result.failure.text;
+    PyObject *type, *value, *traceback, *out = PySys_GetObject("stdout");
+    PyErr_Fetch(&type, &value, &traceback); /* of a launch that was interrupted */
+    bool done = !out || out == Py_None || PyFile_WriteString(text, out) == 0;
+    if (type)
+        PyErr_Restore(type, value, traceback);
+    return done;
 }
 
 /* The frontend and specialize.c count run-time parameters each in its own way; never run code with too few. */
@@ -130,6 +111,37 @@ static bool check_slots(const Compiled *compiled, const Specialization *s)
     PyErr_Format(PyExc_SystemError, "%U was compiled for %d run-time parameters and launched with %d",
                  compiled->kernel->name, compiled->slot_count, s->slot_count);
     return false;
+}
+
+bool tt_run_programs(Compiled *compiled, const Specialization *s, const int32_t extents[3])
+{
+    if (!check_slots(compiled, s))
+        return false;
+    if (!extents[0] || !extents[1] || !extents[2])
+        return true;
+    Arena arena = {0};
+    Trap trap;
+    LaunchResult result = {0};
+    SignalCheck check;
+    Place place = s->place;
+    place.interrupt = tt_release_gil(&check);
+    bool outer = place.interrupt && tt_watch_begin();
+    bool launched = tt_try(&trap, &arena);
+    if (launched) {
+        result = tt_code_launch(compiled->code, place, s->slots, extents, &arena);
+        tt_end_try(&trap);
+    }
+    if (place.interrupt)
+        tt_watch_end(outer);
+    bool done = tt_take_gil(&check) && launched;
+    if (result.printed)
+        done &= write_output(result.printed);
+    if (!launched)
+        tt_set_launch_diagnostic(compiled, extents, &trap.diag);
+    else if (result.failure.text)
+        tt_set_launch_error(compiled, &result.failure);
+    tt_arena_release(&arena);
+    return done && !result.failure.text;
 }
 
 /* The slots of a kernel that checks bounds: the arguments are read again, now with where their arrays end. */
@@ -146,14 +158,9 @@ static bool run_checked(const Kernel *kernel, const Call *call, Compiled *compil
     s.place.ranges = s.ranges;
     s.place.range_count = s.range_count / 2;
     done = done && (!compiled->checks_bounds || tt_specialization_add_ranges(&s)) &&
-           check_slots(compiled, &s) && run_programs(compiled, &s, extents);
+           tt_run_programs(compiled, &s, extents);
     tt_specialization_release(&s);
     return done;
-}
-
-static bool run_unchecked(Compiled *compiled, const Specialization *s, const int32_t extents[3])
-{
-    return check_slots(compiled, s) && run_programs(compiled, s, extents);
 }
 
 /* One launch, from its arguments to its end. */
@@ -217,7 +224,7 @@ static bool call_launch_hook(const Launch *launch, const Compiled *compiled, con
         return true;
     Py_INCREF(hook); /* it may take itself off */
     if (!*metadata) {
-        PyObject *type = tt_import("triton.compiler.compiler", "LaunchMetadata");
+        PyObject *type = tt_import("triton.compiler.compiled", "LaunchMetadata");
         PyObject *named = named_arguments(launch);
         PyObject *stream = PyLong_FromVoidPtr(launch->specialization.place.stream);
         if (type && named && stream)
@@ -240,7 +247,7 @@ static bool run_between_hooks(Launch *launch, Compiled *compiled, const int32_t 
     bool done = call_launch_hook(launch, compiled, extents, 0, &metadata) &&
                 (compiled->checks_bounds || s->target.kind == TARGET_SIM
                      ? run_checked(launch->kernel, &launch->call, compiled, s->place, extents)
-                     : run_unchecked(compiled, s, extents)) &&
+                     : tt_run_programs(compiled, s, extents)) &&
                 call_launch_hook(launch, compiled, extents, 1, &metadata);
     Py_XDECREF(metadata);
     return done;

@@ -72,10 +72,20 @@ static PyObject *compile_signature(PyObject *module, PyObject *args)
                           &PyDict_Type, &options, &name) ||
         !tt_read_target(name, &target))
         return NULL;
-    return (PyObject *)tt_compile((Kernel *)kernel, signature, options, target);
+    return (PyObject *)tt_compile((Kernel *)kernel, signature, options, target, true);
+}
+
+/* `libtriton`, in which other programs look for the intermediate representation, is made when it is asked for. */
+static PyObject *module_attribute(PyObject *module, PyObject *name)
+{
+    (void)module;
+    if (PyUnicode_CompareWithASCIIString(name, "libtriton") == 0)
+        return PyImport_ImportModule("triton.compiler.view");
+    return PyErr_Format(PyExc_AttributeError, "module 'triton._C' has no attribute %R", name);
 }
 
 static PyMethodDef methods[] = {
+    {"__getattr__", module_attribute, METH_O, NULL},
     {"version", version, METH_NOARGS, "version() -> str\n--\n\nThe version of the compiler."},
     {"llvm_version", llvm_version, METH_NOARGS,
      "llvm_version() -> str\n--\n\nThe version of the LLVM inside."},
@@ -90,10 +100,15 @@ static PyMethodDef methods[] = {
     {"named_arguments", (PyCFunction)(void (*)(void))tt_named_arguments, METH_FASTCALL,
      "named_arguments(names, arguments, keywords)\n--\n\nThe arguments of a call by name."},
     {"tuning_key", (PyCFunction)(void (*)(void))tt_tuning_key, METH_FASTCALL,
-     "tuning_key(arguments, places)\n--\n\nThe arguments at these places, then the dtypes of all of them."},
+     "tuning_key(arguments, places)\n--\n\nThe arguments at these places, then the names of all dtypes."},
     {"compile", compile_signature, METH_VARARGS,
      "compile(kernel, signature, options, target) -> CompiledKernel\n--\n\nCompile for a tuple of signature "
-     "entries."},
+     "entries, and for callers that launch it with its arguments alone."},
+    {"view_ir", tt_view_ir, METH_VARARGS,
+     "view_ir(kernel, signature, options, target) -> tuple\n--\n\nWhat the frontend makes of it."},
+    {"argument_entry", tt_argument_entry, METH_VARARGS,
+     "argument_entry(value, is_const, any_value, any_alignment)\n--\n\nWhat a signature has for an "
+     "argument."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -155,3 +155,11 @@ bool tt_describe_key(const Key *key, const Kernel *kernel, PyObject **signature,
     Py_XDECREF(reader.constexpr_type);
     return *signature != NULL;
 }
+
+PyObject *tt_describe_entry(const Key *key)
+{
+    Reader reader = {.key = key};
+    PyObject *entry = read_value(&reader, false);
+    Py_XDECREF(reader.constexpr_type);
+    return entry;
+}

@@ -431,11 +431,40 @@ static void add_awaited(Specialization *s, void *stream)
         s->awaited[s->place.awaited_count++] = stream;
 }
 
+static bool add_array_of(Specialization *s, const Param *param, PyObject *dtype, const ArgumentPath *path)
+{
+    Tensor tensor = {.element = tt_scalar_of_dtype(dtype)};
+    if (tensor.element == SCALAR_KINDS)
+        return tt_argument_error(path, PyExc_TypeError,
+                                 "arrays of dtype %S are not supported; convert it to %s", dtype,
+                                 tt_supported_dtypes);
+    return add_pointer(s, param, &tensor, path);
+}
+
+static bool add_by_dtype(Specialization *s, const Param *param, PyObject *array, const ArgumentPath *path)
+{
+    PyObject *dtype = PyObject_GetAttr(array, s->state->names.dtype);
+    bool done = dtype && add_array_of(s, param, dtype, path);
+    Py_XDECREF(dtype);
+    return done;
+}
+
+/* For a warmup the dtype is enough; where the dtype is the matter its error stays. */
+static bool add_unread(Specialization *s, const Param *param, PyObject *array, const ArgumentPath *path)
+{
+    if (!PyErr_ExceptionMatches(PyExc_ValueError))
+        return false;
+    PyErr_Clear();
+    return add_by_dtype(s, param, array, path);
+}
+
 static bool add_array(Specialization *s, const Param *param, const TypeEntry *entry, PyObject *value,
                       const ArgumentPath *path)
 {
     Tensor tensor;
     if (!tt_read_tensor(s->state, entry, value, path, &tensor))
+        return s->warmup && entry->is_torch && add_unread(s, param, value, path);
+    if (!s->warmup && !tt_check_memory(s->state, entry, value, path, &tensor))
         return false;
     bool on_cuda = tensor.device_type == DEVICE_CUDA;
     int device = on_cuda ? tensor.device_id : 0;
@@ -460,26 +489,13 @@ static bool add_array(Specialization *s, const Param *param, const TypeEntry *en
     return add_pointer(s, param, &tensor, path);
 }
 
-static bool add_array_of(Specialization *s, const Param *param, PyObject *dtype, const ArgumentPath *path)
-{
-    Tensor tensor = {.element = tt_scalar_of_dtype(dtype)};
-    if (tensor.element == SCALAR_KINDS)
-        return tt_argument_error(path, PyExc_TypeError,
-                                 "arrays of dtype %S are not supported; convert it to %s", dtype,
-                                 tt_supported_dtypes);
-    return add_pointer(s, param, &tensor, path);
-}
-
 static bool add_mock(Specialization *s, const Param *param, PyObject *value, const ArgumentPath *path)
 {
     if (!s->warmup)
         return tt_argument_error(
             path, PyExc_TypeError,
             "a MockTensor has no memory; pass it to %U.warmup(), and an array to a launch", s->function);
-    PyObject *dtype = PyObject_GetAttr(value, s->state->names.dtype);
-    bool done = dtype && add_array_of(s, param, dtype, path);
-    Py_XDECREF(dtype);
-    return done;
+    return add_by_dtype(s, param, value, path);
 }
 
 /* ---- any argument ---- */

@@ -30,8 +30,11 @@ int tt_state_init(PyObject *module)
 #undef OPTION
     state->kernel_type = add_type(module, &tt_kernel_spec);
     state->launcher_type = add_type(module, &tt_launcher_spec);
-    state->compiled_type = add_type(module, &tt_compiled_spec);
-    return state->kernel_type && state->launcher_type && state->compiled_type ? 0 : -1;
+    PyObject *compiled_type = (PyObject *)add_type(module, &tt_compiled_spec); /* Python derives from it */
+    state->dtype_texts = PyDict_New();
+    bool done = state->kernel_type && state->launcher_type && compiled_type && state->dtype_texts;
+    Py_XDECREF(compiled_type);
+    return done ? 0 : -1;
 }
 
 int tt_state_traverse(PyObject *module, visitproc visit, void *arg)
@@ -39,10 +42,10 @@ int tt_state_traverse(PyObject *module, visitproc visit, void *arg)
     State *state = PyModule_GetState(module);
     Py_VISIT(state->kernel_type);
     Py_VISIT(state->launcher_type);
-    Py_VISIT(state->compiled_type);
     Py_VISIT(state->debug);
     Py_VISIT(state->numpy_dtype);
     Py_VISIT(state->current_stream);
+    Py_VISIT(state->dtype_texts);
     Py_VISIT(state->launch_hooks[0]);
     Py_VISIT(state->launch_hooks[1]);
     for (int i = 0; i < TYPE_CACHE_SIZE; i++)
@@ -63,11 +66,11 @@ int tt_state_clear(PyObject *module)
     Py_CLEAR(state->debug);
     Py_CLEAR(state->numpy_dtype);
     Py_CLEAR(state->current_stream);
+    Py_CLEAR(state->dtype_texts);
     Py_CLEAR(state->launch_hooks[0]);
     Py_CLEAR(state->launch_hooks[1]);
     Py_CLEAR(state->kernel_type);
     Py_CLEAR(state->launcher_type);
-    Py_CLEAR(state->compiled_type);
     return 0;
 }
 
@@ -223,6 +226,16 @@ static const void *find_exchange(State *state, PyTypeObject *type)
     return table;
 }
 
+static bool is_tensor_of_torch(PyTypeObject *type)
+{
+    PyObject *torch = PyDict_GetItemString(PyImport_GetModuleDict(), "torch");
+    PyObject *base = torch ? PyObject_GetAttrString(torch, "Tensor") : NULL;
+    bool result = base && PyType_Check(base) && PyType_IsSubtype(type, (PyTypeObject *)base);
+    PyErr_Clear();
+    Py_XDECREF(base);
+    return result;
+}
+
 /* From the surest to the most general: marks of this package, NumPy, DLPack's table, then attributes. */
 static TypeEntry classify_type(State *state, PyTypeObject *type, PyObject *object)
 {
@@ -238,6 +251,8 @@ static TypeEntry classify_type(State *state, PyTypeObject *type, PyObject *objec
     if (entry.kind == ARG_UNKNOWN && PyCallable_Check(object))
         entry.kind = ARG_CONSTANT;
     entry.is_cupy = entry.kind == ARG_CUDA_INTERFACE && is_from(state, type, "cupy");
+    entry.has_negative_bit = entry.kind >= ARG_EXCHANGE && has(type, state->names.is_neg);
+    entry.is_torch = entry.has_negative_bit && is_tensor_of_torch(type);
     return entry;
 }
 

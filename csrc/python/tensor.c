@@ -488,8 +488,8 @@ static bool read_cuda_interface(State *state, const TypeEntry *entry, PyObject *
     return true;
 }
 
-bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
-                    Tensor *tensor)
+static bool read_by_kind(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
+                         Tensor *tensor)
 {
     DLTensor dltensor;
     const DLExchange *exchange = entry->exchange;
@@ -510,4 +510,25 @@ bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, cons
     default:
         return read_dlpack(state, object, path, tensor);
     }
+}
+
+/* Tensors of torch that lend no memory say so with the stack of its C++ functions; the error here has our words. */
+static bool torch_error(State *state, PyObject *object, const ArgumentPath *path)
+{
+    if (!PyErr_ExceptionMatches(PyExc_RuntimeError) && !PyErr_ExceptionMatches(PyExc_BufferError))
+        return false;
+    PyErr_Clear();
+    PyObject *dtype = PyObject_GetAttr(object, state->names.dtype);
+    PyErr_Clear();
+    if (dtype && tt_scalar_of_dtype(dtype) == SCALAR_KINDS)
+        return dtype_error(path, dtype);
+    Py_XDECREF(dtype);
+    return tt_memory_error(path, object, NULL);
+}
+
+bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
+                    Tensor *tensor)
+{
+    return read_by_kind(state, entry, object, path, tensor) ||
+           (entry->is_torch && torch_error(state, object, path));
 }

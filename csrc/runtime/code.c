@@ -17,8 +17,10 @@ struct Code {
     CudaKernel *cuda;
     SimEntry *sim;
     int threads, stack_bytes, synchronisations; /* simulator */
-    Arena arena;                                /* texts of the GPU stages, code of the simulator */
-    const char *ttir, *ttgir, *llir, *ptx;
+    size_t code_size;
+    Arena arena;        /* texts of the GPU stages, code of the simulator */
+    const char *source; /* tile IR with its places */
+    const char *ttgir, *llir, *ptx;
     const Failure *failures; /* of a debug kernel on CUDA */
     SimBuffer
         *arrays; /* of the simulator: name and size of elements, for each pointer among the parameters */
@@ -126,8 +128,15 @@ static void keep_arrays(Code *code, const Region *body)
     }
 }
 
-static void compile_for_simulator(Code *code, Module *module, const GpuOptions *options, Arena *arena)
+static uint64_t number_in_environment(const char *name)
 {
+    const char *text = getenv(name);
+    return text ? strtoull(text, NULL, 0) : 0;
+}
+
+static void compile_for_simulator(Code *code, Module *module, GpuOptions *options, Arena *arena)
+{
+    options->padding = number_in_environment("TRITON_SIM_PADDING");
     keep_arrays(code, module->functions->body);
     SimKernel *kernel = tt_gpu_compile_for_simulator(module, options, arena, &code->arena);
     keep_texts(code, kernel->ttgir, kernel->llir);
@@ -136,6 +145,7 @@ static void compile_for_simulator(Code *code, Module *module, const GpuOptions *
     code->stack_bytes = kernel->stack_bytes;
     code->synchronisations = kernel->synchronisations;
     code->sim = kernel->entry;
+    code->code_size = kernel->code_size;
 }
 
 static void compile_for_gpu(Code *code, Module *module, const CodeOptions *options, Arena *arena)
@@ -145,7 +155,7 @@ static void compile_for_gpu(Code *code, Module *module, const CodeOptions *optio
                       .num_stages = options->num_stages,
                       .max_registers = options->max_registers,
                       .enable_fp_fusion = !options->no_fusion,
-                      .debug = options->debug,
+                      .debug = options->debug && !options->traps,
                       .left_out = options->left_out,
                       .early = options->early};
     if (options->num_ctas > 1)
@@ -153,7 +163,7 @@ static void compile_for_gpu(Code *code, Module *module, const CodeOptions *optio
                        "num_ctas=%d: a program runs on one block of threads, and clusters of "
                        "them are not supported; leave num_ctas at 1",
                        options->num_ctas);
-    code->ttir = tt_print_module(module, &code->arena, 0);
+    code->source = tt_print_module(module, &code->arena, TT_PRINT_LOCATIONS);
     if (options->target.kind == TARGET_SIM) {
         compile_for_simulator(code, module, &gpu, arena);
         return;
@@ -207,12 +217,16 @@ CodeFacts tt_code_facts(const Code *code)
 LoadedFacts tt_code_load(Code *code, int device, Arena *arena)
 {
     if (code->cpu) /* all registers of a core are a program's own */
-        return (LoadedFacts){.registers = 16, .max_threads = 1};
+        return (LoadedFacts){.registers = 16, .max_threads = 1, .function = tt_cpu_entry(code->cpu)};
     if (code->sim) /* there is no allocation of registers; host code that divides by their number gets a usual one */
-        return (LoadedFacts){.registers = 32, .max_threads = SIM_MAX_THREADS};
+        return (LoadedFacts){
+            .registers = 32, .max_threads = SIM_MAX_THREADS, .function = (void *)(uintptr_t)code->sim};
     const CudaKernelInfo *info = tt_cuda_load(code->cuda, device, arena);
-    return (LoadedFacts){info->registers, info->spilled_bytes / 4, info->max_threads};
+    return (LoadedFacts){info->registers, info->spilled_bytes / 4, info->max_threads, info->function,
+                         info->module};
 }
+
+const char *tt_code_source(const Code *code) { return code->cpu ? tt_cpu_source(code->cpu) : code->source; }
 
 const char *const *tt_code_stages(const Code *code)
 {
@@ -229,10 +243,12 @@ const char *tt_code_stage(Code *code, const char *stage, int device, Arena *aren
         text = tt_cpu_text(code->cpu, stage, arena);
     } else if (code->cuda && !strcmp(stage, "cubin")) {
         return tt_cuda_cubin(code->cuda, device, arena, size);
+    } else if (!strcmp(stage, "ttir")) {
+        text = tt_print_module(tt_parse_module(arena, code->source, "ttir"), arena, 0);
     } else {
         const struct {
             const char *name, *text;
-        } texts[] = {{"ttir", code->ttir}, {"ttgir", code->ttgir}, {"llir", code->llir}, {"ptx", code->ptx}};
+        } texts[] = {{"ttgir", code->ttgir}, {"llir", code->llir}, {"ptx", code->ptx}};
         for (size_t i = 0; i < TT_COUNT(texts); i++)
             if (!strcmp(stage, texts[i].name))
                 text = texts[i].text;
@@ -254,6 +270,10 @@ static bool run_blocks(void *context, int64_t begin, int64_t end)
     }
     return !launch->failed;
 }
+
+static void while_waiting(void *context) { tt_sim_ask(context); }
+
+static bool ask_interrupt(SimLaunch *launch) { return tt_ask_interrupt(launch->interrupt); }
 
 /* The range of each argument. One that overlaps another is part of the same array, and may reach to the end of that; an
  * array of unknown extent (up to INT64_MAX) says nothing of the others. */
@@ -294,8 +314,12 @@ static LaunchResult launch_simulator(const Code *code, Place place, const uint64
                                      const int32_t grid[3], Arena *arena)
 {
     Text printed = {.arena = arena};
-    const char *seed = getenv("TRITON_SIM_SEED");
     SimLaunch launch = {.entry = code->sim,
+                        .code_size = code->code_size,
+                        .interrupt = place.interrupt,
+                        .ask = place.interrupt ? ask_interrupt : NULL,
+                        .knock = tt_knock_at_job,
+                        .caller = pthread_self(),
                         .args = args,
                         .grid = {grid[0], grid[1], grid[2]},
                         .threads = code->threads,
@@ -303,13 +327,14 @@ static LaunchResult launch_simulator(const Code *code, Place place, const uint64
                         .stack_bytes = code->stack_bytes,
                         .buffers = collect_buffers(code, place, arena),
                         .buffer_count = place.range_count,
-                        .seed = seed ? strtoull(seed, NULL, 0) : 0,
+                        .seed = number_in_environment("TRITON_SIM_SEED"),
                         .printed = &printed,
                         .lock = PTHREAD_MUTEX_INITIALIZER};
-    tt_parallel_for((int64_t)grid[0] * grid[1] * grid[2], 1, tt_thread_count(), run_blocks, &launch);
+    tt_parallel_for((int64_t)grid[0] * grid[1] * grid[2], 1, tt_thread_count(), run_blocks, while_waiting,
+                    &launch);
     tt_sim_end(&launch);
     LaunchResult result = {.printed = printed.data};
-    if (launch.failed)
+    if (launch.failed && !(place.interrupt && place.interrupt->asked_to_end))
         result.failure = simulator_failure(&launch.error, arena);
     return result;
 }
@@ -337,11 +362,13 @@ LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const
                             Arena *arena)
 {
     LaunchResult result = {0};
-    if (code->sim)
-        return launch_simulator(code, place, args, grid, arena);
-    if (code->cpu)
-        result.failure = tt_cpu_launch(code->cpu, args, grid, arena, &result.printed);
-    else
+    if (code->cuda) {
         result.failure = launch_cuda(code, place, args, grid, arena);
+        return result;
+    }
+    if (code->sim)
+        result = launch_simulator(code, place, args, grid, arena);
+    else
+        result.failure = tt_cpu_launch(code->cpu, args, grid, place.interrupt, arena, &result.printed);
     return result;
 }

@@ -2,6 +2,7 @@
  * machine-independent pipeline has seen into machine code, and launches that. GIL not needed. */
 #pragma once
 #include "ir/ir.h"
+#include "runtime/apart.h"
 
 typedef enum TargetKind { TARGET_CPU, TARGET_CUDA, TARGET_SIM, TARGET_KINDS } TargetKind;
 typedef struct Target {
@@ -18,10 +19,11 @@ typedef struct CodeOptions {
     int num_warps, num_stages, num_ctas;
     int max_registers; /* a thread; 0: no limit asked for */
     bool debug;        /* assertions are checked */
-    bool no_fusion;    /* a product and a sum are never one fma unless the program says so */
-    bool cooperative;  /* all programs run at the same time, or the launch fails */
-    bool early;        /* blocks may be set up while the kernel before still runs */
-    int left_out;      /* GpuOptions.left_out; only tests set it */
+    bool traps; /* one that fails on CUDA ends the context; the kernel has no parameter for a record of it */
+    bool no_fusion;   /* a product and a sum are never one fma unless the program says so */
+    bool cooperative; /* all programs run at the same time, or the launch fails */
+    bool early;       /* blocks may be set up while the kernel before still runs */
+    int left_out;     /* GpuOptions.left_out; only tests set it */
 } CodeOptions;
 
 typedef struct Code Code;
@@ -41,9 +43,12 @@ CodeFacts tt_code_facts(const Code *code);
 /* What is known once the code is on a device. */
 typedef struct LoadedFacts {
     int registers, spills, max_threads;
+    void *function, *module; /* the driver's handles; on the CPU the entry, and NULL */
 } LoadedFacts;
 LoadedFacts tt_code_load(Code *code, int device, Arena *arena);
 
+/* The tile IR that the code was made from, with places in the source: tt_code_compile makes the same code of it. */
+const char *tt_code_source(const Code *code);
 /* Names of the stages whose text or bytes can be asked for, NULL at the end. */
 const char *const *tt_code_stages(const Code *code);
 /* In `arena` or the code's own memory; NULL for no such stage. *size is its length. "cubin" is bytes. */
@@ -57,12 +62,14 @@ typedef struct Place {
     const uint64_t
         *ranges; /* simulator: begin and end of the memory behind each pointer, in the order of arguments */
     int range_count;
+    Interrupt *
+        interrupt; /* CPU and simulator, in the process's first thread: asked about every 50 ms; NULL: nobody */
 } Place;
 typedef struct LaunchResult {
     FailureText failure; /* of a program (a failed assertion, ...) */
     const char *printed; /* by the programs, or NULL */
 } LaunchResult;
-/* On the CPU returns when all programs are done, on CUDA when they are enqueued. Texts are in `arena`; refusals of the
+/* On the CPU returns when all programs are done (or left, when the launch is interrupted), on CUDA when they are enqueued. Texts are in `arena`; refusals of the
  * driver are raised. */
 LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3],
                             Arena *arena);

@@ -112,6 +112,8 @@ static CUresult load_on_device(const CudaImage *image, Loaded *loaded, char *log
                                    loaded->function);
     tt_cuda_api.cuFuncGetAttribute(&static_shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, loaded->function);
     info->shared_bytes = static_shared + image->shared_bytes;
+    info->function = loaded->function;
+    info->module = loaded->module;
     return CUDA_SUCCESS;
 }
 

@@ -55,6 +55,7 @@ void tt_cuda_release_kernel(CudaKernel *kernel);
 
 typedef struct CudaKernelInfo {
     int registers, spilled_bytes, shared_bytes, max_threads;
+    void *function, *module; /* the driver's handles */
 } CudaKernelInfo;
 /* Machine code for looking at, *size bytes in `arena`. */
 const void *tt_cuda_cubin(CudaKernel *kernel, int device, Arena *arena, size_t *size);

@@ -3,7 +3,8 @@
  * that is still waking up, and a job that ends before it has entered passes it by. */
 #define _GNU_SOURCE
 #include "runtime/thread_pool.h"
-#include <pthread.h>
+#include "support/guard.h"
+#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -35,6 +36,8 @@ static struct Pool {
     _Atomic int sleepers;
     _Atomic bool caller_sleeps;
     Job job;
+    pthread_t caller; /* whose job it is */
+    pthread_t workers[MOST_THREADS];
     _Atomic int threads; /* 0: not started */
 } pool = {PTHREAD_MUTEX_INITIALIZER,
           PTHREAD_MUTEX_INITIALIZER,
@@ -43,6 +46,8 @@ static struct Pool {
           0,
           0,
           false,
+          {0},
+          0,
           {0},
           0};
 
@@ -174,19 +179,19 @@ static cpu_set_t cores_of_worker(const cpu_set_t *usable, int wanted, int worker
     return *usable;
 }
 
-static bool start_worker(pthread_attr_t *attributes, const cpu_set_t *cores)
+static bool start_worker(pthread_t *thread, pthread_attr_t *attributes, const cpu_set_t *cores)
 {
-    pthread_t thread;
     pthread_attr_setaffinity_np(attributes, sizeof *cores, cores);
-    if (!pthread_create(&thread, attributes, run_worker, NULL))
+    if (!pthread_create(thread, attributes, run_worker, NULL))
         return true;
     cpu_set_t any; /* the system forbids those cores: let it choose */
     memset(&any, 0xff, sizeof any);
     pthread_attr_setaffinity_np(attributes, sizeof any, &any);
-    return !pthread_create(&thread, attributes, run_worker, NULL);
+    return !pthread_create(thread, attributes, run_worker, NULL);
 }
 
-/* Returns how many threads there are, the caller included. Signals are left to the threads of the program. */
+/* Returns how many threads there are, the caller included. Signals are left to the threads of the program, but for those
+ * of the code that the workers run. */
 static int start_workers(int wanted)
 {
     pthread_attr_t attributes;
@@ -194,12 +199,13 @@ static int start_workers(int wanted)
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigset_t all, before;
     sigfillset(&all);
+    tt_guard_allow(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     cpu_set_t usable = usable_cores(wanted);
     int started = 1;
     while (started < wanted) {
         cpu_set_t cores = cores_of_worker(&usable, wanted, started);
-        if (!start_worker(&attributes, &cores))
+        if (!start_worker(&pool.workers[started], &attributes, &cores))
             break;
         started++;
     }
@@ -237,7 +243,18 @@ static void announce(int helpers)
     pthread_mutex_unlock(&pool.sleep);
 }
 
-static void close_and_wait(void)
+static struct timespec soon(void)
+{
+    enum { NANOSECONDS = 50000000 };
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time); /* the clock of condition variables */
+    time.tv_nsec += NANOSECONDS;
+    time.tv_sec += time.tv_nsec / 1000000000;
+    time.tv_nsec %= 1000000000;
+    return time;
+}
+
+static void close_and_wait(void (*wait)(void *context), void *context)
 {
     uint64_t entry = atomic_fetch_and(&pool.entry, ~OPEN);
     for (int i = 0; i < JOIN_SPINS && entry & INSIDE; i++) {
@@ -248,13 +265,27 @@ static void close_and_wait(void)
         return;
     pthread_mutex_lock(&pool.sleep);
     atomic_store(&pool.caller_sleeps, true);
-    while (atomic_load(&pool.entry) & INSIDE)
-        pthread_cond_wait(&pool.left, &pool.sleep);
+    while (atomic_load(&pool.entry) & INSIDE) {
+        struct timespec until = soon();
+        if (pthread_cond_timedwait(&pool.left, &pool.sleep, &until) != ETIMEDOUT)
+            continue;
+        pthread_mutex_unlock(&pool.sleep);
+        wait(context);
+        pthread_mutex_lock(&pool.sleep);
+    }
     atomic_store(&pool.caller_sleeps, false);
     pthread_mutex_unlock(&pool.sleep);
 }
 
-void tt_parallel_for(int64_t count, int64_t chunk, int threads, ParallelWork work, void *context)
+void tt_knock_at_job(void)
+{
+    int threads = atomic_load_explicit(&pool.threads, memory_order_acquire);
+    for (int i = 1; i < threads; i++)
+        tt_guard_knock(pthread_equal(pool.workers[i], pthread_self()) ? pool.caller : pool.workers[i]);
+}
+
+void tt_parallel_for(int64_t count, int64_t chunk, int threads, ParallelWork work,
+                     void (*wait)(void *context), void *context)
 {
     threads = TT_MIN(threads, tt_thread_count());
     if (threads == 1 || count <= chunk || pthread_mutex_trylock(&pool.owner)) {
@@ -264,11 +295,12 @@ void tt_parallel_for(int64_t count, int64_t chunk, int threads, ParallelWork wor
     pool.job.work = work;
     pool.job.context = context;
     pool.job.count = count;
+    pool.caller = pthread_self();
     pool.job.chunk = chunk;
     atomic_store_explicit(&pool.job.next, 0, memory_order_relaxed);
     announce(threads - 1);
     run_chunks(&pool.job);
-    close_and_wait();
+    close_and_wait(wait, context);
     pthread_mutex_unlock(&pool.owner);
 }
 
@@ -277,23 +309,39 @@ void tt_parallel_for(int64_t count, int64_t chunk, int threads, ParallelWork wor
 static _Thread_local struct {
     void *data;
     size_t size;
+    bool taken;
 } scratch;
 static pthread_key_t scratch_key;
 
 static void make_scratch_key(void) { pthread_key_create(&scratch_key, free); }
 
-void *tt_thread_scratch(size_t size)
+static void *whole_pages(size_t size) { return aligned_alloc(4096, (size + 4095) & ~(size_t)4095); }
+
+static bool grow_scratch(size_t size)
 {
-    if (size <= scratch.size)
-        return scratch.data;
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_scratch_key);
-    size = (size + 4095) & ~(size_t)4095;
     free(scratch.data);
-    scratch.size = 0;
-    scratch.data = aligned_alloc(4096, size);
+    scratch.data = whole_pages(size);
+    scratch.size = scratch.data ? size : 0;
     pthread_setspecific(scratch_key, scratch.data);
-    if (scratch.data)
-        scratch.size = size;
     return scratch.data;
+}
+
+void *tt_take_scratch(size_t size)
+{
+    if (scratch.taken)
+        return whole_pages(size);
+    if (size > scratch.size && !grow_scratch(size))
+        return NULL;
+    scratch.taken = true;
+    return scratch.data;
+}
+
+void tt_return_scratch(void *data)
+{
+    if (data == scratch.data)
+        scratch.taken = false;
+    else
+        free(data);
 }

@@ -10,7 +10,13 @@ typedef bool (*ParallelWork)(void *context, int64_t begin, int64_t end);
 /* Threads that a job may use, the caller included: TRITON_CPU_THREADS, else the cores this process may run on. */
 int tt_thread_count(void);
 /* Does `count` items, `chunk` at a time, in the caller and up to `threads` - 1 others; returns when all are done. When
- * another thread's job occupies the pool, the caller does it alone. */
-void tt_parallel_for(int64_t count, int64_t chunk, int threads, ParallelWork work, void *context);
-/* Memory of the calling thread, aligned to a page, kept until the thread ends; NULL when there is none left. */
-void *tt_thread_scratch(size_t size);
+ * another thread's job occupies the pool, the caller does it alone. `wait` is called about every 50 ms while the caller
+ * waits for the others. */
+void tt_parallel_for(int64_t count, int64_t chunk, int threads, ParallelWork work,
+                     void (*wait)(void *context), void *context);
+/* Knocks (support/guard.h) at all threads that may be in the calling thread's job. */
+void tt_knock_at_job(void);
+/* Memory for the calling thread, aligned to a page; NULL when there is none left. What the thread takes first it keeps
+ * for the next time, until it ends. */
+void *tt_take_scratch(size_t size);
+void tt_return_scratch(void *data);

@@ -21,7 +21,11 @@ void sim_leave(SimThread *self)
 static bool is_first_error(SimLaunch *launch)
 {
     int32_t none = 0;
-    return __atomic_compare_exchange_n(&launch->failed, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    bool first =
+        __atomic_compare_exchange_n(&launch->failed, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    if (first)
+        launch->knock();
+    return first;
 }
 
 void sim_record_error(SimLaunch *launch, FailureKind kind, const char *format, ...)
@@ -45,6 +49,48 @@ void sim_fail(SimThread *self, FailureKind kind, const SimSite *site, const char
     sim_record_error(self->block->launch, kind, "%s:%d: %s, in program (%d, %d, %d), thread %d", site->file,
                      site->line, message, self->program[0], self->program[1], self->program[2], self->index);
     sim_leave(self);
+}
+
+/* ---- being interrupted: see support/guard.h ------------------------------------------------------------------------- */
+
+void tt_sim_ask(SimLaunch *launch)
+{
+    if (!sim_stopped(launch) && launch->ask && pthread_equal(launch->caller, pthread_self()) &&
+        launch->ask(launch))
+        sim_record_error(launch, FAILURE_OTHER, "interrupted");
+}
+
+/* Asking may run any code of Python's, for which a thread's stack is too small: the scheduler does it. */
+static bool is_to_end(SimThread *self)
+{
+    self->block->asks = true;
+    yield(self);
+    return sim_stopped(self->block->launch);
+}
+
+static bool must_leave(Guard *guard)
+{
+    const SimBlock *block = (SimBlock *)((char *)guard - offsetof(SimBlock, guard));
+    return block->running && is_to_end(block->running);
+}
+
+void sim_answer_knock(SimThread *self)
+{
+    if (!self->block->guard.knocked)
+        return;
+    self->block->guard.knocked = false;
+    if (is_to_end(self))
+        sim_leave(self);
+}
+
+static void leave_thread(Guard *guard)
+{
+    SimBlock *block = (SimBlock *)((char *)guard - offsetof(SimBlock, guard));
+    char words[100];
+    if (guard->fault.signal)
+        sim_fail(block->running, FAILURE_ACCESS, block->running->site, "%s",
+                 tt_fault_text(&guard->fault, words, sizeof words));
+    sim_leave(block->running);
 }
 
 void tt_sim_stop_after_failure(SimThread *self)
@@ -334,6 +380,20 @@ static void report_deadlock(SimBlock *block)
         sim_describe(stuck->site).text, done, stuck->program[0], stuck->program[1], stuck->program[2]);
 }
 
+static void resume(SimBlock *block, SimThread *thread)
+{
+    do {
+        block->asks = false;
+        block->running = thread;
+        tt_coroutine_switch(&block->scheduler, &thread->coroutine);
+        block->running = NULL;
+        if (block->asks || block->guard.knocked) {
+            block->guard.knocked = false;
+            tt_sim_ask(block->launch);
+        }
+    } while (block->asks && !sim_stopped(block->launch));
+}
+
 /* Runs every ready thread once; warps in a random order when there is a seed. True if any ran. */
 static bool run_ready(SimBlock *block)
 {
@@ -346,7 +406,7 @@ static bool run_ready(SimBlock *block)
             if (lanes[i].state != SIM_READY)
                 continue;
             ran = true;
-            tt_coroutine_switch(&block->scheduler, &lanes[i].coroutine);
+            resume(block, &lanes[i]);
         }
     }
     return ran;
@@ -452,6 +512,11 @@ void tt_sim_end(SimLaunch *launch)
 static void prepare(SimBlock *block, const int32_t program[3])
 {
     const SimLaunch *launch = block->launch;
+    block->guard = (Guard){.elsewhere = true,
+                           .away = true,
+                           .code = {(uintptr_t)launch->entry, launch->code_size},
+                           .leave = leave_thread,
+                           .must_leave = must_leave};
     block->block_epoch = 1;
     memset(block->warp_epoch, 0, sizeof block->warp_epoch);
     block->random = launch->seed ^ 0x9e3779b97f4a7c15u;
@@ -477,9 +542,11 @@ void tt_sim_run_block(SimLaunch *launch, const int32_t program[3])
         return;
     }
     prepare(block, program);
+    tt_guard_enter(&block->guard);
     while (!sim_stopped(launch) && !all_done(block))
         if (!run_ready(block) && !release_any(block))
             report_deadlock(block);
+    tt_guard_exit(&block->guard);
     free_pending(block);
     if (block->order.out_of_memory)
         sim_record_error(launch, FAILURE_OTHER, "out of memory for the checks of a simulated block's order");

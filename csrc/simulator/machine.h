@@ -13,6 +13,9 @@ typedef struct SimBlock {
     uint32_t warp_epoch[SIM_MAX_THREADS / SIM_WARP];
     struct SimProduct *products[SIM_MAX_THREADS / SIM_WARPGROUP]; /* begun, oldest first, by warpgroup */
     uint64_t random;
+    Guard guard;
+    SimThread *running; /* NULL: the scheduler */
+    bool asks; /* the thread that runs has gone to the scheduler to have it ask whether the launch is to end */
     Coroutine scheduler;
 } SimBlock;
 
@@ -21,6 +24,8 @@ typedef struct SimBlock {
 bool sim_stopped(const SimLaunch *launch);
 /* The launch's error, if it is the first. */
 void sim_record_error(SimLaunch *launch, FailureKind kind, const char *format, ...) TT_PRINTF(3, 4);
+/* A knock while the machine was at work is answered where threads come by: see support/guard.h. */
+void sim_answer_knock(SimThread *self);
 /* Leaves the thread for good. */
 _Noreturn void sim_leave(SimThread *self);
 /* Ends the launch: "file:line: message, in program (...), thread n". */

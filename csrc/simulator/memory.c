@@ -95,6 +95,7 @@ void sim_note_shared(SimThread *self, uint32_t offset, int32_t bytes, const Orde
 static void access_shared(SimThread *self, uint32_t offset, int32_t bytes, int32_t access, const char *data,
                           const SimSite *site)
 {
+    sim_answer_knock(self);
     OrderAccess now = sim_access_now(self, access != SIM_READ, site);
     now.is_atomic = access == SIM_ATOMIC;
     now.data = data;
@@ -161,6 +162,8 @@ static void note_global(SimThread *self, uint64_t address, int32_t bytes, const 
 static void access_global(SimThread *self, uint64_t address, int32_t bytes, int32_t access,
                           const SimSite *site)
 {
+    sim_answer_knock(self);
+    self->site = site;
     check_bounds(self, address, bytes, site);
     if (!meets_first_thread(self, self->acquired))
         race(self, "global memory", (Deed){"acquired", 0, self->acquired_site},
@@ -173,6 +176,16 @@ static void access_global(SimThread *self, uint64_t address, int32_t bytes, int3
 }
 
 /* ---- what generated code calls ------------------------------------------------------------------------------------------- */
+
+/* Between the machine's memory and the user's, which may not be there. */
+static void copy_user(SimThread *self, void *to, const void *from, int32_t bytes)
+{
+    self->block->guard.away = false;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    memcpy(to, from, (size_t)bytes);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    self->block->guard.away = true;
+}
 
 /* Vectors of up to 16 bytes must be aligned to their size, as the hardware has it. */
 static void check_alignment(SimThread *self, uint64_t address, int32_t bytes, const SimSite *site)
@@ -208,7 +221,7 @@ void tt_sim_store(SimThread *self, int32_t space, uint64_t address, int32_t byte
     } else {
         access_global(self, address, bytes, access, site);
     }
-    memcpy(place, data, (size_t)bytes);
+    copy_user(self, place, data, bytes);
 }
 
 /* ---- asynchronous copies --------------------------------------------------------------------------------------------------- */
@@ -229,7 +242,7 @@ static void read_source(const SimCopy *copy, char data[16])
 {
     memset(data, 0, 16);
     if (copy->source_bytes)
-        memcpy(data, (const void *)(uintptr_t)copy->address, (size_t)copy->source_bytes);
+        copy_user(self, data, (const void *)(uintptr_t)copy->address, copy->source_bytes);
 }
 
 /* With a seed, some copies are seen as soon as they begin. */

@@ -10,8 +10,8 @@
  * belongs to. Errors end the launch: the first one is kept. */
 #pragma once
 #include "simulator/coroutine.h"
+#include "support/guard.h"
 #include "support/support.h"
-#include <pthread.h>
 
 enum { SIM_WARP = 32, SIM_WARPGROUP = 128, SIM_MAX_THREADS = 1024, SIM_BARRIERS = 16 };
 
@@ -72,6 +72,7 @@ typedef struct SimError {
 
 typedef struct SimLaunch {
     SimEntry *entry;
+    size_t code_size; /* bytes of machine code from there on */
     const uint64_t *args;
     int32_t grid[3];
     int threads; /* a block; a multiple of 32 */
@@ -83,12 +84,19 @@ typedef struct SimLaunch {
     SimError error;
     Text *printed; /* by the programs; under `lock` */
     pthread_mutex_t lock;
+    bool (*ask)(
+        struct SimLaunch *launch); /* in the caller's thread: is the launch to end? NULL: nobody to ask */
+    void *interrupt;               /* for it */
+    pthread_t caller;
+    void (*knock)(void);   /* at the guards of all threads that may run blocks */
     int32_t failed;        /* set once, atomically; then `error` says why */
     struct SimBlock *idle; /* that have ended: their memory serves the next ones; under `lock` */
 } SimLaunch;
 
 /* Runs one block to its end or to the launch's first error. Blocks may run on several host threads at once. */
 void tt_sim_run_block(SimLaunch *launch, const int32_t program[3]);
+/* Ends the launch if that is asked for; in the caller's thread. */
+void tt_sim_ask(SimLaunch *launch);
 /* Frees what the blocks had. */
 void tt_sim_end(SimLaunch *launch);
 

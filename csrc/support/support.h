@@ -182,6 +182,7 @@ typedef enum FailureKind {
     FAILURE_ASSERTION,
     FAILURE_ACCESS,
     FAILURE_OVERFLOW,
+    FAILURE_DIVISION,
     FAILURE_RACE,
     FAILURE_KINDS
 } FailureKind;

@@ -6,11 +6,13 @@ from .errors import (
     CompilationError,
     CUDAError,
     DeviceAssertionError,
+    DivisionByZeroError,
     IntegerOverflowError,
     InternalError,
     KernelError,
     MemoryAccessError,
     OutOfResources,
+    PTXASError,
     RaceError,
     TargetError,
     TritonError,
@@ -21,17 +23,20 @@ from .runtime import (
     Config,
     Heuristics,
     JITFunction,
+    KernelInterface,
     MockTensor,
     TensorWrapper,
     autotune,
     heuristics,
-    jit,
     reinterpret,
     set_allocator,
 )
+from .runtime.jit import jit
 from .utilities import cdiv, next_power_of_2
 
-__version__ = "0.1.0"
+tritonc_version = "0.1.0"
+# The release of the public API that this package follows, which is what programs ask for, and then our own.
+__version__ = f"3.6.0+tritonc.{tritonc_version}"
 
 __all__ = [
     "Autotuner",
@@ -41,13 +46,16 @@ __all__ = [
     "Config",
     "DeviceAssertionError",
     "Heuristics",
+    "DivisionByZeroError",
     "IntegerOverflowError",
     "InternalError",
     "JITFunction",
     "KernelError",
+    "KernelInterface",
     "MemoryAccessError",
     "MockTensor",
     "OutOfResources",
+    "PTXASError",
     "RaceError",
     "TargetError",
     "TensorWrapper",
@@ -69,6 +77,7 @@ __all__ = [
     "set_allocator",
     "testing",
     "tools",
+    "tritonc_version",
 ]
 
 # Where names live whose modules not every program needs.

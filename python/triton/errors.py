@@ -88,6 +88,10 @@ class OutOfResources(CompilationError):
         )
 
 
+class PTXASError(TritonError):
+    """NVIDIA's assembler refused the code of a kernel."""
+
+
 class KernelError(TritonError):
     """A kernel that failed while it ran."""
 
@@ -121,7 +125,11 @@ class MemoryAccessError(KernelError):
 
 
 class IntegerOverflowError(KernelError):
-    """A sum, difference or product of signed integers did not fit in its type."""
+    """A sum, difference, product or quotient of signed integers did not fit in its type."""
+
+
+class DivisionByZeroError(KernelError):
+    """A quotient or remainder of integers had the divisor 0."""
 
 
 class RaceError(KernelError):
@@ -171,6 +179,7 @@ _FAILURES = {
     "assertion": DeviceAssertionError,
     "access": MemoryAccessError,
     "overflow": IntegerOverflowError,
+    "division": DivisionByZeroError,
     "race": RaceError,
 }
 

@@ -169,10 +169,11 @@ class _Autotuning(_Knobs):
 
 
 class _Nvidia(_Knobs):
-    """``libdevice_path``: the library of mathematical functions, where it is not found."""
+    """``libdevice_path``: the library of mathematical functions, if it is not found. ``ptxas_path``: the assembler."""
 
     __slots__ = ()
     libdevice_path = _Text("TRITON_LIBDEVICE_PATH")
+    ptxas_path = _Text("TRITON_PTXAS_PATH")
 
 
 runtime, autotuning, nvidia = _Runtime(), _Autotuning(), _Nvidia()

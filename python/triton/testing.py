@@ -1,11 +1,19 @@
 """Timing kernels, comparing providers over a range of sizes, and comparing results."""
 
 import os
-import statistics
 import time
 from contextlib import nullcontext
 
-_MODES = {"mean": statistics.fmean, "median": statistics.median, "min": min, "max": max, "all": list}
+
+def _mean(times):
+    return sum(times) / len(times)
+
+
+def _median(times):
+    return _quantile(sorted(times), 0.5)
+
+
+_MODES = {"mean": _mean, "median": _median, "min": min, "max": max, "all": list}
 
 
 def _quantile(sorted_times, fraction):
@@ -82,7 +90,7 @@ def _times_on_host(fn, prepare, warmup, rep):
         return (clock() - start) * 1e3
 
     call()  # compiles
-    estimate = max(statistics.median([call() for _ in range(5)]), 1e-6)
+    estimate = max(_median([call() for _ in range(5)]), 1e-6)
     for _ in range(max(1, int(warmup / estimate))):
         call()
     return [call() for _ in range(max(1, int(rep / estimate)))]

@@ -71,6 +71,8 @@ CASES = [
     ("3 - p", "a pointer, pointer<fp32>, cannot be subtracted from the constexpr 3", None),
     ("p == 0", "`==` cannot compare pointer<fp32> with the constexpr 0", "tl.int64"),
     ("-p", "`-` does not work on the pointer", None),
+    ("p[0:1]", "pointer<fp32> is a scalar and cannot be indexed with", "tl.load(pointer + index)"),
+    ("p[:, 3]", "pointer<fp32> is a scalar and cannot be indexed with the constexpr 3", "tl.load(pointer + index)"),
     ("p[3]", "pointer<fp32> is a scalar and cannot be indexed with the constexpr 3", "tl.load(pointer + index)"),
     # loads and stores
     ("tl.load(a)", "`pointer` of tl.load must be a pointer, not int32[8]", "pass an array"),

@@ -73,11 +73,21 @@ CASES = [
         "before the `if`",
     ),
     (
-        "for i in range(n):\n    x = i\n§x",
+        "for i in range(n):\n    x = i\nfor i in range(n):\n    x = §x + 1",
         "`x` may be undefined here: it is assigned only in the loop in line",
         "before the loop",
     ),
-    ("for i in range(n):\n    pass\n§i", "`i` may be undefined here", "before the loop"),
+    (
+        "for i in range(n):\n    x = i\nwhile §x < 9:\n    x += 1",
+        "`x` may be undefined here: it is assigned only in the loop in line",
+        "before the loop",
+    ),
+    (
+        "if n > 3:\n    for i in range(n):\n        x = i\n§x",
+        "`x` may be undefined here: it is assigned only in the loop in line",
+        "before the loop",
+    ),
+    ("for i in range(n):\n    if n > i:\n        x = i\n§x", "`x` is used before it is assigned", None),
     (
         "if n > 0:\n    x = tl.arange(0, 4)\nelse:\n    x = 0\n§x",
         "`x` has no single type here: it is int32[4] or int32",
@@ -181,12 +191,15 @@ CASES = [
 ]
 
 
-def build(code, tmp_path):
+def compile_body(code, tmp_path):
     source = PRELUDE + "".join(f"    {line}\n" for line in code.split("\n"))
     module = load_module(tmp_path, source)
-    signature = (("*fp32", 16), ("i32", 1), ("fp32", 1), tl.constexpr(16))
+    return _C._frontend(module.kernel, (("*fp32", 16), ("i32", 1), ("fp32", 1), tl.constexpr(16)))
+
+
+def build(code, tmp_path):
     with pytest.raises(triton.CompilationError) as caught:
-        _C._frontend(module.kernel, signature)
+        compile_body(code, tmp_path)
     return caught.value
 
 
@@ -198,6 +211,18 @@ def test_mistake(code, message, remedy, tmp_path):
     place = (PRELUDE.count("\n") + 1 + before.count("\n"), len(before.split("\n")[-1]) + 5)
     assert (error.line, error.column) == place
     assert not remedy or remedy in error.remedy
+
+
+@pytest.mark.parametrize(
+    "code, name", [("for i in range(n):\n    x = i\nx", "x"), ("for i in range(n):\n    pass\ni", "i")]
+)
+def test_strictness_about_loops_that_may_not_run(code, name, tmp_path, monkeypatch):
+    monkeypatch.setenv("TRITON_STRICT", "1")
+    error = build(code, tmp_path)
+    assert error.message.startswith(f"`{name}` may be undefined here: it is assigned only in the loop in line")
+    assert "before the loop" in error.remedy
+    monkeypatch.setenv("TRITON_STRICT", "0")
+    compile_body(code, tmp_path)
 
 
 def test_recursion_shows_the_cycle(tmp_path):

@@ -6,25 +6,37 @@ import select
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
-TIMEOUT = 30  # seconds without news
-MEMORY = 8 << 30
+TIMEOUT = 30  # seconds of the processor's without news
+PATIENCE = 20  # as many times that when others use the processors too
+MEMORY = 8 << 30  # of addresses
 BATCH = 500
 
 
-def work(seeds, outcome_of):
-    """In the process: says before each case which it is and after it how it ended, in one line each."""
+def work(seeds, outcome_of, seconds=TIMEOUT, resident=MEMORY):
+    """In the process: says before each case which it is and after it how it ended, in one line each.
+
+    seconds, resident    more time of the processor's, or more bytes of memory in the process, are a bug
+    """
     if "asan" not in os.environ.get("LD_PRELOAD", ""):  # its shadow memory takes terabytes of addresses
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     news = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # cases may print
     for seed in seeds:
         news.write(f"{seed} begins\n")
+        start = time.process_time()
         try:
             outcome = outcome_of(seed)
         except BaseException:
             outcome = "bug " + traceback.format_exc().splitlines()[-1]
+        taken, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        if taken > seconds:
+            outcome = f"bug {taken:.0f} s; {outcome}"
+        if peak > resident:
+            resident = MEMORY  # once
+            outcome = f"bug {peak >> 20} MiB; {outcome}"
         news.write(f"{seed} {outcome}\n")
 
 
@@ -64,13 +76,28 @@ def _batch(script, seeds):
 def _lines(process):
     """Lines of a process until it ends or is silent for too long."""
     pending = b""
-    while select.select([process.stdout], [], [], TIMEOUT)[0]:
+    while _has_news(process):
         block = os.read(process.stdout.fileno(), 1 << 16)
         if not block:
             process.wait()
             return
         *lines, pending = (pending + block).split(b"\n")
         yield from (line.decode() for line in lines)
+
+
+def _has_news(process):
+    start, used = time.monotonic(), _processor_time(process)
+    while time.monotonic() - start < PATIENCE * TIMEOUT and _processor_time(process) - used < TIMEOUT:
+        if select.select([process.stdout], [], [], 1)[0]:
+            return True
+    return False
+
+
+def _processor_time(process):
+    """Seconds that the process has used, of all processors."""
+    with open(f"/proc/{process.pid}/stat") as file:
+        user, system = file.read().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def fails(script, *arguments):

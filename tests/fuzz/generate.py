@@ -6,15 +6,18 @@ the language promises every bit. What would turn an error into another result (c
 exact values only.
 """
 
+import os
 import textwrap
 from dataclasses import dataclass, field
 
 import numpy as np
-from harness import DTYPES, INTS, offsets, random, round_to, ulp
+from harness import DTYPES, INTS, PADDINGS, offsets, random, round_to, ulp
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
-LIMIT = 4096  # elements of a tile
+LIMIT = 4096  # elements of a tile; 16 a thread, before padding, where that is fewer
+LARGE = 8 if os.environ.get("TRITON_TARGET", "").startswith("sim") else 1 << 18  # programs of a large launch
 EXTENTS = [1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 32, 33, 64, 96, 100, 128, 257, 1000, 1024]
+PADDED = [1, 3, 4, 5, 7, 12, 13, 17, 24, 40, 48, 65, 96, 129, 200]
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,18 @@ def affine(a, b, c, d):
     return a * c, b * c + d
 
 @triton.jit
+def sum_and_bits(a, b, c, d):
+    return a + c, b | d
+
+@triton.jit
+def last_odd(a, b, c, d):
+    return tl.where((d & 1) == 1, c, a), b | d
+
+@triton.jit
+def sum_most_bits(a, b, c, d, e, f):
+    return a + d, tl.maximum(b, e), c ^ f
+
+@triton.jit
 def tripled(x, n=3, *, less: tl.constexpr = False):
     if less:
         return x * n - x
@@ -126,6 +141,8 @@ def apart(x, n):
 class Program:
     seed: int
     grid: int = 1
+    options: dict = field(default_factory=dict)  # of the launch
+    padding: str | None = None  # what a simulator fills padding with, if not with what comes
     launched: int = 1  # programs; those behind the grid do nothing, but a large launch is compiled and run differently
     inputs: list = field(default_factory=list)
     steps: list = field(default_factory=list)
@@ -186,7 +203,10 @@ class Generator:
     def __init__(self, seed):
         self.random = np.random.default_rng(seed)
         grid = self.integer(1, 4)
-        self.program = Program(seed, grid=grid, launched=1 << 18 if self.chance(0.25) else grid)
+        options = {"num_warps": self.pick([1, 2, 4, 4, 8]), "num_stages": self.integer(1, 5)}
+        padding = self.pick([None, *PADDINGS])
+        self.limit = min(LIMIT, 512 * options["num_warps"])
+        self.program = Program(seed, grid, options, padding, launched=LARGE if self.chance(0.25) else grid)
         self.values = []  # References of the first program
 
     def integer(self, low, high):
@@ -199,10 +219,12 @@ class Generator:
         return self.random.random() < share
 
     def shape(self):
-        rank = self.pick([0, 1, 1, 1, 2, 2, 2, 3])
+        rank, extents = self.pick([0, 1, 1, 1, 2, 2, 2, 3]), EXTENTS
+        if self.chance(0.4):  # with padding along several axes, in several warps
+            rank, extents = self.pick([2, 2, 3]), PADDED
         while True:
-            shape = tuple(self.pick(EXTENTS) for _ in range(rank))
-            if np.prod(shape) <= LIMIT:
+            shape = tuple(self.pick(extents) for _ in range(rank))
+            if np.prod(shape) <= self.limit:
                 return shape
 
     def add_input(self, shape):
@@ -220,7 +242,7 @@ class Generator:
         """Adds a step, unless its result is too large."""
         with np.errstate(all="ignore"):
             result = compute(0, *[self.values[i] for i in operands])
-        if result.values.size <= LIMIT:
+        if result.values.size <= self.limit:
             self.program.steps.append(Step(code, list(operands), compute, scratch))
             self.values.append(result)
 
@@ -229,15 +251,20 @@ class Generator:
         found = [i for i, value in enumerate(self.values) if test(value)]
         return found[max(self.integer(0, len(found)), self.integer(0, len(found)))] if found else None
 
-    def build(self, steps):
+    def choose_operations(self):
+        """All, or a few that then meet more often."""
         from operations import OPERATIONS
 
+        return OPERATIONS if self.chance(0.4) else [self.pick(OPERATIONS) for _ in range(self.integer(3, 12))]
+
+    def build(self, steps):
+        operations = self.choose_operations()
         shape = self.shape()
         for _ in range(self.integer(1, 4)):
             self.add_input(shape if self.chance(0.7) else self.shape())
         for _ in range(20 * steps):
             if len(self.program.steps) < steps:
-                self.pick(OPERATIONS)(self)
+                self.pick(operations)(self)
         used = {i for step in self.program.steps for i in step.operands}
         unused = [i for i in range(len(self.values)) if i not in used]
         self.program.outputs = unused[-6:]

@@ -22,6 +22,8 @@ import corpus  # noqa: E402
 import mutations  # noqa: E402
 from harness import define  # noqa: E402
 
+SECONDS, MEMORY = 10, 2 << 30  # that a mutant may take
+
 
 def make(seed):
     """The source and arguments of one mutant."""
@@ -113,7 +115,7 @@ def main():
     parser.add_argument("--work", type=int, nargs="+")
     options = parser.parse_args()
     if options.work:
-        return batches.work(options.work, lambda seed: compile_mutant(*make(seed)))
+        return batches.work(options.work, lambda seed: compile_mutant(*make(seed)), SECONDS, MEMORY)
     if options.show is not None:
         return print(report(options.show, "", minimise=False))
     if options.run is not None:

@@ -332,12 +332,14 @@ def branch(g):
 
 
 def _register():
+    import moved_operations
     import program_operations
     import tile_operations
 
     simple = [arithmetic, arithmetic, with_a_literal, true_division, integer_division, bits, unary, mathematics]
     simple += [comparison, logic, where, extremes, cast, cast, relabel, program_id, loop, branch]
-    return 2 * simple + tile_operations.OPERATIONS + program_operations.OPERATIONS
+    whole = tile_operations.OPERATIONS + program_operations.OPERATIONS + moved_operations.OPERATIONS
+    return 2 * simple + whole
 
 
 OPERATIONS = _register()

@@ -4,7 +4,7 @@ import numpy as np
 from generate import Reference
 from harness import DTYPES, INTS, offsets
 from operations import combine, convert, is_exact_int, is_number
-from tile_operations import dimension, is_tile, moved
+from tile_operations import dimension, is_sortable, is_tile, moved
 
 TRIPLE, TWICE = 3, 2
 
@@ -215,7 +215,7 @@ def histogram(g):
 
 
 def top(g):
-    i = g.find(lambda x: is_tile(x) and x.exact and x.dtype in INTS and x.shape[-1] <= 257)
+    i = g.find(lambda x: is_tile(x) and x.exact and x.dtype in INTS and is_sortable(x))
     if i is not None:
         k = g.integer(1, g.values[i].shape[-1] + 1)
         g.add(f"tl.topk({{0}}, {k})", [i], moved(lambda x: np.sort(x)[..., ::-1][..., :k]))

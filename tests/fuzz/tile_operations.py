@@ -147,8 +147,13 @@ def fits_along(y, x, axis):
     )
 
 
+def is_sortable(x):
+    """In reasonable time: a network of many registers is much code."""
+    return x.shape[-1] <= 257 and x.values.size <= 1024
+
+
 def sort(g):
-    i = g.find(lambda x: is_tile(x) and x.exact and x.number and x.shape[-1] <= 257)
+    i = g.find(lambda x: is_tile(x) and x.exact and x.number and is_sortable(x))
     if i is not None:
         descending = g.chance(0.5)
 

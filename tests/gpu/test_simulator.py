@@ -200,6 +200,22 @@ def test_another_order_of_warps(monkeypatch, seed):
     test_an_array_is_read_and_written_in_place()
 
 
+@triton.jit
+def sum_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
+    tl.store(y_ptr, tl.sum(tl.load(x_ptr + tl.arange(0, SIZE)), 0))
+
+
+@pytest.mark.parametrize("size", [96, 128])
+def test_padding_is_filled_on_request(monkeypatch, size):
+    """What is computed does not show it; the code does."""
+    x, y = np.arange(size, dtype=np.int32), np.zeros(1, np.int32)
+    for word in (0, 0x12345678):
+        monkeypatch.setenv("TRITON_SIM_PADDING", hex(word))
+        kernel = triton.jit(sum_kernel.fn)  # compiled anew
+        assert (str(0x12345678) in kernel[(1,)](x, y, SIZE=size).asm["llir"]) == (word != 0 and size == 96)
+        assert y[0] == x.sum()
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_a_matrix_product_of_real_size_is_fast(dtype):
     rng = np.random.default_rng(0)

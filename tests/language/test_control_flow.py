@@ -193,3 +193,143 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_python(name):
     same_as_python(PROGRAMS[name], *PAIRS)
+
+
+# Names that only a loop assigns, read after it: `a` and `b` are such that each of the loops runs at least once.
+AFTER_LOOPS = {
+    "a name": "def f(a, b):\n    for i in range(a):\n        x = i * 3 + b\n    return x",
+    "the index": "def f(a, b):\n    for i in range(a):\n        b += 1\n    return i + b",
+    "while": "def f(a, b):\n    while a > 0:\n        x = a + b\n        a -= 2\n    return x",
+    "two names and a tuple": """def f(a, b):
+    for i in range(a):
+        x, y = (i, b), i + b
+    return x[0] * 100 + x[1] * 10 + y""",
+    "twice": "def f(a, b):\n    for i in range(a):\n        x = i\n    y = x\n    y += x\n    return y",
+    "an outer value": "def f(a, b):\n    c = a * 7\n    for i in range(a):\n        x = c\n    return x",
+    "a constant": "def f(a, b):\n    for i in range(a):\n        x = 5\n    return x + b",
+    "nested": """def f(a, b):
+    for i in range(a):
+        for j in range(i, b):
+            x = i * 10 + j
+        b += 1
+    return x""",
+    "read in the outer loop": """def f(a, b):
+    r = 0
+    for i in range(a):
+        for j in range(b):
+            x = i * 10 + j
+        r += x
+    return r + x""",
+    "read in a later loop": """def f(a, b):
+    for i in range(a):
+        x = i
+    r = 0
+    for j in range(b):
+        r += x + j
+    while r < 50:
+        r += x + 1
+    return r""",
+    "assigned in a later loop": """def f(a, b):
+    for i in range(a):
+        x = i
+    y = x
+    for j in range(b):
+        x = j * 2
+        y += x
+    return y""",
+    "assigned on one side after": """def f(a, b):
+    for i in range(a):
+        x = i
+    if b > 3:
+        x = b
+    return x""",
+    "assigned on the other side": """def f(a, b):
+    if b > 3:
+        for i in range(a):
+            x = i
+    else:
+        x = b
+    return x""",
+    "on both sides": """def f(a, b):
+    if b > 3:
+        for i in range(a):
+            x = i
+        r = x
+    else:
+        while a > 0:
+            x = a
+            a -= 1
+        r = x + 100
+    return r""",
+    "break": """def f(a, b):
+    for i in range(100):
+        x = i * b
+        if i >= a:
+            break
+    return x + i""",
+    "break in while": """def f(a, b):
+    while True:
+        x = a
+        a += b
+        if a > 50:
+            break
+    return x""",
+    "continue": """def f(a, b):
+    for i in range(a):
+        x = i
+        if i % 2 == 0:
+            continue
+        b += 1
+    return x + b""",
+    "return": """def f(a, b):
+    for i in range(a):
+        x = i + b
+        if x == 9:
+            return 1000
+    return x""",
+    "else": """def f(a, b):
+    for i in range(a):
+        x = i
+        if i == b:
+            break
+    else:
+        x += 100
+    return x""",
+    "counting down": "def f(a, b):\n    for i in range(a, 0, -1):\n        x = i * b\n    return x + i",
+    "a walrus": "def f(a, b):\n    for i in range(a):\n        b += (x := i * 2)\n    return x + b",
+}
+
+
+@pytest.mark.parametrize("name", AFTER_LOOPS)
+def test_names_that_only_a_loop_assigns(name):
+    same_as_python(AFTER_LOOPS[name], (1, 1), (1, 5), (5, 2), (2, 5), (7, 7))
+
+
+def test_a_tile_and_a_pointer_that_only_a_loop_assigns():
+    kernel = jit("""
+@triton.jit
+def kernel(out, x, n, BLOCK: tl.constexpr):
+    index = tl.arange(0, BLOCK)
+    for i in range(n):
+        tile = tl.load(x + i * BLOCK + index)
+        place = out + index
+    tl.store(place, tile)
+""")
+    x, out = Buffer(np.arange(48, dtype=np.float32)), Buffer(np.zeros(16, np.float32))
+    kernel[(1,)](out.argument, x.argument, 3, BLOCK=16)
+    assert (out.host().values == np.arange(32, 48)).all()
+
+
+def test_a_loop_that_did_not_run():
+    """The value is unspecified, and nobody is hurt."""
+    kernel = jit("""
+@triton.jit
+def kernel(out, n):
+    for i in range(n):
+        x = i + 40
+    tl.store(out, tl.where(n > 0, x, -1))
+""")
+    out = Buffer(np.zeros(1, np.int32))
+    for n, expected in ((0, -1), (3, 42)):
+        kernel[(1,)](out.argument, n)
+        assert out.host().values[0] == expected

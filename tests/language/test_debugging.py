@@ -171,6 +171,36 @@ def test_overflow(dtype, operator):
     assert (result.host().values == eval(f"x {operator} y")).all()
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint16, np.uint32])
+@pytest.mark.parametrize("operator", ["//", "%"])
+def test_division_by_zero(dtype, operator):
+    name = np.dtype(dtype).name
+    kernel = jit(ARITHMETIC.format(LOADED.format(operator)))
+    x, y = np.full(100, 7, dtype), np.full(100, 3, dtype)
+    result = Buffer(x)
+    kernel[(1,)](result.argument, Buffer(y).argument, SIZE=100, debug=True)
+    assert (result.host().values == eval(f"x {operator} y")).all()
+    y[97] = 0
+    kind, text = told(kernel, (1,), Buffer(x).argument, Buffer(y).argument, SIZE=100)
+    assert kind is triton.DivisionByZeroError
+    assert text == f"file:3: {name} division by zero in `{operator}` of 7 and 0, in program (0, 0, 0)"
+    kernel[(1,)](Buffer(x).argument, Buffer(y).argument, SIZE=100, debug=True, sanitize_overflow=False)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64])
+def test_the_quotient_that_overflows(dtype):
+    low, _ = limits(dtype)
+    x, y = np.full(20, low, dtype), np.full(20, -1, dtype)
+    quotients, remainders = (jit(ARITHMETIC.format(LOADED.format(operator))) for operator in ("//", "%"))
+    kind, text = told(quotients, (1,), Buffer(x).argument, Buffer(y).argument, SIZE=20)
+    assert kind is triton.IntegerOverflowError
+    name = np.dtype(dtype).name
+    assert text == f"file:3: {name} overflow in `//` of {low} and -1, in program (0, 0, 0)"
+    result = Buffer(x)
+    remainders[(1,)](result.argument, Buffer(y).argument, SIZE=20, debug=True)
+    assert not result.host().values.any()
+
+
 def test_what_may_wrap_around():
     """Unsigned integers, what says so itself, and everything where the launch says so."""
     ones = Buffer(np.ones(4, np.uint32))

@@ -40,6 +40,17 @@ def test_newaxis_of_a_scalar():
     check("n[None, None]", {"n": 5}, np.array([[5]], np.int32))
 
 
+def test_a_colon_says_nothing_about_a_scalar():
+    """As in functions that take tiles and scalars alike."""
+    check("n[:]", {"n": 5}, np.array(5, np.int32))
+    check("n[:, None]", {"n": 5}, np.array([5], np.int32))
+    check("n[None, :]", {"n": 5}, np.array([5], np.int32))
+    check("n[None, :, None]", {"n": 5}, np.array([[5]], np.int32))
+    check("tl.sum(x)[:, None] + x", {"x": X}, X.sum(dtype=np.int32) + X)
+    check("tl.load((x_ptr + 2)[:])", {"x": X}, np.asarray(X[2]))
+    check("tl.load((x_ptr + 2)[:, None] + tl.arange(0, 3))", {"x": X}, X[2:5])
+
+
 @pytest.mark.parametrize("subscript", ["0", "5", "11", "-1", "-12"])
 def test_one_element(subscript):
     check(f"x[{subscript}]", {"x": X}, eval(f"X[{subscript}]"))

@@ -1,5 +1,9 @@
 """Loops, branches and early returns around tiles, loads and stores; every kind of range."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from harness import Buffer, check, jit
@@ -183,3 +187,28 @@ def test_conditions_with_hints():
     n, steps = Buffer(np.array([27], np.int32)), Buffer(np.zeros(1, np.int32))
     collatz[(1,)](n.argument, steps.argument)
     assert steps.host().values[0] == 111
+
+
+@triton.jit
+def goes_on_for_ever(x_ptr, n):
+    while n > 0:
+        pass
+    tl.store(x_ptr, 1)
+
+
+@pytest.mark.host  # a GPU would be busy for ever
+def test_a_loop_that_never_ends_keeps_what_follows_from_happening():
+    x = np.zeros(1, np.int32)
+    compiled = goes_on_for_ever[(1,)](x, -1)
+    assert x == 1
+    assert compiled.asm["ttir"].index("while") < compiled.asm["ttir"].index("store")
+    launch = "goes_on_for_ever[(1,)](x, -1); print('compiled', flush=True); goes_on_for_ever[(1,)](x, 1)"
+    code = f"import numpy as np; from test_loops import *; x = np.zeros(1, np.int32); {launch}"
+    folders = os.pathsep.join([os.path.dirname(__file__), os.path.dirname(os.path.dirname(__file__)), *sys.path])
+    with subprocess.Popen(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": folders}, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout.readline() == b"compiled\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            other.wait(0.5)
+        other.kill()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import FP8, NUMBERS, Array, Buffer, check, jit, random
+from harness import DTYPES, FP8, NUMBERS, Array, Buffer, check, jit, random
 
 EVERY = ["int1", *NUMBERS, *FP8]
 
@@ -241,3 +241,28 @@ def test_unaligned_arrays():
     if isinstance(Buffer(x).argument, np.ndarray):
         kernel[(1,)](x[1:], out[1:])
         assert (out[1:] == x[1:]).all() and out[0] == 0
+
+
+@pytest.mark.parametrize(
+    "dtype, number, stored",
+    [
+        ("int32", "0.0", 0),
+        ("int32", "-1.0", -1),
+        ("int8", "255", -1),
+        ("int32", "0xDEADBEEF", 0xDEADBEEF - (1 << 32)),
+        ("uint8", "-1", 255),
+        ("uint64", "-1", (1 << 64) - 1),
+        ("uint64", "(1 << 64) - 1", (1 << 64) - 1),
+        ("int64", "-(1 << 63)", -(1 << 63)),
+        ("int32", "tl.cast(1 << 40, tl.int32)", 0),
+        ("int32", "tl.cast(2.75, tl.int32)", 2),
+        ("int1", "2", True),
+        ("int32", "True", 1),
+    ],
+)
+def test_numbers_stored_as_integers(dtype, number, stored):
+    """What fits, with a sign or without, and what is converted on purpose."""
+    code = f"n = {number}\ntl.store(y_ptr, {number})\ntl.store(y_ptr + 1, n)\ntl.debug_barrier()"
+    code += "\nout = tl.load(y_ptr + tl.arange(0, 2))"
+    expected = np.array([stored, stored], DTYPES[dtype].numpy)
+    check(code, {"y": Array(np.zeros_like(expected), dtype)}, Array(expected, dtype))

@@ -77,6 +77,13 @@ def test_rounds_toward_zero_on_request(name, wide):
     )
 
 
+@pytest.mark.parametrize("rounding", ["rtz", "rtne"])
+@pytest.mark.parametrize("name", FP8 + HALVES + ["float32"])
+def test_no_conversion_rounds_nothing(name, rounding):
+    values = round_to(np.linspace(-3, 3, 16), name)
+    check(f'x.to(tl.{name}, fp_downcast_rounding="{rounding}")', {"x": values}, values)
+
+
 @pytest.mark.parametrize("name", FP8)
 @pytest.mark.parametrize("half", HALVES)
 def test_halves_narrow_to_fp8(half, name):

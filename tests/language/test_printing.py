@@ -14,7 +14,7 @@ X = np.array([10, -20, 30], np.int32)
 def printed(capfd, code, inputs, **options):
     """The lines that running code over whole arrays prints."""
     capfd.readouterr()
-    check(f"{code}\nout = tl.zeros((1,), tl.int32)", inputs, np.zeros(1, np.int32), **options)
+    check(f"{code}\nout = tl.zeros((1,), tl.int32)", inputs, np.zeros(1, np.int32), once=True, **options)
     return capfd.readouterr().out.splitlines()
 
 

@@ -194,6 +194,51 @@ def test_reduce_several_at_once(shape, axis):
     combined(f"a, b = tl.reduce((x, y), {axis}, both)", {"x": x, "y": y}, expected)
 
 
+ONE_ELEMENT = """
+    @triton.jit
+    def promoted(x):
+        return x + tl.zeros((1,), tl.int1)
+
+    @triton.jit
+    def is_floating(x):
+        return promoted(x).dtype.is_floating()
+
+    @triton.jit
+    def maximum_with_nan(a, b):
+        mask = a > b
+        if is_floating(a):
+            mask |= a != a
+        return tl.where(mask, a, b)
+
+    @triton.jit
+    def added(a, b):
+        return a + b + tl.zeros((1,), tl.int1)
+
+    @triton.jit
+    def added_and_reduced(a, b):
+        return tl.sum(tl.sum((a + tl.full((1, 1), 0, a.dtype)).reshape((1,))[None, :], 1), 0) + b
+
+    @triton.jit
+    def smaller(a, b):
+        x = tl.broadcast_to(tl.where(tl.arange(0, 1) == 0, a, b), (1,))
+        if b < a:
+            x = b + tl.zeros((1,), tl.int1)
+        return x.item()
+"""
+
+
+@pytest.mark.parametrize("name", ["added", "added_and_reduced", "smaller", "maximum_with_nan"])
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_tiles_of_one_element_in_a_combination_are_scalars(name, dtype):
+    names = {name: define(ONE_ELEMENT)[name]}
+    function = {"smaller": np.minimum, "maximum_with_nan": np.maximum}.get(name, np.add)
+    for shape, axis in [((33,), 0), ((4, 96), 1), ((5, 3), 0)]:
+        x = small(shape, dtype)
+        check(f"tl.reduce(x, {axis}, {name})", {"x": x}, function.reduce(x.values, axis, dtype), names=names)
+        expected = function.accumulate(x.values, axis, dtype)
+        check(f"tl.associative_scan(x, {axis}, {name})", {"x": x}, expected, names=names)
+
+
 def test_welford():
     x = random((8, 100), "float32")
     code = """

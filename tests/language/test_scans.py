@@ -68,6 +68,10 @@ FUNCTIONS = define("""
         return a * c, b * c + d
 
     @triton.jit
+    def either(a, b, c, d):
+        return a + c, b | d
+
+    @triton.jit
     def last_set(a, set_a, b, set_b):
         return tl.where(set_b, b, a), set_a | set_b
 
@@ -75,7 +79,7 @@ FUNCTIONS = define("""
     def three(a, b, c, d, e, f):
         return a + d, tl.minimum(b, e), c | f
 """)
-NAMES = {name: FUNCTIONS[name] for name in ["maximum", "affine", "last_set", "three"]}
+NAMES = {name: FUNCTIONS[name] for name in ["maximum", "affine", "either", "last_set", "three"]}
 
 
 @pytest.mark.parametrize("shape", [(1,), (9,), (64,), (100,), (5, 13), (2, 3, 4)])
@@ -104,6 +108,34 @@ def test_a_combination_that_does_not_commute(shape, reverse):
     expected = {"p": np.flip(products, axis), "h": np.flip(sums, axis)} if reverse else {"p": products, "h": sums}
     code = f"p, h = tl.associative_scan((a, b), {axis}, affine, reverse={reverse})"
     check(code, {"a": a, "b": b}, expected, names=NAMES)
+
+
+def in_order(function, operands, axis, reverse):
+    """A scan of several arrays as it is defined, with a function of NumPy arrays."""
+    rows = [np.moveaxis(np.flip(x, axis) if reverse else x, axis, 0) for x in operands]
+    prefixes = [tuple(row[0] for row in rows)]
+    for i in range(1, len(rows[0])):
+        prefixes.append(function(*prefixes[-1], *(row[i] for row in rows)))
+    results = [np.moveaxis(np.array(column), 0, axis) for column in zip(*prefixes, strict=True)]
+    return [np.flip(x, axis) if reverse else x for x in results]
+
+
+@pytest.mark.parametrize("num_warps", [1, 4, 8])
+@pytest.mark.parametrize("second", ["v", "tl.flip(v, 1)", "tl.sort(v)"])
+@pytest.mark.parametrize("shape", [(12, 12), (24, 12), (96, 1, 4), (5, 12, 3), (1, 24, 12)])
+def test_padding_that_comes_first(shape, second, num_warps):
+    """Of a reversed scan in several warps, the last rows of the layout; some registers hold padding, others none."""
+    v = random(shape, "int32", low=1, high=9).values
+    w = {"v": v, "tl.flip(v, 1)": np.flip(v, 1), "tl.sort(v)": np.sort(v)}[second]
+    code, expected = [], {}
+    for axis in range(len(shape)):
+        for name in ["affine", "either"]:
+            results = f"p_{name}_{axis}", f"q_{name}_{axis}"
+            code.append(f"{', '.join(results)} = tl.associative_scan((v, {second}), {axis}, {name}, reverse=True)")
+            with np.errstate(over="ignore"):
+                values = in_order(FUNCTIONS[name].fn, (v, w), axis, reverse=True)
+            expected |= zip(results, values, strict=True)
+    check("\n".join(code), {"v": v}, expected, names=NAMES, num_warps=num_warps)
 
 
 def test_mixed_dtypes():

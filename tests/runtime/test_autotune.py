@@ -51,7 +51,7 @@ def test_the_best_configuration_is_chosen_once_for_a_key():
     assert (x == 1).all()
     assert len(launches) == 4
     assert kernel.best_config.kwargs == {"BLOCK": 64}
-    assert list(kernel.configs_timings.values()) == [3.0, 2.0, 1.0, 4.0]
+    assert list(kernel.configs_timings.values()) == [[time, 0, 0] for time in (3.0, 2.0, 1.0, 4.0)]
     kernel[grid](x, 100)
     assert len(launches) == 4
     kernel[grid](x, 99)
@@ -68,15 +68,7 @@ def test_real_timing(make):
     compiled = kernel[grid](x, n=100)
     assert (x == 1).all()
     assert compiled.metadata.constants["BLOCK"] == kernel.best_config.kwargs["BLOCK"]
-    assert all(0 < time < 1000 for time in kernel.configs_timings.values())
-
-
-def test_reset_to_zero():
-    kernel = tuned(configs(16, 32), reset_to_zero=["x"])
-    for x in (np.zeros(64, np.float32), torch.zeros(64)):
-        x[:] = 5
-        kernel[grid](x, 64)
-        assert (x == 2).all()  # the last timed run, and the launch
+    assert all(0 < time < 1000 for times in kernel.configs_timings.values() for time in times)
 
 
 def test_one_configuration_needs_no_timing():
@@ -106,14 +98,47 @@ def test_conflicts_with_the_launch():
 
 
 def test_names_are_checked():
-    with pytest.raises(ValueError, match="@triton.autotune: key 'm' is no parameter of 'add_one'"):
-        tuned(configs(16), key=["m"])
+    with pytest.raises(ValueError, match="reset_to_zero or restore_value 'y' is no parameter"):
+        tuned(configs(16), reset_to_zero=["y"])
     with pytest.raises(ValueError, match="Config 'BLOK' is no parameter of 'add_one'"):
         tuned([triton.Config({"BLOK": 1})])
     with pytest.raises(ValueError, match="heuristics for 'BLOK' is no parameter"):
         triton.heuristics({"BLOK": lambda args: 1})(add_one)
     with pytest.raises(ValueError, match="prune_configs_by: unknown entry 'top'"):
         tuned(configs(16), prune_configs_by={"top": 1})
+
+
+def test_a_key_that_is_no_parameter():
+    """It counts where a launch gives it: as an option here."""
+    launches = []
+
+    def bench(launch, quantiles):
+        launches.append(launch())
+        return [1.0]
+
+    with pytest.warns(UserWarning, match="@triton.autotune: key 'enable_fp_fusion' is no parameter of 'add_one'; it"):
+        kernel = tuned(configs(16, 32), key=["n", "enable_fp_fusion"], do_bench=bench)
+    x = np.zeros(64, np.float32)
+    for _ in range(2):
+        kernel[grid](x, 64)
+        assert len(launches) == 2
+    kernel[grid](x, 64, enable_fp_fusion=False)
+    assert len(launches) == 4
+    kernel[grid](x, 64, enable_fp_fusion=True)
+    assert len(launches) == 6
+    assert list(kernel.cache) == [(64, "float32"), (64, False, "float32"), (64, True, "float32")]
+
+
+def test_options_among_the_values_of_a_configuration():
+    config = triton.Config({"BLOCK": 16, "num_warps": 2, "num_stages": 5, "num_ctas": 1, "maxnreg": 64})
+    assert config == triton.Config({"BLOCK": 16}, num_warps=2, num_stages=5, num_ctas=1, maxnreg=64)
+    assert config.kwargs == {"BLOCK": 16}
+    metadata = tuned([config])[grid](np.zeros(64, np.float32), 64).metadata
+    assert (metadata.num_warps, metadata.num_stages, metadata.maxnreg) == (2, 5, 64)
+    config = triton.Config({"BLOCK": 16, "enable_fp_fusion": False})
+    assert not tuned([config])[grid](np.zeros(64, np.float32), 64).metadata.enable_fp_fusion
+    with pytest.raises(NotImplementedError, match=r"Config\(ir_override=...\): a kernel is compiled from its source"):
+        triton.Config({}, ir_override="kernel.ttgir")
 
 
 def test_the_order_of_decorators_is_checked():
@@ -140,6 +165,7 @@ def test_hooks():
         ("post", 16, None),
         ("pre", 32),
         ("post", 32, None),
+        ("pre", 16),
         ("config", 16, 64),
     ]
 
@@ -248,6 +274,22 @@ def test_heuristics():
     assert kernel.warmup(x, 64, grid=(1,)).metadata.constants == {"BLOCK": 64, "EVEN": True}
 
 
+def test_heuristics_of_options():
+    values = {
+        "num_warps": lambda args: 8 if args["n"] > 50 else 2,
+        "num_stages": lambda args: args["num_warps"] // 2,
+        "num_ctas": lambda args: 1,
+        "maxnreg": lambda args: args["n"],
+    }
+    x = np.zeros(2, np.int32)
+    kernel = triton.heuristics(values)(write_choice)
+    for n, warps in ((64, 8), (32, 2)):
+        metadata = kernel[(1,)](x, n, 16, True).metadata
+        assert (metadata.num_warps, metadata.num_stages, metadata.maxnreg) == (warps, warps // 2, n)
+    below = triton.autotune([triton.Config({"BLOCK": 16})], key=[])(kernel)  # what stands closer to the kernel wins
+    assert below[(1,)](x, 64, EVEN=True).metadata.num_warps == 8
+
+
 @pytest.mark.parametrize("tune_above", [True, False])
 def test_heuristics_and_autotuning_stack(tune_above):
     tune = triton.autotune(configs(16, 32), key=["n"], do_bench=instant)
@@ -256,7 +298,7 @@ def test_heuristics_and_autotuning_stack(tune_above):
     x = np.zeros(2, np.int32)
     kernel[(1,)](x, 48)
     assert x.tolist() == [16, 1]
-    assert kernel.base_fn is write_choice
+    assert kernel.kernel is write_choice and kernel.base_fn is write_choice.fn
     assert kernel.arg_names == ["x", "n", "BLOCK", "EVEN"]
     assert kernel.__name__ == "write_choice"
 

@@ -124,6 +124,7 @@ def test_failures_of_launches():
         "assertion": triton.DeviceAssertionError,
         "access": triton.MemoryAccessError,
         "overflow": triton.IntegerOverflowError,
+        "division": triton.DivisionByZeroError,
         "race": triton.RaceError,
         "other": triton.KernelError,
     }

@@ -222,10 +222,31 @@ def test_kernels_that_are_not_initialised():
 def test_types_of_the_extension_cannot_be_made():
     from triton import _C
 
-    for kind in (_C.Launcher, _C.CompiledKernel):
-        with pytest.raises(TypeError):
-            kind()
+    with pytest.raises(TypeError):
+        _C.Launcher()
     with pytest.raises(TypeError):
         _C.compile(nothing, [], {}, "cpu")
     with pytest.raises(triton.CompilationError):
         _C.compile(nothing, (("*wrong", 16),), {}, "cpu")
+
+
+def test_a_compiled_kernel_without_code_says_so():
+    from triton.compiler import CompiledKernel
+
+    empty = CompiledKernel.__new__(CompiledKernel)
+    uses = [
+        lambda: empty.run(*[None] * 9),
+        lambda: empty.fn,
+        lambda: empty.info,
+        lambda: empty.n_regs,
+        lambda: empty.metadata,
+        lambda: empty.asm,
+        lambda: empty[(1,)](),
+        empty._init_handles,
+    ]
+    for use in uses:
+        with pytest.raises(RuntimeError, match="has no code"):
+            use()
+    for arguments in [(), (nothing, {}, "func @f() {"), (nothing, {"target": "cpu"}, "nonsense"), (1, {}, "")]:
+        with pytest.raises((TypeError, ValueError, KeyError, triton.CompilationError)):
+            CompiledKernel.__new__(CompiledKernel)._restore(*arguments)

@@ -1,5 +1,84 @@
-"""Targets, under the names that code written for the public API imports from here."""
+"""What is known of a kind of target before anything is compiled for it: its options and their defaults."""
 
-from ..runtime.target import GPUTarget
+from types import SimpleNamespace
 
-__all__ = ["GPUTarget"]
+from ..compiler.compiler import DEFAULTS
+from ..runtime.target import GPUTarget, target_name
+
+
+class Options(SimpleNamespace):
+    """The options of a compilation with their defaults, as attributes."""
+
+    def hash(self):
+        """A text that differs where an option does."""
+        return "-".join(f"{name}={value}" for name, value in sorted(vars(self).items()))
+
+
+class BaseBackend:
+    """The compiler for one target; see `triton.compiler.compiler.make_backend`."""
+
+    names = ()  # of GPUTarget.backend
+
+    def __init__(self, target):
+        if not self.supports_target(target):
+            raise ValueError(f"{type(self).__name__} does not compile for {target!r}")
+        self.target = target
+
+    @classmethod
+    def supports_target(cls, target):
+        return target.backend in cls.names
+
+    def hash(self):
+        """A text that differs where two targets' code does."""
+        return target_name(self.target)
+
+    def parse_options(self, options):
+        """The options with the defaults of those that are not given; what is no option is left out."""
+        info = {
+            "backend_name": self.target.backend,
+            "arch": self.target.arch,
+            "warp_size": self.target.warp_size,
+            "supported_fp8_dtypes": ("fp8e4b15", "fp8e4nv", "fp8e5"),
+            "allowed_dot_input_precisions": ("tf32", "tf32x3", "ieee"),
+            "extern_libs": (),
+            **DEFAULTS,
+        }
+        return Options(**info | {name: value for name, value in options.items() if name in info})
+
+    @classmethod
+    def attr_key(cls, divisibility):
+        """What stands for a fact about an argument: "D" for a multiple of 16, else None or with the number."""
+        if isinstance(divisibility, tuple):
+            return tuple(map(cls.attr_key, divisibility))
+        return {None: None, 1: None, 16: "D"}.get(divisibility, f"D{divisibility}")
+
+    @staticmethod
+    def parse_attr(key):
+        """The facts about an argument that an `attr_key` stands for, as `ASTSource` takes them."""
+        return [["tt.divisibility", int(key[1:] or 16)]]
+
+    # ---- what builds TTIR without compiling it (see triton.compiler.trace) needs nothing of the backend
+
+    def load_dialects(self, context):
+        pass
+
+    def get_codegen_implementation(self, options=None):
+        return {}
+
+    def get_module_map(self):
+        return {}
+
+
+class CPUBackend(BaseBackend):
+    """The compiler for the processor, and for the simulator that runs on it."""
+
+    names = ("cpu", "sim")
+
+
+class CUDABackend(BaseBackend):
+    """The compiler for NVIDIA GPUs."""
+
+    names = ("cuda",)
+
+
+__all__ = ["BaseBackend", "CPUBackend", "CUDABackend", "GPUTarget", "Options"]

@@ -1,6 +1,6 @@
 """Compiling kernels without launching them, and what can be asked of a compiled one."""
 
-from .compiler import ASTSource, CompiledKernel, KernelMetadata, compile
+from .compiler import ASTSource, CompiledKernel, compile, make_backend
 from .errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 
 __all__ = [
@@ -8,7 +8,7 @@ __all__ = [
     "CompilationError",
     "CompileTimeAssertionFailure",
     "CompiledKernel",
-    "KernelMetadata",
     "UnsupportedLanguageConstruct",
     "compile",
+    "make_backend",
 ]

@@ -1,14 +1,15 @@
-"""What Python does around a compilation: options and names before it, views of the compiled kernel after it."""
+"""What Python does around a compilation: its source, options and names before it."""
 
 import os
-from collections.abc import Mapping
 from types import SimpleNamespace
 
 from .. import _C
-from .._C import CompiledKernel
-from ..runtime.target import target_name, target_of
+from ..errors import TargetError
+from ..runtime.cache import triton_key
+from ..runtime.target import GPUTarget, target_name, target_of
+from .compiled import CompiledKernel
 
-_DEFAULTS = {
+DEFAULTS = {
     "num_warps": 4,
     "num_stages": 3,
     "num_ctas": 1,
@@ -20,18 +21,19 @@ _DEFAULTS = {
 }
 
 
-def describe(kernel, signature, options, target):
+def describe(kernel, signature, options, target, standalone):
     """What is known of a kernel before it is compiled; the frontend gets it as the options.
 
     :param signature: as in the frontend's request, one entry a parameter.
     :param options: those that the launch gave.
     :param target: its name, "cpu" or "cuda:90".
+    :param standalone: it is for callers who launch it with its arguments alone, so bounds are not checked.
     """
-    info = dict(_DEFAULTS, debug=os.environ.get("TRITON_DEBUG", "0") not in ("", "0"))
+    info = dict(DEFAULTS, standalone=standalone, debug=os.environ.get("TRITON_DEBUG", "0") not in ("", "0"))
     info.update((name, _checked(kernel, name, value)) for name, value in options.items() if value is not None)
     entries = dict(zip((param.name for param in kernel.params), signature, strict=True))
-    info["signature"] = {name: _types(entry) for name, entry in entries.items()}
-    info["divisibility"] = {name: _divisibility(entry) for name, entry in entries.items()}
+    info["signature"] = {name: types_of(entry) for name, entry in entries.items()}
+    info["divisibility"] = {name: divisibility_of(entry) for name, entry in entries.items()}
     info["constants"] = {name: entry.value for name, entry in entries.items() if _is_constant(entry)}
     info["options"] = options
     info["target"] = target
@@ -59,138 +61,23 @@ def _is_constant(entry):
     return getattr(type(entry), "__triton_kind__", None) == "constexpr"
 
 
-def _types(entry):
+def types_of(entry):
     """The type of an entry: a string, "constexpr", or a tuple of types."""
     if _is_constant(entry):
         return "constexpr"
-    return entry[0] if type(entry) is tuple else tuple(map(_types, entry))
+    return entry[0] if type(entry) is tuple else tuple(map(types_of, entry))
 
 
-def _divisibility(entry):
+def divisibility_of(entry):
+    """The number that an entry's address or value is known to be a multiple of; None for compile-time ones."""
     if _is_constant(entry):
         return None
-    return entry[1] if type(entry) is tuple else tuple(map(_divisibility, entry))
+    return entry[1] if type(entry) is tuple else tuple(map(divisibility_of, entry))
 
 
 def _name(kernel, info):
-    """The name of the variant: what @triton.jit(repr=...) makes of the specialisation, or the function's own."""
-    if kernel.repr is None:
-        return kernel.__name__
+    """The name of the variant: what @triton.jit(repr=...) makes of the specialisation."""
     return str(kernel.repr(SimpleNamespace(fn=kernel, signature=info["signature"], constants=info["constants"])))
-
-
-def cuda_tool(name):
-    """Path of a program of the CUDA toolkit, or None."""
-    import shutil
-
-    beside = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin", name)
-    return shutil.which(name) or (beside if os.path.exists(beside) else None)
-
-
-def assemble(ptx):
-    """The cubin that ptxas makes, which is the code that the driver loads; None where there is no ptxas."""
-    import re
-    import subprocess
-    import tempfile
-
-    ptxas = cuda_tool("ptxas")
-    if not ptxas:
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        source, result = os.path.join(folder, "kernel.ptx"), os.path.join(folder, "kernel.cubin")
-        with open(source, "w") as file:
-            file.write(ptx)
-        architecture = re.search(r"\.target (\w+)", ptx)[1]
-        command = [ptxas, f"-arch={architecture}", "-lineinfo", source, "-o", result]
-        if subprocess.run(command, capture_output=True).returncode:
-            return None  # an older toolkit than the driver
-        with open(result, "rb") as file:
-            return file.read()
-
-
-def disassemble(cubin):
-    """The machine code of a cubin as text, with the source lines it comes from."""
-    import subprocess
-    import tempfile
-
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        command = [cuda_tool("nvdisasm"), "--print-code", file.name]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-class Stages(Mapping):
-    """The text of each stage that a kernel went through, made when it is asked for."""
-
-    def __init__(self, compiled):
-        self._compiled = compiled
-        self._names = compiled._stages()
-        if "cubin" in self._names and cuda_tool("nvdisasm"):
-            self._names += ("sass",)
-
-    def __getitem__(self, stage):
-        if stage not in self._names:
-            target = self._compiled.info["target"]
-            raise KeyError(f"no stage {stage!r} on target {target!r}; there are: {', '.join(self._names)}")
-        if stage in ("cubin", "sass"):
-            cubin = assemble(self._compiled._text("ptx")) or self._compiled._text("cubin")
-            return cubin if stage == "cubin" else disassemble(cubin)
-        return self._compiled._text(stage)
-
-    def __iter__(self):
-        return iter(self._names)
-
-    def __len__(self):
-        return len(self._names)
-
-    def __repr__(self):
-        return f"<stages {', '.join(self._names)}>"
-
-
-class KernelMetadata(SimpleNamespace):
-    """num_warps, num_stages, num_ctas, shared, name, target, signature, constants, timings, ... of a kernel."""
-
-    def __init__(self, info):
-        super().__init__(**info | {"target": target_of(info["target"])})
-
-
-class LaunchMetadata:
-    """What launch hooks get: ``get()`` is a dict, put together when it is first asked for."""
-
-    def __init__(self, compiled, grid, stream, arguments):
-        self.data = {"name": compiled.name, "function": compiled, "stream": stream}
-        self._more = compiled.fn.launch_metadata, (grid, compiled.metadata, arguments)
-
-    def get(self):
-        function, arguments = self._more
-        if function is not None:
-            self.data |= function(*arguments)
-            self._more = None, ()
-        return self.data
-
-
-class CompiledLauncher:
-    """compiled[grid]: launches with the compile-time values and options that the kernel was compiled with.
-
-    The arguments are those of the kernel, with or without its compile-time ones. They may need another variant than
-    this one (an array that is not aligned): it is that which runs.
-    """
-
-    def __init__(self, compiled, grid):
-        self._compiled, self._grid = compiled, grid
-
-    def __call__(self, *args, **kwargs):
-        kernel, info = self._compiled.fn, self._compiled.info
-        constants = {param.name: param for param in kernel.params if param.is_constexpr}
-        runtime = [param.name for param in kernel.params if param.name not in constants]
-        if len(args) == len(runtime) < len(kernel.params):
-            kwargs.update(zip(runtime, args, strict=True))
-            args = ()
-        given = {*kwargs, *kernel.arg_names[: len(args)]}
-        kwargs.update((name, info["constants"][name]) for name in constants if name not in given)
-        kwargs.update((name, value) for name, value in info["options"].items() if name not in given)
-        return kernel.run(*args, grid=self._grid, **kwargs)
 
 
 class ASTSource:
@@ -214,9 +101,33 @@ class ASTSource:
         if unknown:
             raise ValueError(f"kernel {fn.__name__!r} has no parameter {unknown[0]!r}")
 
+    @classmethod
+    def of(cls, fn, info):
+        """What a kernel was compiled from, by its `info`."""
+        attrs = {
+            (param.num,): [("tt.divisibility", number)]
+            for param in fn.params
+            if isinstance(number := info["divisibility"][param.name], int) and number > 1
+        }
+        return cls(fn, info["signature"], info["constants"], attrs)
+
     @property
     def name(self):
         return self.fn.__name__
+
+    def hash(self):
+        """A text that differs where the source, the types or the values of parameters do."""
+        from hashlib import sha256
+
+        parts = self.fn.src, sorted(self.signature.items()), sorted(self.constants.items()), sorted(self.attrs.items())
+        return sha256("\n".join(map(repr, parts)).encode()).hexdigest()
+
+    def make_ir(self, target, options, codegen_fns, module_map, context):
+        """What the frontend makes of it for a target, to be looked at: a `triton.compiler.view.Module`."""
+        from .view import Module
+
+        asked = {name: value for name, value in vars(options).items() if name in DEFAULTS or name == "debug"}
+        return Module(*_C.view_ir(self.fn, self.entries(), asked, target_name(target)))
 
     def entries(self):
         """The signature as the frontend takes it."""
@@ -250,14 +161,38 @@ def compile(src, target=None, options=None):
     """Compile an `ASTSource` and return the `CompiledKernel`.
 
     :param target: a name ("cpu", "cuda:90") or a `GPUTarget`; that of the active driver when None.
-    :param options: num_warps, num_stages, debug, ...
+    :param options: num_warps, num_stages, debug, ... Its ``run`` checks with ``debug`` what the kernel itself asserts,
+        but no bounds; and an assertion that fails on a GPU ends the context, like one of CUDA C++.
     """
     kinds, options = _C.launch_options(), options or {}
     unknown = sorted(set(options) - set(kinds))
     if unknown:
         raise TypeError(f"unknown options: {', '.join(unknown)}")
     options = {name: value for name, value in options.items() if kinds[name] not in ("launch", "ignored")}
-    return _C.compile(src.fn, src.entries(), options, target_name(target))
+    compiled = _C.compile(src.fn, src.entries(), options, target_name(target))
+    compiled.src = src
+    compiled._keep()
+    return compiled
 
 
-__all__ = ["ASTSource", "CompiledKernel", "KernelMetadata", "compile", "describe"]
+def make_backend(target):
+    """What compiles for a `GPUTarget` (or the name of one): an object of a class in `triton.backends.backends`."""
+    from ..backends import backends
+
+    target = target_of(target) if isinstance(target, str) else target
+    for backend in backends.values():
+        if backend.compiler.supports_target(target):
+            return backend.compiler(target)
+    names = ", ".join(name for backend in backends.values() for name in backend.compiler.names)
+    raise TargetError(f"there is no backend for {target!r}; there are backends for: {names}")
+
+
+__all__ = [
+    "ASTSource",
+    "CompiledKernel",
+    "GPUTarget",
+    "compile",
+    "describe",
+    "make_backend",
+    "triton_key",
+]

@@ -140,6 +140,13 @@ class constexpr_function:
         update_wrapper(self, fn)
         self.fn = fn
 
+    @property
+    def src(self):
+        """The text of the function from its ``def`` on."""
+        from ..runtime.source import KernelSource
+
+        return KernelSource(self.fn).text
+
     def __call__(self, *args, **kwargs):
         result = self.fn(*map(unwrap, args), **{name: unwrap(value) for name, value in kwargs.items()})
         wrapped = any(isinstance(value, constexpr) for value in (*args, *kwargs.values()))
@@ -147,3 +154,6 @@ class constexpr_function:
 
     def __get__(self, instance, owner=None):
         return self if instance is None else MethodType(self, instance)
+
+
+_unwrap_if_constexpr = constexpr_function(unwrap)  # under this name in kernels of other libraries

@@ -4,7 +4,7 @@
 from builtins import tuple  # tuples of values are Python's own
 
 from ._builtin import builtin
-from .compile_time import const, constexpr, constexpr_function, constexpr_type
+from .compile_time import _unwrap_if_constexpr, const, constexpr, constexpr_function, constexpr_type
 from .creation import arange, cast, cat, full, to, to_tensor
 from .debug import (
     assume,
@@ -106,3 +106,5 @@ from .shape import (
     view,
 )
 from .tensors import base_value, block_pointer, tensor
+
+CONSTEXPR_0 = constexpr(0)

@@ -17,6 +17,14 @@ def _axis(axis, rank):
 
 
 @constexpr_function
+def _log2(number):
+    """The exponent of a power of two; kernels of other libraries, torch's among them, count dimensions with it."""
+    if number < 1 or number & (number - 1):
+        raise ValueError(f"{number} is no power of two")
+    return number.bit_length() - 1
+
+
+@constexpr_function
 def _line_shape(shape, axis):
     """The shape of a line along `axis`, ready for broadcasting."""
     return tuple(extent if i == axis else 1 for i, extent in enumerate(shape))

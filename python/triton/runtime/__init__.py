@@ -3,7 +3,7 @@
 from ..errors import AutotunerError, OutOfResources
 from .autotuner import Autotuner, Config, Heuristics, autotune, heuristics
 from .driver import driver
-from .jit import JITFunction, KernelParam, jit
+from .jit import JITFunction, KernelInterface, KernelParam
 from .memory import set_allocator
 from .wrapper import MockTensor, TensorWrapper, reinterpret
 
@@ -13,6 +13,7 @@ __all__ = [
     "Config",
     "Heuristics",
     "JITFunction",
+    "KernelInterface",
     "KernelParam",
     "MockTensor",
     "OutOfResources",
@@ -20,7 +21,6 @@ __all__ = [
     "autotune",
     "driver",
     "heuristics",
-    "jit",
     "reinterpret",
     "set_allocator",
 ]

@@ -1,4 +1,4 @@
-"""Words for arguments that do not fit a kernel's signature. The launch itself binds them in C."""
+"""Words for arguments that do not fit a kernel's signature, or cannot be read. The launch itself is in C."""
 
 _POSITIONAL_ONLY, _ANY, _VARIADIC, _KEYWORD_ONLY, _META = range(5)
 
@@ -59,3 +59,26 @@ def _missing(kernel, missing):
     hint = ", ".join(f"{param.name}=..." for param in missing)
     name = kernel.__name__
     return f"{name}() missing {len(missing)} required {kind} argument{plural}: {text}; pass {name}[grid](..., {hint})"
+
+
+def no_memory(array, address):
+    """Why there are no elements at the address of an array, or why it has none (`address` is None), and what to do."""
+    device, layout = (str(getattr(array, name, "")) for name in ("device", "layout"))
+    if getattr(array, "is_nested", False):
+        return "a nested tensor is many arrays; pass its .values()"
+    if layout not in ("", "torch.strided"):
+        return f"its layout is {layout}; pass the dense arrays that it consists of"
+    if device.startswith("meta"):
+        return "it is on the device 'meta'; pass an array on the CPU or on a GPU, or call warmup() to compile only"
+    if not hasattr(array, "untyped_storage"):
+        return "it has no address" if address is None else f"its address is {address:#x}"
+    if address is not None and type(array).__name__ in ("Tensor", "Parameter") and _is_freed(array):
+        return "its storage was freed (resized to 0 bytes)"
+    return f"it is a {type(array).__name__} that is fake, functional, or inside of a transformation (torch.func)"
+
+
+def _is_freed(tensor):
+    try:
+        return tensor.untyped_storage().nbytes() == 0
+    except (RuntimeError, NotImplementedError):  # it has none
+        return False

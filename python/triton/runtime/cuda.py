@@ -3,11 +3,11 @@
 from contextlib import contextmanager
 
 from .. import _C
-from .driver import current_stream, torch_on_cuda
+from .driver import DriverBase, current_stream, torch_on_cuda
 from .target import GPUTarget
 
 
-class CUDADriver:
+class CUDADriver(DriverBase):
     """The GPUs that the CUDA driver knows; torch and CuPy share its contexts."""
 
     def __init__(self):

@@ -1,6 +1,10 @@
 """@triton.jit: a Python function as a kernel."""
 
-from .._C import Kernel
+from functools import cache, cached_property, partial
+from importlib import import_module
+
+from .._C import Kernel, argument_entry
+from .dependencies import Dependencies
 from .source import KernelSource
 
 _POSITIONAL_ONLY, _ANY, _VARIADIC, _KEYWORD_ONLY, _META = range(5)
@@ -114,7 +118,40 @@ def _names(option, given, fn):
     return set(given or ())
 
 
-class JITFunction(Kernel):
+def _own_name(name, specialization):
+    return name
+
+
+class KernelInterface:
+    """What can be launched: ``self[grid](...)`` is ``self.run(..., grid=grid)``."""
+
+    def __class_getitem__(cls, item):
+        return cls
+
+    def run(self, *args, **kwargs):
+        raise NotImplementedError(f"{type(self).__name__} has no run()")
+
+    def __getitem__(self, grid):
+        return partial(self.run, grid=grid)
+
+
+@cache
+def _prepare_launches():
+    """Import what the first launch needs: the handler of a signal may launch, too, while that one is under way, and
+    would find modules half imported."""
+    import_module("linecache")
+    for name in ("language", "compiler.compiler", "compiler.compiled", "runtime.binding", "runtime.torch_bits"):
+        import_module(f"triton.{name}")
+
+
+@cache
+def prepare_tuning():
+    """The same for the first launch of an autotuned kernel."""
+    for name in ("concurrent.futures.thread", "triton.testing"):
+        import_module(name)
+
+
+class JITFunction(Kernel, KernelInterface):
     """A function that is compiled when it is launched: ``kernel[grid](*args, **kwargs)``."""
 
     __triton_kind__ = "jit"
@@ -122,7 +159,6 @@ class JITFunction(Kernel):
     def __init__(
         self,
         fn,
-        *,
         version=None,
         do_not_specialize=None,
         do_not_specialize_on_alignment=None,
@@ -132,6 +168,8 @@ class JITFunction(Kernel):
         launch_metadata=None,
     ):
         self.fn = fn
+        self.do_not_specialize = list(do_not_specialize or ())
+        self.do_not_specialize_on_alignment = list(do_not_specialize_on_alignment or ())
         self.params = _parameters(
             fn,
             _names("do_not_specialize", do_not_specialize, fn),
@@ -141,7 +179,7 @@ class JITFunction(Kernel):
         self.version = version
         self.debug = debug
         self.noinline = bool(noinline)
-        self.repr = repr
+        self.repr = repr or partial(_own_name, fn.__name__)
         self.launch_metadata = launch_metadata
         self._source = None
         self.arg_names = [param.name for param in self.params]
@@ -150,6 +188,8 @@ class JITFunction(Kernel):
         self.__module__ = fn.__module__
         self.__doc__ = fn.__doc__
         self.__wrapped__ = fn
+        self.__globals__ = fn.__globals__
+        _prepare_launches()
 
     @property
     def source(self):
@@ -182,11 +222,17 @@ class JITFunction(Kernel):
 
     @property
     def source_lines(self):
+        """The lines of the function with its decorators, as they stand in the file."""
         return self.source.lines
+
+    raw_src = source_lines
 
     @property
     def first_line(self):
+        """The number of the first of these lines."""
         return self.source.first_line
+
+    starting_line_number = first_line
 
     # What to add to a column of the tree: nothing, for it was parsed with its indentation.
     column_offset = 0
@@ -200,8 +246,49 @@ class JITFunction(Kernel):
         """Itself: a kernel in a class gets no `self`. (Having this method, it is a routine to help().)"""
         return self
 
+    @property
+    def module(self):
+        """The name of the module that the function was defined in."""
+        return self.__module__
+
+    @cached_property
+    def signature(self):
+        """The parameters, as `inspect.Signature`."""
+        from inspect import signature
+
+        return signature(self.fn)
+
+    @property
+    def cache_key(self):
+        """A text that is another one when the source of this function or of one that it calls is, or the value of a
+        name outside of them that they use; the same in every process."""
+        return Dependencies(self).key()
+
+    hash = cache_key
+
+    # Programs that take a kernel apart, to send it to another process, set this to None, like `fn` and `__globals__`.
+    @cached_property
+    def used_global_vals(self):
+        """The names outside of this function, and of those that it calls, with their values when this was first read:
+        (name, id of the dict or cell it stands in) to (value, dict or cell)."""
+        return Dependencies(self).values
+
     def __reduce__(self):
-        return self.__qualname__  # pickled by name, like a function
+        """Pickled by name, like a function; what was taken apart (``fn`` is None) without what is missing."""
+        if self.fn is not None:
+            return self.__qualname__
+        kept = [
+            "__name__",
+            "__qualname__",
+            "__module__",
+            "__doc__",
+            "noinline",
+            "version",
+            "arg_names",
+            "_source",
+            "repr",
+        ]
+        return _without_function, (self.params, self.debug, {name: getattr(self, name) for name in kept})
 
     def __repr__(self):
         return f"JITFunction({self.__module__}:{self.__qualname__})"
@@ -211,6 +298,40 @@ class JITFunction(Kernel):
             f"kernel {self.__name__!r} was called like a Python function: launch it on a grid, "
             f"{self.__name__}[grid](...), or call it from another @triton.jit function"
         )
+
+
+def _without_function(params, debug, attributes):
+    """A kernel to look at, whose function stayed in another process."""
+    kernel = JITFunction.__new__(JITFunction)
+    Kernel.__init__(kernel, attributes["__name__"], params, debug)
+    vars(kernel).update(attributes, params=params, debug=debug, fn=None, __globals__=None, launch_metadata=None)
+    return kernel
+
+
+def mangle_type(argument, specialize=False):
+    """The type of an argument in a signature: "*fp32", "i32", ..., "constexpr", or a tuple of these.
+
+    :param specialize: whether the value makes a difference, as that of a 1 does.
+    """
+    from ..compiler.compiler import types_of
+
+    return types_of(argument_entry(argument, False, not specialize, not specialize))
+
+
+def native_specialize_impl(backend, argument, is_const=False, specialize_value=True, align=True):
+    """The type of an argument, and a key of what else makes its variant: see `BaseBackend.parse_attr`."""
+    from ..compiler.compiler import divisibility_of, types_of
+
+    entry = argument_entry(argument, is_const, not specialize_value, not align)
+    return types_of(entry), backend.attr_key(divisibility_of(entry))
+
+
+def __getattr__(name):
+    if name == "ConstexprFunction":
+        from ..language import constexpr_function
+
+        return constexpr_function
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def jit(

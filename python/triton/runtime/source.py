@@ -1,5 +1,7 @@
 """The source text of a kernel, found where Python keeps it: files, notebook cells, and code made by exec."""
 
+from functools import cached_property
+
 
 class KernelSource:
     """Lines, file and syntax tree of one Python function.
@@ -13,12 +15,15 @@ class KernelSource:
         found = _read_text(fn, text) if text is not None else _read_block(fn) or _inspect(fn)
         self.file, self.lines, self.first_line, self.tree = found
 
-    @property
+    @cached_property
     def text(self):
         """The function from its ``def`` on, without decorators and common indentation."""
         import textwrap
 
         return textwrap.dedent("".join(self.lines[self.tree.lineno - self.first_line :]))
+
+    def __getstate__(self):
+        return {"text": self.text, "file": self.file, "lines": self.lines, "first_line": self.first_line}
 
 
 # ---- by indentation: a block ends where a line stands no deeper than its first; the parser says whether that was it

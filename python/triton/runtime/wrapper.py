@@ -28,6 +28,14 @@ class TensorWrapper:
         strides = tuple(step // self.base.itemsize for step in self.base.strides)
         return strides[axis[0]] if axis else strides
 
+    def is_neg(self):
+        """Whether the memory holds the opposite of the elements (torch)."""
+        return hasattr(self.base, "is_neg") and self.base.is_neg()
+
+    def resolve_neg(self):
+        """The same values as they would be in memory (torch)."""
+        return TensorWrapper(self.base.resolve_neg(), self.dtype)
+
     def element_size(self):
         """Bytes of an element."""
         return self.dtype.primitive_bitwidth // 8

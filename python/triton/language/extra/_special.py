@@ -6,7 +6,7 @@ What is hard to keep accurate is computed in ``float64`` and rounded to the type
 from ...runtime.jit import jit
 from .. import core
 from ..core import constexpr
-from ._libm import cbrt, erfc, exp10, hypot, ldexp, log1p, log10, logb, pow, rint, round, tan
+from ._libm import cbrt, erfc, exp10, hypot, ldexp, log1p, log10, logb, pow, rint, round, tan, tanh
 
 HALF_ROOT_PI = constexpr(0.8862269254527580)  # sqrt(pi) / 2
 ROOT_PI = constexpr(1.7724538509055160)
@@ -115,6 +115,12 @@ def fast_cosf(x):
 def fast_tanf(x):
     """Tangent of `x` radians."""
     return tan(x)
+
+
+@jit
+def fast_tanhf(x):
+    """Hyperbolic tangent."""
+    return tanh(x)
 
 
 @jit

@@ -1,0 +1,23 @@
+/* Work without the GIL that Python's signals reach: Ctrl-C among them. */
+#include "python/extension.h"
+
+static bool check_signals(Interrupt *interrupt)
+{
+    SignalCheck *check = (SignalCheck *)interrupt;
+    PyEval_RestoreThread(check->released);
+    bool raised = PyErr_CheckSignals() < 0;
+    check->released = PyEval_SaveThread();
+    return raised;
+}
+
+Interrupt *tt_release_gil(SignalCheck *check)
+{
+    *check = (SignalCheck){{check_signals, false}, PyEval_SaveThread()};
+    return tt_is_first_thread() ? &check->interrupt : NULL;
+}
+
+bool tt_take_gil(SignalCheck *check)
+{
+    PyEval_RestoreThread(check->released);
+    return !check->interrupt.asked_to_end;
+}

@@ -1,0 +1,90 @@
+"""Arrays in memory that the process may not touch, and kernels that fail in a known line."""
+
+import ctypes
+import mmap
+import os
+import re
+import signal
+import threading
+import time
+
+import numpy as np
+import numpy.testing  # now, and not in a handler of signals
+from harness import jit
+
+import triton
+
+libc = ctypes.CDLL(None, use_errno=True)
+NOTHING, READ = 0, 1
+
+
+def protect(array, what):
+    if libc.mprotect(ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes), what):
+        raise OSError(ctypes.get_errno(), "mprotect")
+    return array
+
+
+def hole(dtype=np.float32, bytes=1 << 20, access=NOTHING):
+    """An array whose elements cannot be read, or cannot be written."""
+    return protect(np.frombuffer(mmap.mmap(-1, bytes), dtype), access)
+
+
+def marked_line(kernel):
+    """The line of the source that ends in `# fails`, as messages have it."""
+    lines = [i for i, line in enumerate(kernel.src.splitlines(), kernel.first_line) if line.endswith("# fails")]
+    return f"{kernel.source_file}:{lines[0]}: "
+
+
+def failure(kernel, grid, *args, **options):
+    """The message of the launch, which fails."""
+    try:
+        kernel[grid](*args, **options)
+    except triton.MemoryAccessError as error:
+        return str(error)
+    raise AssertionError("the launch did not fail")
+
+
+def program_of(message):
+    return tuple(map(int, re.search(r"in program \((\d+), (\d+), (\d+)\)", message).groups()))
+
+
+def soonest(interrupted, limit=0.2, tries=5):
+    """How late the launch was interrupted, at best: threads of other processes may have the cores for a while."""
+    late = []
+    while len(late) < tries and not (late and late[-1] < limit):
+        late.append(interrupted())
+    assert min(late) < limit, late
+
+
+def interrupted(launch, seconds=0.3):
+    """How much later than Ctrl-C the launch ended, which is sent after so many seconds."""
+    due = interrupt_soon(seconds)
+    try:
+        launch()
+    except KeyboardInterrupt:
+        return time.monotonic() - due
+    raise AssertionError("it ended")
+
+
+def interrupt_soon(seconds=0.3):
+    """Sends SIGINT to this process, as Ctrl-C does; the time when it will have been sent."""
+    timer = threading.Timer(seconds, os.kill, [os.getpid(), signal.SIGINT])
+    timer.daemon = True
+    timer.start()
+    return time.monotonic() + seconds
+
+
+ADD = jit("""
+    def add(x, y, out, n, SIZE: tl.constexpr):
+        i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+        tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+""")
+
+
+def check_health():
+    """Launches are right: over the pool, and twice, so that all threads are back."""
+    x = np.arange(1 << 18, dtype=np.float32)
+    for _ in range(2):
+        out = np.zeros_like(x)
+        ADD[(256,)](x, x, out, x.size, SIZE=1024)
+        np.testing.assert_array_equal(out, 2 * x)
