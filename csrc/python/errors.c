@@ -118,7 +118,8 @@ void tt_set_launch_diagnostic(const Compiled *compiled, const int32_t grid[3], c
 
 void tt_set_launch_error(const Compiled *compiled, const FailureText *failure)
 {
-    static const char *const kinds[FAILURE_KINDS] = {"other", "assertion", "access", "overflow", "division", "race"};
+    static const char *const kinds[FAILURE_KINDS] = {"other",    "assertion", "access",
+                                                     "overflow", "division",  "race"};
     set_from("launch_error",
              Py_BuildValue("(OsN)", compiled->kernel->name, kinds[failure->kind], text(failure->text)));
 }

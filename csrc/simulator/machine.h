@@ -15,7 +15,8 @@ typedef struct SimBlock {
     uint64_t random;
     Guard guard;
     SimThread *running; /* NULL: the scheduler */
-    bool asks; /* the thread that runs has gone to the scheduler to have it ask whether the launch is to end */
+    bool
+        asks; /* the thread that runs has gone to the scheduler to have it ask whether the launch is to end */
     Coroutine scheduler;
 } SimBlock;
 

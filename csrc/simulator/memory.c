@@ -238,7 +238,7 @@ static void note_destination(SimThread *self, const SimCopy *copy, const char *d
     sim_note_shared(self, copy->offset, copy->bytes, &write);
 }
 
-static void read_source(const SimCopy *copy, char data[16])
+static void read_source(SimThread *self, const SimCopy *copy, char data[16])
 {
     memset(data, 0, 16);
     if (copy->source_bytes)
@@ -251,7 +251,7 @@ static void land_early(SimThread *self, const SimCopy *copy)
     char data[16];
     if (!self->block->launch->seed || sim_random(self->block) % 2)
         return;
-    read_source(copy, data);
+    read_source(self, copy, data);
     memcpy(self->shared + copy->offset, data, (size_t)copy->bytes);
 }
 
@@ -306,7 +306,7 @@ static void land(SimThread *self, const SimCopy *copy)
     read.stage = ORDER_ENDS;
     read.began = copy->began;
     note_global(self, copy->address, copy->source_bytes, &read);
-    read_source(copy, data);
+    read_source(self, copy, data);
     note_destination(self, copy, data);
     memcpy(self->shared + copy->offset, data, (size_t)copy->bytes);
 }
