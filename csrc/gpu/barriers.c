@@ -18,7 +18,7 @@ typedef struct Memory {
 
 typedef struct Barriers {
     Module *module;
-    TT_VECTOR(Op *) scratch; /* by Op.index */
+    TT_VECTOR(Op *) scratch;  /* by Op.index */
     TT_VECTOR(Memory) memory; /* in the order of parameters */
     Map memory_ids;           /* Op* -> index in memory, plus one */
     ParamPointers *pointers;
