@@ -58,6 +58,16 @@ void tt_codegen_verify(Codegen *codegen);
 /* A copy of a message of LLVM's, which is released. */
 char *tt_take_llvm_message(Arena *arena, char *message);
 
+/* ---- split.c -------------------------------------------------------------------------------------------------------- */
+
+/* Makes several functions of each that has more than `longest` instructions, of up to an eighth of that each. */
+void tt_codegen_split(Codegen *codegen, int longest);
+
+/* ---- stack.c -------------------------------------------------------------------------------------------------------- */
+
+/* Bytes of stack that the module's functions take at most, with `bytes_each` for an instruction. */
+int64_t tt_codegen_stack(Codegen *codegen, int bytes_each);
+
 /* ---- selects.c ------------------------------------------------------------------------------------------------------ */
 
 /* For the host: selects of integers and 16-bit floats become masks, which x86 compiles faster. After all passes. */

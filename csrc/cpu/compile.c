@@ -15,6 +15,18 @@ static int64_t bytes_stored_in(const Region *region)
     return bytes;
 }
 
+/* What LLVM does to a function takes more than linear time, and optimising a module of this size takes seconds. Few
+ * kernels come near to either. */
+static void bound_effort(Codegen *codegen)
+{
+    enum { LONGEST_FUNCTION = 8000, WORTH_OPTIMISING = 100000 };
+    int instructions = tt_codegen_instructions(codegen);
+    if (instructions > LONGEST_FUNCTION)
+        tt_codegen_split(codegen, LONGEST_FUNCTION);
+    if (instructions > WORTH_OPTIMISING)
+        tt_codegen_hurry(codegen);
+}
+
 /* With `places` the code comes with a line table of them. */
 static void lower_module(Codegen *codegen, Module *module, CpuKernel *kernel, Places *places, Arena *arena)
 {
@@ -29,6 +41,7 @@ static void lower_module(Codegen *codegen, Module *module, CpuKernel *kernel, Pl
     lower_kernel(l);
     finish_places(emit);
     tt_return_marks(l->function);
+    bound_effort(codegen);
 }
 
 static bool wants_verification(void)

@@ -79,23 +79,25 @@ static void collect_loads(Planner *p, int group, const Sink *sink)
         walk_group(&walk, p->plan, group);
 }
 
-/* The first group that may hold this store: behind what it must not overtake. */
+static bool must_precede(const Lower *l, const Group *group, Op *store)
+{
+    bool precedes = group->effects;
+    for (int i = 0; i < group->loads.count && !precedes; i++)
+        precedes = !may_interleave(l, group->loads.data[i].op, group->loads.data[i].same, store);
+    for (int i = 0; i < group->writes.count && !precedes; i++)
+        precedes = !may_interleave(l, group->writes.data[i], true, store);
+    return precedes;
+}
+
+/* The first group that may hold this store: the last one that accesses memory, or the one behind it. */
 static int earliest_for_store(const Planner *p, Op *store)
 {
-    int earliest = 0;
-    for (int i = 0; i < p->plan->groups.count; i++) {
+    for (int i = p->plan->groups.count - 1; i >= 0; i--) {
         const Group *group = p->plan->groups.data[i];
-        bool reads = group->effects;
-        for (int j = 0; j < group->loads.count && !reads; j++)
-            reads = !may_interleave(p->l, group->loads.data[j].op, group->loads.data[j].same, store);
-        for (int j = 0; j < group->writes.count && !reads; j++)
-            reads = !may_interleave(p->l, group->writes.data[j], true, store);
-        if (reads)
-            earliest = i + 1;
-        else if (group->loads.count || group->writes.count)
-            earliest = TT_MAX(earliest, i);
+        if (group->effects || group->loads.count || group->writes.count)
+            return i + must_precede(p->l, group, store);
     }
-    return earliest;
+    return 0;
 }
 
 static int add_sink(Planner *p, Op *at, Sink sink, int earliest, const Type *space, int axis, bool alone)

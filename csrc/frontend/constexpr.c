@@ -41,24 +41,41 @@ static PyObject *evaluate(Operator op, PyObject *a, PyObject *b)
     return is_comparison(op) ? PyObject_RichCompare(a, b, comparisons[op]) : functions[op](a, b);
 }
 
-/* A shift or power of ints with a result of this many bits and more is a mistake that would only eat memory. */
-static void check_size(Walker *w, Operator op, PyObject *a, PyObject *b)
+/* What would only eat memory is a mistake: ints of more bits than this, and longer strings and lists. */
+enum { MOST_BITS = 1 << 16, MOST_ITEMS = 1 << 20 };
+
+static _Noreturn void too_large(Walker *w, Operator op)
 {
-    enum { MOST_BITS = 1 << 16 };
+    tt_fail(w, "the result of this `%s` is too large", tt_operator_texts[op]);
+}
+
+static long long bit_length(Walker *w, PyObject *number)
+{
+    int overflow;
+    long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+    unsigned long long magnitude = value < 0 ? 0 - (unsigned long long)value : (unsigned long long)value;
+    if (!overflow)
+        return magnitude ? 64 - __builtin_clzll(magnitude) : 0;
+    return PyLong_AsLongLong(tt_keep(w, PyObject_CallMethod(number, "bit_length", NULL)));
+}
+
+/* Shifts and powers are refused before they are computed. */
+static void check_operands(Walker *w, Operator op, PyObject *a, PyObject *b)
+{
     if ((op != OPERATOR_LSHIFT && op != OPERATOR_POW) || !PyLong_Check(a) || !PyLong_Check(b))
         return;
     int overflow;
-    long long base = PyLong_AsLongLongAndOverflow(a, &overflow);
-    bool small_base = !overflow && base >= -1 && base <= (op == OPERATOR_POW);
-    long long amount = PyLong_AsLongLongAndOverflow(b, &overflow);
-    if (!small_base && (overflow > 0 || amount > MOST_BITS))
-        tt_fail(w, "the result of this `%s` is too large", tt_operator_texts[op]);
+    long long amount = PyLong_AsLongLongAndOverflow(b, &overflow), bits = bit_length(w, a);
+    bool stays_small = !bits || (op == OPERATOR_POW && bits == 1);
+    if (stays_small || overflow < 0 || amount <= 0)
+        return;
+    if (overflow || amount > MOST_BITS || (op == OPERATOR_POW && bits * amount > 2 * MOST_BITS))
+        too_large(w, op);
 }
 
-/* So is a string or list repeated this often. */
+/* So is the repetition of a string or list. */
 static void check_repetition(Walker *w, Operator op, PyObject *sequence, PyObject *times)
 {
-    enum { MOST_ITEMS = 1 << 20 };
     if (op != OPERATOR_MUL || !PyLong_Check(times) || !PySequence_Check(sequence))
         return;
     Py_ssize_t length = PySequence_Size(sequence);
@@ -67,23 +84,33 @@ static void check_repetition(Walker *w, Operator op, PyObject *sequence, PyObjec
     int overflow;
     long long count = PyLong_AsLongLongAndOverflow(times, &overflow);
     if (length && (overflow > 0 || count > MOST_ITEMS / length))
-        tt_fail(w, "the result of this `%s` is too large", tt_operator_texts[op]);
+        too_large(w, op);
+}
+
+/* Of the others: their results are at most about as large as both operands, and are computed first. */
+bool tt_is_too_large(Walker *w, PyObject *result)
+{
+    if (PyLong_Check(result))
+        return bit_length(w, result) > MOST_BITS;
+    bool is_sequence = PyUnicode_Check(result) || PyBytes_Check(result) || PyList_Check(result);
+    return is_sequence && PySequence_Size(result) > MOST_ITEMS;
 }
 
 Term tt_python_binary(Walker *w, Operator op, PyObject *a, PyObject *b)
 {
-    check_size(w, op, a, b);
+    check_operands(w, op, a, b);
     check_repetition(w, op, a, b);
     check_repetition(w, op, b, a);
-    return tt_new_python_term(w, evaluate(op, a, b));
+    PyObject *result = tt_keep(w, evaluate(op, a, b));
+    if (tt_is_too_large(w, result))
+        too_large(w, op);
+    return tt_python_term(w, result);
 }
 
 static _Noreturn void bad_operands(Walker *w, Operator op, Term a, Term b)
 {
     tt_fail(w, "`%s` does not take %s and %s", tt_operator_texts[op], tt_describe(w, a), tt_describe(w, b));
 }
-
-enum { MOST_TUPLE_ITEMS = 1 << 16 };
 
 static Term concatenate(Walker *w, Term a, Term b)
 {

@@ -1,12 +1,10 @@
 /* Tuples, lists, dicts, comprehensions and f-strings. A list is a tuple; dicts and strings are compile-time only. */
 #include "frontend/walker.h"
 
-enum { MOST_ITEMS = 1 << 16 };
-
 static void add_item(Walker *w, Arguments *into, int *capacity, Term item)
 {
-    if (into->count >= MOST_ITEMS)
-        tt_fail(w, "more than %d items are too many", MOST_ITEMS);
+    if (into->count >= MOST_TUPLE_ITEMS)
+        tt_fail(w, "more than %d items are too many", MOST_TUPLE_ITEMS);
     if (into->count == *capacity)
         into->items = tt_vector_grow(w->arena, into->items, into->count, capacity, sizeof(Term));
     into->items[into->count++] = item;
@@ -183,6 +181,8 @@ Term tt_walk_format(Walker *w, PyObject *node)
         PyObject *piece =
             tt_node_kind(w, part) == NODE_Constant ? tt_field(w, part, FIELD_value) : format_field(w, part);
         text = tt_keep(w, PyUnicode_Concat(text, piece));
+        if (tt_is_too_large(w, text))
+            tt_fail(w, "this string is too large");
     }
     return tt_python_term(w, text);
 }

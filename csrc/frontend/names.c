@@ -39,8 +39,25 @@ Binding *tt_binding(Walker *w, int slot)
     return &now->data[slot];
 }
 
+/* Items inside of items count too. A name is how a tuple gets into another one twice, and that one again. */
+static int count_items(Walker *w, Term term, int depth, int most)
+{
+    enum { DEEPEST = 256 };
+    if (term.kind != TERM_TUPLE)
+        return 1;
+    if (depth > DEEPEST)
+        tt_fail(w, "tuples in tuples, more than %d deep, are too deep", DEEPEST);
+    int count = 0;
+    for (int i = 0; i < term.count && count <= most; i++)
+        count += count_items(w, term.items[i], depth + 1, most - count);
+    return TT_MAX(count, 1);
+}
+
 void tt_bind_slot(Walker *w, int slot, Term term)
 {
+    if (count_items(w, term, 1, MOST_TUPLE_ITEMS) > MOST_TUPLE_ITEMS)
+        tt_fail(w, "a tuple of more than %d items, counting those of tuples in it, is too large",
+                MOST_TUPLE_ITEMS);
     *tt_binding(w, slot) = (Binding){.term = term, .loc = tt_here(w)};
 }
 

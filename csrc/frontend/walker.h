@@ -187,6 +187,9 @@ Term tt_unary(Walker *w, Operator op, Term a);
 /* 1 or 0 when the truth of the term is known at compile time, else -1. */
 int tt_known_truth(Walker *w, Term t);
 Value *tt_condition(Walker *w, Term t);
+/* An int, string or list that would only eat memory? */
+bool tt_is_too_large(Walker *w, PyObject *object);
+enum { MOST_TUPLE_ITEMS = 1 << 16 };
 /* Numbers, in tuples too, become values: what plain assignment and return do. */
 Term tt_decay(Walker *w, Term t);
 bool tt_same_term(Walker *w, Term a, Term b);

@@ -7,11 +7,13 @@
  *  - around the atomics by which programs speak to each other. Those on scalars are done by one thread for the whole
  *    program: a release comes after what all threads did, and what they do next comes after an acquire. */
 #include "gpu/flow.h"
+#include <stdlib.h>
 
 /* A load, store or atomic of global memory. */
 typedef struct Memory {
     Op *op;
-    int param; /* that its pointers come from, or -1 */
+    int param;        /* that its pointers come from, or -1 */
+    int first, count; /* the accesses through the same one, in Barriers.memory */
     const Value *base;
     Residues offsets; /* from the base */
 } Memory;
@@ -24,8 +26,8 @@ typedef struct Shared {
 
 typedef struct Barriers {
     Module *module;
-    TT_VECTOR(Op *) scratch; /* by Op.index */
-    TT_VECTOR(Memory) memory;
+    TT_VECTOR(Op *) scratch;  /* by Op.index */
+    TT_VECTOR(Memory) memory; /* in the order of parameters */
     TT_VECTOR(Shared) shared;
     Map memory_ids; /* Op* -> index in memory, plus one */
     Map shared_ids; /* Op* -> index of its first in shared, plus one; its others follow */
@@ -87,7 +89,29 @@ static void number_accesses(Op *op, void *context)
         Memory memory = {.op = op, .param = tt_pointer_param(b->pointers, tt_operand(op, 0))};
         memory.offsets = tt_pointer_residues(tt_operand(op, 0), &memory.base);
         tt_push(b->module->arena, b->memory, memory);
-        *tt_map_slot_ptr(&b->memory_ids, op) = (void *)(intptr_t)b->memory.count;
+    }
+}
+
+static int by_param(const void *a, const void *b)
+{
+    return ((const Memory *)a)->param - ((const Memory *)b)->param;
+}
+
+/* Puts the accesses through one parameter side by side, so that an operation is compared with those alone. */
+static void group_accesses(Barriers *b)
+{
+    Memory *memory = b->memory.data;
+    int count = b->memory.count;
+    if (count)
+        qsort(memory, (size_t)count, sizeof *memory, by_param);
+    for (int first = 0, end; first < count; first = end) {
+        for (end = first + 1; end < count && memory[end].param == memory[first].param;)
+            end++;
+        for (int i = first; i < end; i++) {
+            memory[i].first = first;
+            memory[i].count = end - first;
+            *tt_map_slot_ptr(&b->memory_ids, memory[i].op) = (void *)(intptr_t)(i + 1);
+        }
     }
 }
 
@@ -176,22 +200,41 @@ static bool memory_conflicts(const Memory *a, const Memory *b)
            !(is_atomic(a->op) && is_atomic(b->op)) && !stays_in_thread(a->op, b->op) && may_meet(a, b);
 }
 
+/* The first of `count` accesses from number `id` on that is under way, or -1. */
+static int next_pending(const uint64_t *pending, int id, int count)
+{
+    for (int end = id + count; id < end; id = (id / 64 + 1) * 64) {
+        uint64_t word = pending[id / 64] >> id % 64;
+        if (word)
+            return id + __builtin_ctzll(word) < end ? id + __builtin_ctzll(word) : -1;
+    }
+    return -1;
+}
+
+static bool waits_for_memory(const Barriers *b, const Memory *own, const uint64_t *pending)
+{
+    int base = b->scratch.count, end = base + own->first + own->count;
+    if (tt_releases(own->op))
+        return next_pending(pending, base, b->memory.count) >= 0;
+    for (int id = base + own->first; (id = next_pending(pending, id, end - id)) >= 0; id++)
+        if (memory_conflicts(own, &b->memory.data[id - base]))
+            return true;
+    return false;
+}
+
 static bool must_wait(const Flow *flow, const Op *op, const uint64_t *pending)
 {
     const Barriers *b = flow->context;
-    for (int i = 0; op->index >= 0 && i < b->scratch.count; i++)
-        if (tt_flow_has(pending, i) && scratch_overlaps(op, b->scratch.data[i]))
+    for (int i = 0; op->index >= 0 && (i = next_pending(pending, i, b->scratch.count - i)) >= 0; i++)
+        if (scratch_overlaps(op, b->scratch.data[i]))
             return true;
     if (op->opcode != OP_wgmma_wait && must_wait_for_buffer(flow, op, pending))
         return true;
     int own = memory_index(b, op);
     if (own < 0)
         return false;
-    bool releases = tt_releases(op);
-    for (int i = 0; i < b->memory.count; i++)
-        if (tt_flow_has(pending, b->scratch.count + i) &&
-            (releases || memory_conflicts(&b->memory.data[own], &b->memory.data[i])))
-            return true;
+    if (waits_for_memory(b, &b->memory.data[own], pending))
+        return true;
     bool one_thread = has_scalar_pointer(op) && tt_has(op, WRITES);
     return !one_thread && tt_flow_has(pending, b->acquired);
 }
@@ -220,6 +263,7 @@ bool tt_insert_barriers(Module *module, const GpuOptions *options)
     b.pointers = tt_analyze_param_pointers(function, arena);
     tt_take_marks(function);
     tt_walk(function->body, number_accesses, &b);
+    group_accesses(&b);
     b.acquired = b.scratch.count + b.memory.count;
     Flow flow = {.arena = arena,
                  .context = &b,

@@ -60,13 +60,22 @@ static void check_options(const GpuOptions *options)
 }
 
 /* The oldest PTX with everything that the code for `sm` may use. */
-static int oldest_ptx(int sm) { return sm >= 120 ? 87 : sm >= 100 ? 86 : sm >= 89 ? 84 : sm >= 80 ? 75 : 74; }
+static int oldest_ptx(int sm) { return sm >= 120 ? 87 : sm >= 100 ? 86 : sm >= 89 ? 81 : sm >= 80 ? 75 : 74; }
+
+/* mma.sync of fp8 came late. */
+static void raise_ptx(Op *op, void *version)
+{
+    enum { WITH_FP8 = 84 };
+    if (op->opcode == OP_dot && tt_is_on_tensor_cores(op) && tt_is_fp8(tt_operand(op, 0)->type))
+        *(int *)version = TT_MAX(*(int *)version, WITH_FP8);
+}
 
 static Codegen *new_codegen(const Module *module, const GpuOptions *options, Arena *arena)
 {
     /* From sm_90 on, the features of just this architecture are used too. */
     const char *cpu = tt_arena_format(arena, "sm_%d%s", options->sm, options->sm >= 90 ? "a" : "");
     int ptx = TT_MAX(options->ptx_version, oldest_ptx(options->sm));
+    tt_walk(module->functions->body, raise_ptx, &ptx);
     return tt_new_nvptx_codegen(arena, module->functions->name, cpu, tt_arena_format(arena, "+ptx%d", ptx));
 }
 
@@ -92,19 +101,11 @@ GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *aren
     return kernel;
 }
 
-/* Of what runs once or twice, compiling is most of the time; but code that is not optimised keeps all its values on the
- * stack, at 16 bytes or less for an instruction. */
-static void choose_speed(SimKernel *kernel, Codegen *codegen)
-{
-    enum { WORTH_OPTIMISING = 20000, BYTES_EACH = 16, FOR_LIBRARIES = 64 << 10 };
-    int instructions = tt_codegen_instructions(codegen);
-    if (instructions < WORTH_OPTIMISING)
-        tt_codegen_hurry(codegen);
-    kernel->stack_bytes = FOR_LIBRARIES + BYTES_EACH * instructions;
-}
-
+/* Compiling is most of the time of what runs once or twice, so it is done without optimisation. All threads of a block
+ * have stacks: they are kept small. */
 SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *options, Arena *arena, Arena *owner)
 {
+    enum { LONGEST_FUNCTION = 8000, STACK_FOR_INSTRUCTION = 16, STACK_FOR_LIBRARIES = 64 << 10 };
     check_options(options);
     tt_gpu_run_passes(module, NULL, options);
     SimKernel *kernel = TT_NEW(arena, SimKernel);
@@ -112,12 +113,14 @@ SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *option
     kernel->ttgir = tt_print_module(module, arena, 0);
     kernel->shared_bytes = tt_shared_bytes(module);
     Codegen *codegen = tt_new_codegen(arena, module->functions->name);
+    tt_codegen_hurry(codegen);
     kernel->synchronisations = tt_lower_kernel(codegen, module, options, &tt_sim_ops, NULL);
     tt_codegen_verify(codegen);
     tt_codegen_run_passes(codegen, llvm_passes);
+    tt_codegen_split(codegen, LONGEST_FUNCTION);
     tt_codegen_mask_selects(codegen);
     kernel->llir = tt_codegen_llvm_text(codegen);
-    choose_speed(kernel, codegen);
+    kernel->stack_bytes = STACK_FOR_LIBRARIES + (int)tt_codegen_stack(codegen, STACK_FOR_INSTRUCTION);
     *(void **)&kernel->entry = tt_jit_load(codegen, module->functions->name, owner, &kernel->code_size);
     return kernel;
 }

@@ -202,6 +202,7 @@ struct Module {
     Arena *arena; /* lives as long as the module */
     Map types, strings, layouts;
     Function *functions; /* the kernel first */
+    int op_count;        /* operations in it now */
 };
 
 static inline bool tt_has(const Op *op, unsigned trait)
@@ -262,7 +263,7 @@ Builder tt_builder_before(Op *op); /* takes op's location */
 Builder tt_builder_after(Op *op);
 
 /* The one primitive. Result types may be NULL where the row's type rule gives them. Regions are created without
- * arguments; add them with tt_add_region_arg. */
+ * arguments; add them with tt_add_region_arg. A module of too many operations raises a user error. */
 Op *tt_build_op(Builder *b, Opcode opcode, Value *const *operands, int operand_count,
                 const Type *const *result_types, int result_count, Attr *attrs);
 /* Single results, folded and simplified before anything is allocated (unless b->raw): */

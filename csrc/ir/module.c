@@ -182,6 +182,7 @@ void tt_erase_op(Op *op)
         TT_ASSERT(!op->results[i]->uses);
     for (int i = 0; i < op->operand_count; i++)
         unlink_use(&op->operands[i]);
+    op->parent->function->module->op_count--;
     remove_op(op);
 }
 
@@ -230,11 +231,22 @@ static const Type *infer_type(Module *module, Opcode opcode, Value *const *opera
     }
 }
 
+/* Far more than kernels have, and so few that they still compile in seconds, in little memory. */
+static void count_op(Module *module, const Loc *loc)
+{
+    enum { MOST_OPERATIONS = 200000 };
+    if (++module->op_count > MOST_OPERATIONS)
+        tt_error_with_remedy(loc, "unroll less, or use loops that run on the device",
+                             "the kernel has more than %d operations, what is inlined and unrolled included",
+                             MOST_OPERATIONS);
+}
+
 Op *tt_build_op(Builder *b, Opcode opcode, Value *const *operands, int operand_count,
                 const Type *const *result_types, int result_count, Attr *attrs)
 {
     Module *module = b->module;
     const OpInfo *info = &tt_op_infos[opcode];
+    count_op(module, b->loc);
     Op *op = TT_NEW(module->arena, Op);
     op->opcode = opcode;
     op->loc = b->loc;

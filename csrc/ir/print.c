@@ -33,7 +33,7 @@ typedef struct Printer {
     int flags;
     const Map *notes;   /* Op* or Function* -> text to print under its line, or NULL */
     const Map *layouts; /* LinearLayout* -> its number, plus one */
-    Map taken;          /* names in use in this function */
+    Map taken;          /* names in use in this function -> the number to try behind it next */
     TT_VECTOR(NamedValue) values;
     int numbers;
 } Printer;
@@ -64,9 +64,11 @@ static const char *unique_name(Printer *p, const Value *value)
     if (!name)
         return NULL;
     const char *candidate = name;
-    for (int i = 1; tt_map_find(&p->taken, candidate, strlen(candidate)); i++)
-        candidate = tt_arena_format(p->text->arena, "%s_%d", name, i);
-    *tt_map_slot(&p->taken, candidate, strlen(candidate)) = p;
+    intptr_t next = (intptr_t)tt_map_find(&p->taken, name, strlen(name));
+    while (next && tt_map_find(&p->taken, candidate, strlen(candidate)))
+        candidate = tt_arena_format(p->text->arena, "%s_%d", name, (int)next++);
+    *tt_map_slot(&p->taken, candidate, strlen(candidate)) = (void *)(intptr_t)1;
+    *tt_map_slot(&p->taken, name, strlen(name)) = (void *)TT_MAX(next, (intptr_t)1);
     return candidate;
 }
 

@@ -80,15 +80,11 @@ static bool has_code(const Compiled *compiled)
     return compiled->code != NULL;
 }
 
-/* The device that it is for: the one it was launched on, else the current one. */
-static int device_of(Compiled *compiled)
+/* The device that it is for: the one it was launched or loaded on, else the current one. */
+static int device_of(const Compiled *compiled)
 {
     bool on_cuda = tt_code_target(compiled->code).kind == TARGET_CUDA && !tt_cuda_unavailable();
-    if (compiled->device < 0 && !on_cuda)
-        return 0;
-    if (compiled->device < 0)
-        compiled->device = tt_cuda_current_device();
-    return compiled->device;
+    return compiled->device >= 0 ? compiled->device : on_cuda ? tt_cuda_current_device() : 0;
 }
 
 /* A new text (bytes of a cubin), or None for a stage this target does not have. */
@@ -146,7 +142,7 @@ static bool load(Compiled *compiled)
         return true;
     Arena arena = {0};
     Trap trap;
-    int device = device_of(compiled);
+    int device = compiled->device = device_of(compiled);
     PyThreadState *released = PyEval_SaveThread();
     bool done = tt_try(&trap, &arena);
     if (done) {

@@ -149,11 +149,10 @@ static bool add_constant_object(Specialization *s, PyObject *object, const Argum
         PyErr_Clear();
         PyObject *name = PyType_GetName(Py_TYPE(object));
         if (name)
-            tt_argument_error(
-                path, PyExc_TypeError, "a compile-time value must be hashable, and a %U is not%s", name,
-                PyList_Check(object) ? "; pass a tuple"
-                                     : "; remove tl.constexpr from the parameter if it is to be "
-                                       "known only when the kernel runs");
+            tt_argument_error(path, PyExc_TypeError,
+                              "a compile-time value must be hashable, and a %U is not; remove tl.constexpr "
+                              "from the parameter if it is to be known only when the kernel runs",
+                              name);
         Py_XDECREF(name);
         return false;
     }
@@ -233,7 +232,9 @@ static bool add_constant(Specialization *s, PyObject *value, const ArgumentPath 
     case ARG_CONSTEXPR:
         return add_constant_inside(s, PyObject_GetAttr(value, s->state->names.value), path);
     default:
-        return add_constant_object(s, value, path);
+        /* A list is the tuple that it is now. */
+        return PyList_Check(value) ? add_constant_inside(s, PySequence_Tuple(value), path)
+                                   : add_constant_object(s, value, path);
     }
 }
 

@@ -1,5 +1,6 @@
 """Programs that are too long, too deep or too large: an error or a result in reasonable time, never a crash."""
 
+import resource
 import subprocess
 import sys
 import textwrap
@@ -38,6 +39,17 @@ PROGRAMS = {
     "a number without end": "x = n + 9 ** 9 ** 9",
     "a large dot": "a = tl.zeros((512, 512), tl.float32) + n\nx = tl.sum(tl.dot(a, a)).to(tl.int32)",
     "a wide reduction": "x = tl.max(tl.arange(0, 1 << 20)) + n",
+    "tuples of tuples that double": "t = (n, n)\n" + "t = (t, t)\n" * 40 + "x = n",
+    "constant tuples that double": "t: tl.constexpr = (1, 2)\n" + "t: tl.constexpr = (t, t)\n" * 40 + "x = n",
+    "tuples that double in calls": "x = doubled((n, n), 40)",
+    "tuples in tuples": "t = (n,)\n" + "t = (t,)\n" * 3000 + "x = n",
+    "numbers that square": "a: tl.constexpr = 12345\n" + "a: tl.constexpr = a * a\n" * 40 + "x = n + a % 7",
+    "powers of powers": "a: tl.constexpr = 12345\n" + "a: tl.constexpr = a ** 9999\n" * 4 + "x = n + a % 7",
+    "strings that double": "a: tl.constexpr = 'ab'\n" + "a: tl.constexpr = a + a\n" * 40 + "x = n",
+    "formatted strings that double": "a: tl.constexpr = 'ab'\n" + "a: tl.constexpr = f'{a}{a}'\n" * 40 + "x = n",
+    "calls that double": "x = twice(n, 17)",
+    "more operations than fit": "x = n\n"
+    "for i in tl.static_range(300):\n    for j in tl.static_range(300):\n        x = (x * 3) ^ (i * j)",
     "a sort of many": "x = tl.max(tl.sort(tl.arange(0, 16384))) + n",
 }
 SOURCE = """
@@ -60,6 +72,20 @@ def double(x, N: tl.constexpr):
         return double(x, N - 1) + double(x + 1, N - 1)
 
 @triton.jit
+def doubled(t, N: tl.constexpr):
+    if N == 0:
+        return t
+    else:
+        return doubled((t, t), N - 1)
+
+@triton.jit
+def twice(x, N: tl.constexpr):
+    if N == 0:
+        return x * 3
+    else:
+        return twice(x, N - 1) ^ twice(x + N, N - 1)
+
+@triton.jit
 def kernel(p, n):
 {body}
     tl.store(p, x)
@@ -74,9 +100,32 @@ except Exception as error:
 """
 
 
+TOO_LARGE = {  # of these the message
+    "tuples of tuples that double": "a tuple of more than 65536 items",
+    "constant tuples that double": "a tuple of more than 65536 items",
+    "tuples that double in calls": "a tuple of more than 65536 items",
+    "tuples in tuples": "tuples in tuples, more than 256 deep",
+    "numbers that square": "the result of this `*` is too large",
+    "powers of powers": "the result of this `**` is too large",
+    "strings that double": "the result of this `+` is too large",
+    "formatted strings that double": "this string is too large",
+    "calls that double": "more than",
+    "more operations than fit": "the kernel has more than 200000 operations",
+}
+
+
+def limit_resources():
+    resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, 2 << 30))
+    resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_crash(name, tmp_path):
     file = tmp_path / "program.py"
     file.write_text(SOURCE.replace("{body}", textwrap.indent(PROGRAMS[name], "    ")))
-    done = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=60, cwd=Path.cwd())
+    done = subprocess.run(
+        [sys.executable, file], capture_output=True, text=True, timeout=600, cwd=Path.cwd(), preexec_fn=limit_resources
+    )
     assert done.returncode == 0 and done.stdout, done.stderr[-2000:]
+    if name in TOO_LARGE:
+        assert TOO_LARGE[name] in done.stdout and "program.py:" in done.stdout and "^" in done.stdout

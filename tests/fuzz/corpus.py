@@ -1,5 +1,6 @@
 """Kernels for the mutation fuzzer to start from, each with arguments that fit it."""
 
+import harvest
 import numpy as np
 
 ADD = """
@@ -153,8 +154,16 @@ def kernel(X, Y, Z, n, **META):
 SOURCES = [ADD, SOFTMAX, MATMUL, FUNCTIONS, CONTROL, SHAPES, BLOCKS, ATOMICS, META]
 
 
+def pick(random):
+    """The source of a kernel: one of these, or one that lies about in the repository."""
+    pool = SOURCES if random.random() < 0.5 else harvest.sources()
+    return pool[int(random.integers(len(pool)))]
+
+
 def arguments(source):
     """Positional arguments and keywords of the kernel."""
+    if source not in SOURCES:
+        return harvest.arguments(source)
     dtype = np.int32 if source in (ATOMICS, CONTROL, META) else np.float32
     arrays = [np.zeros(4096, np.float32), np.zeros(4096, np.float32), np.zeros(4096, dtype)]
     return [*arrays, 24], {"SIZE": 16}

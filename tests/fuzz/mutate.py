@@ -28,7 +28,7 @@ SECONDS, MEMORY = 10, 2 << 30  # that a mutant may take
 def make(seed):
     """The source and arguments of one mutant."""
     random = np.random.default_rng(seed)
-    original = mutations.pick(random, corpus.SOURCES)
+    original = corpus.pick(random)
     positional, keywords = corpus.arguments(original)
     return mutations.mutant(random, original), *mutations.mutate_arguments(random, positional, keywords)
 

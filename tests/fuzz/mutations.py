@@ -123,7 +123,9 @@ def mutant(random, source):
     for _ in range(int(random.choice([1, 1, 1, 2, 3, 5]))):
         for _ in range(8):
             try:
-                mangled = mutate_tokens(random, source) if random.random() < 0.3 else mutate_tree(random, source)
+                kind = random.random()
+                mangle = mutate_tokens if kind < 0.3 else mutate_lines if kind < 0.4 else mutate_tree
+                mangled = mangle(random, source)
                 ast.parse(mangled)
             except (SyntaxError, ValueError, tokenize.TokenError, RecursionError):
                 continue
@@ -155,6 +157,23 @@ def mutate_tokens(random, source):
         text = pick(random, TOKENS)
         tokens[i] = (tokenize.NAME if text.isalpha() else tokenize.OP, text)
     return tokenize.untokenize(tokens)
+
+
+def mutate_lines(random, source):
+    lines = source.splitlines()
+    i, j = int(random.integers(len(lines))), int(random.integers(len(lines)))
+    kind = int(random.integers(5))
+    if kind == 0:
+        del lines[i]
+    elif kind == 1:
+        lines.insert(i, lines[j])
+    elif kind == 2:
+        lines[i], lines[j] = lines[j], lines[i]
+    elif kind == 3:
+        lines[i] = "    " + lines[i]
+    else:
+        lines[i] = lines[i].removeprefix("    ")
+    return "\n".join(lines) + "\n"
 
 
 def mutate_tree(random, source):
@@ -401,13 +420,13 @@ def mutate_arguments(random, positional, keywords):
         np.float32,
     ]
     kind = int(random.integers(4))
-    if kind == 0:
+    if kind == 0 and positional:
         positional[int(random.integers(len(positional)))] = pick(random, values)
-    elif kind == 1:
+    elif kind == 1 and keywords:
         keywords[pick(random, list(keywords))] = pick(random, values)
     elif kind == 2:
         keywords[pick(random, ["num_warps", "num_stages", "nothing", "debug", "extra"])] = pick(random, values)
-    else:
+    elif positional:
         del positional[int(random.integers(len(positional)))]
     return positional, keywords
 

@@ -1,7 +1,9 @@
 """What torch finds of us, how it keeps and sends what we compile, and its ways of launching on a GPU."""
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed; the extra `
 from torch_graphs import Inputs, compiled_by_us  # noqa: E402
 
 F = torch.nn.functional
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 def softmax_and_sums(x):
@@ -122,8 +125,10 @@ def test_max_autotune(coordinates, device):
     make = Inputs(device)
     x, weight = make.normal(128, 64), make.normal(64, 96)
     options = {"max_autotune_pointwise": True, "coordinate_descent_tuning": coordinates}
-    if device == "cuda":  # torch 2.13 writes text that is no Python for its benchmarks of products on the CPU
-        options |= {"max_autotune": True, "max_autotune_gemm_backends": "TRITON"}
+    options |= {"max_autotune_gemm": True, "max_autotune_gemm_backends": "TRITON"}
+    options["max_autotune"] = device == "cuda"
+    if device == "cpu":  # torch 2.13 writes text that is no Python for these benchmarks
+        options["benchmark_epilogue_fusion"] = False
     result = compiled_by_us(function, x, weight, options=options)
     torch.testing.assert_close(result, function(x, weight), rtol=1e-3, atol=1e-3)
 
@@ -155,6 +160,20 @@ def test_assertions_of_indexing(device):
     close(compiled(table, good), table[good] * 2)
     with pytest.raises(triton.DeviceAssertionError, match="index out of bounds"):
         compiled(table, torch.tensor([1, 10, 3]))
+
+
+@pytest.mark.host
+@pytest.mark.slow
+def test_the_benchmark(tmp_path):
+    """It runs without a GPU too, and compares itself with an earlier run."""
+    command = [sys.executable, str(BENCHMARKS / "inductor.py"), "--only", "bias and gelu", "--json"]
+    subprocess.run([*command, str(tmp_path / "first.json")], check=True, capture_output=True, timeout=600)
+    more = ["--peer", str(tmp_path / "first.json")]
+    subprocess.run([*command, str(tmp_path / "second.json"), *more], check=True, capture_output=True, timeout=600)
+    first, second = (json.loads((tmp_path / f"{name}.json").read_text())["rows"] for name in ("first", "second"))
+    assert [row["case"] for row in second] == ["bias and gelu", "compile, bias and gelu", "kernels, bias and gelu"]
+    assert [row["peers"]["peer"] for row in second] == [row["ours"] for row in first]
+    assert second[0]["goal"] and second[0]["peers"]["eager"] > 0
 
 
 # ---- on a GPU

@@ -1,4 +1,4 @@
-"""Runs kernels on arrays between inaccessible pages: a stray access ends the process."""
+"""Runs kernels on arrays between inaccessible pages: a stray access is a fault, and an exception."""
 
 import ctypes
 import mmap

@@ -227,6 +227,6 @@ def test_a_compilation_leaves_nothing():
     )
 
 
-@pytest.mark.parametrize("part", [0.05, 0.3, 0.5, 0.8])
+@pytest.mark.parametrize("part", [0.5, *(pytest.param(part, marks=pytest.mark.slow) for part in (0.05, 0.3, 0.8))])
 def test_an_exit_while_a_compilation_is_given_up(part):
     run(COMPILE + f"    interrupted(lambda: make().warmup(x, 3, grid=(1,)), {part} * min(needed))")

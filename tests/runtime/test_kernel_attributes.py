@@ -48,8 +48,17 @@ def test_the_module_of_decorators_is_a_module():
 
     assert isinstance(module, types.ModuleType) and module.jit is triton.jit
     assert importlib.import_module("triton.runtime.jit") is module is sys.modules["triton.runtime.jit"]
-    from triton.runtime.jit import JITFunction, KernelInterface
+    from triton.runtime.jit import (
+        JITFunction,
+        KernelInterface,
+        MockTensor,
+        TensorWrapper,
+        constexpr_function,
+        reinterpret,
+    )
 
+    assert MockTensor is triton.MockTensor and TensorWrapper is triton.TensorWrapper
+    assert reinterpret is triton.reinterpret and constexpr_function is triton.constexpr_function
     assert JITFunction is triton.JITFunction and issubclass(JITFunction, KernelInterface)
 
 

@@ -94,7 +94,7 @@ EXITS = {
 }
 
 
-@pytest.mark.parametrize("delay", [0, 0.1, 0.23])
+@pytest.mark.parametrize("delay", [0.1, *(pytest.param(delay, marks=pytest.mark.slow) for delay in (0, 0.23))])
 @pytest.mark.parametrize("name", EXITS)
 def test_exits(name, delay):
     run(KERNELS + f"    {EXITS[name]}\n    time.sleep({delay})")

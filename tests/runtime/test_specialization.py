@@ -89,11 +89,14 @@ def test_do_not_specialize():
     assert signature(any_alignment, np.zeros(4)) == ("*fp64", 1)
 
 
-def test_do_not_specialize_takes_numbers_and_refuses_unknown_names():
+def test_do_not_specialize_takes_numbers_and_warns_of_unknown_names():
     kernel = triton.jit(do_not_specialize=[0])(nothing.fn)
     assert signature(kernel, 16) == ("i32", 1)
-    with pytest.raises(ValueError, match="has no parameter 'y'"):
-        triton.jit(do_not_specialize=["y"])(nothing.fn)
+    with pytest.warns(
+        UserWarning, match=r"@triton.jit\(do_not_specialize=\['y', 'x'\]\): 'nothing' has no parameter 'y'"
+    ):
+        kernel = triton.jit(do_not_specialize=["y", "x"])(nothing.fn)
+    assert signature(kernel, 16) == ("i32", 1)
 
 
 def test_too_large_an_integer():
@@ -258,12 +261,25 @@ def test_unknown_arguments(value, message):
 
 
 def test_unhashable_compile_time_values():
-    with pytest.raises(TypeError) as error:
-        constant[(1,)]([1])
-    message = "constant() argument 'x': a compile-time value must be hashable, and a list is not; pass a tuple"
-    assert str(error.value) == message
-    with pytest.raises(TypeError, match="must be hashable, and a ndarray is not"):
-        constant[(1,)](np.zeros(4))
+    for value in (np.zeros(4), [1, np.zeros(4)]):
+        with pytest.raises(TypeError, match=r"constant\(\) argument .*must be hashable, and a ndarray is not"):
+            constant[(1,)](value)
+    with pytest.raises(TypeError, match="must be hashable, and a dict is not"):
+        constant[(1,)]({})
+
+
+def test_a_list_is_a_compile_time_tuple():
+    before = len(constant.variants())
+    values = [1, [2, "three"], (4, [5])]
+    assert signature(constant, values) == signature(constant, (1, (2, "three"), (4, (5,))))
+    assert len(constant.variants()) == before + 1
+    values[1].append(6)
+    assert signature(constant, values) == signature(constant, (1, (2, "three", 6), (4, (5,))))
+    assert len(constant.variants()) == before + 2
+    endless = []
+    endless.append(endless)
+    with pytest.raises(RecursionError):
+        constant[(1,)](endless)
 
 
 class Odd:

@@ -144,7 +144,7 @@ def test_what_others_ask_for(target):
     metadata = compiled.metadata
     assert isinstance(metadata, tuple) and metadata._asdict()["num_warps"] == 2
     assert (metadata.cluster_dims, metadata.num_ctas, metadata.tmem_size) == ((1, 1, 1), 1, 0)
-    assert metadata.target == triton.runtime.driver.active.get_current_target()
+    assert metadata.target == triton.runtime.driver.active.get_current_target() and metadata.hash == compiled.hash
     assert compiled.packed_metadata == (2, 1, compiled.shared)
     assert (compiled.src.fn, compiled.src.signature) == (scale, SIGNATURE)
     assert compiled.src.constants == {"BLOCK": 16}

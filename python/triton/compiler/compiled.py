@@ -100,12 +100,13 @@ def _metadata_type(names):
     return namedtuple("KernelMetadata", names)
 
 
-def _metadata(info):
+def _metadata(info, hash):
     """num_warps, num_stages, num_ctas, shared, name, target, signature, constants, timings, ... as a named tuple.
 
-    There is no global_scratch_size: kernels take no memory beside their arguments, and no parameters for it.
+    There is no global_scratch_size and no profile_scratch_size: launchers that find them pass two more arguments, and
+    kernels take their own only.
     """
-    more = {"target": target_of(info["target"]), "cluster_dims": (1, 1, 1), "tmem_size": 0}
+    more = {"target": target_of(info["target"]), "cluster_dims": (1, 1, 1), "tmem_size": 0, "hash": hash}
     fields = info | more
     return _metadata_type(tuple(sorted(fields)))(**fields)
 
@@ -162,7 +163,7 @@ class CompiledKernel(_C.CompiledKernel):
     @cached_property
     def metadata(self):
         """num_warps, num_stages, shared, name, target, signature, ... as a named tuple."""
-        return _metadata(self.info)
+        return _metadata(self.info, self.hash)
 
     @cached_property
     def metadata_group(self):

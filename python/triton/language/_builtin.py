@@ -15,6 +15,11 @@ def builtin(fn):
     return fn
 
 
+def is_builtin(fn):
+    """Whether `fn` is a function that the compiler implements."""
+    return getattr(fn, "__triton_builtin__", None) is not None
+
+
 def method(fn):
     """Mark `fn` as a builtin that is also a method of `tl.tensor`, whose first parameter is the tensor."""
     fn.__triton_method__ = True

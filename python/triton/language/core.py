@@ -3,7 +3,7 @@
 
 from builtins import tuple  # tuples of values are Python's own
 
-from ._builtin import builtin
+from ._builtin import builtin, is_builtin
 from .compile_time import _unwrap_if_constexpr, const, constexpr, constexpr_function, constexpr_type
 from .creation import arange, cast, cat, full, to, to_tensor
 from .debug import (
@@ -46,6 +46,7 @@ from .dtypes import (
     uint64,
     void,
 )
+from .extern import extern, extern_elementwise
 from .linalg import dot
 from .math import (
     PropagateNan,

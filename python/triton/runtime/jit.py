@@ -6,6 +6,7 @@ from importlib import import_module
 from .._C import Kernel, argument_entry
 from .dependencies import Dependencies
 from .source import KernelSource
+from .wrapper import MockTensor, TensorWrapper, reinterpret  # noqa: F401
 
 _POSITIONAL_ONLY, _ANY, _VARIADIC, _KEYWORD_ONLY, _META = range(5)
 
@@ -109,12 +110,15 @@ def _parameters(fn, do_not_specialize, do_not_specialize_on_alignment):
 
 
 def _names(option, given, fn):
-    """The names or numbers of parameters in an option of @triton.jit, checked."""
+    """The names or numbers of parameters in an option of @triton.jit; a warning of those that are none."""
     code = fn.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     for name in given or ():
         if name not in known and not (isinstance(name, int) and 0 <= name < len(known)):
-            raise ValueError(f"{option}={given!r}: kernel {fn.__name__!r} has no parameter {name!r}")
+            import warnings
+
+            text = f"@triton.jit({option}={given!r}): {fn.__name__!r} has no parameter {name!r}"
+            warnings.warn(text, stacklevel=4)
     return set(given or ())
 
 
@@ -327,7 +331,7 @@ def native_specialize_impl(backend, argument, is_const=False, specialize_value=T
 
 
 def __getattr__(name):
-    if name == "ConstexprFunction":
+    if name in ("ConstexprFunction", "constexpr_function"):
         from ..language import constexpr_function
 
         return constexpr_function

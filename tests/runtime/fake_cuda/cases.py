@@ -545,6 +545,49 @@ def test_warmup_loads_nothing():
     assert log() == ["load on 0", "link scale"]
 
 
+def standalone(**options):
+    kernel = new_kernel()
+    source = triton.compiler.ASTSource(kernel, {"x": "*fp32", "y": "*fp32", "n": "i32"}, {"BLOCK": 128})
+    return triton.compile(source, target="cuda:90", options=options)
+
+
+def run(compiled, stream, *arguments):
+    compiled.run(8, 1, 1, stream, compiled.function, compiled.packed_metadata, None, None, None, *arguments)
+
+
+def test_standalone_launches():
+    """They go to the arrays' device and the stream that is named, with the kernel's own arguments."""
+    compiled = standalone(num_warps=2)
+    assert not log()
+    run(compiled, 0x2040, Array(1), Array(1, 1), 1000, None)
+    assert log()[-1] == "launch (8, 1, 1) of 64 on 1, stream 0x2040"
+    cuda.fake_set_watched_parameter(2)
+    run(compiled, 0, Array(), Array(number=1), 1, 128)
+    assert log()[-2:] == ["launch (8, 1, 1) of 64 on 0, stream 0", "parameter 2 is 0x1"]
+    with pytest.raises(ValueError, match="argument 'y': it is on cuda:1, but argument 'x' is on cuda:0"):
+        run(compiled, 0, Array(), Array(1), 1000, None)
+    with pytest.raises(ValueError, match="argument 'x': it is on the CPU, and the kernel was compiled for a GPU"):
+        run(compiled, 0, *[np.zeros(1024, np.float32)] * 2, 1000, None)
+    with pytest.raises(ValueError, match="no handle of a CUDA stream"):
+        run(compiled, 12345, Array(), Array(), 1000, None)
+
+
+def test_standalone_kernels_load_on_the_current_device():
+    compiled = standalone()
+    assert compiled.asm["ptx"]  # for which no device matters
+    cuda.cuCtxSetCurrent(ctypes.c_void_p(cuda.fake_context(1)))
+    compiled._init_handles()
+    assert log() == ["load on 1"] and compiled.function and compiled.module
+
+
+def test_standalone_launches_wait_for_nothing():
+    """An assertion that fails ends the context: there is no record of it to wait for."""
+    compiled = standalone(debug=True, sanitize_overflow=False)
+    cuda.fake_begin_capture(0, GLOBAL)
+    run(compiled, 0, Array(), Array(number=1), 1000, None)
+    assert log()[-1] == "launch (8, 1, 1) of 128 on 0, stream 0"
+
+
 def test_debug_launches_know_where_arrays_end():
     x = Array(shape=(16, 8), strides=(64, -4))
     for parameter, offset in ((3, -28), (4, 15 * 64 + 4), (6, 4096)):  # behind x, y and n: begin, end, begin, end
