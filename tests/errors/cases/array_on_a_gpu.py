@@ -10,7 +10,7 @@ def clear(x, N: tl.constexpr):
 
 
 class OnGpu:
-    __cuda_array_interface__ = {"shape": (8,), "typestr": "<f4", "data": (4096, False), "version": 3}
+    __cuda_array_interface__ = {"shape": (8,), "typestr": "<f4", "data": (1 << 40, False), "version": 3}
 
 
 clear[(1,)](OnGpu(), 8)
