@@ -94,14 +94,15 @@ def report(seed, outcome, minimise=True):
     return f"seed {seed}: {outcome}\narguments: {shown}, {keywords}\n{source}"
 
 
-def run(seeds):
-    """Counts of outcomes, and reports of failures."""
+def run(seeds, tell=lambda report: None):
+    """Counts of outcomes, and reports of failures, each told as it is found."""
     counts, reports = {}, []
     for seed, outcome in batches.outcomes(__file__, seeds):
         name = outcome.split()[0]
         counts[name] = counts.get(name, 0) + 1
         if is_failure(outcome):
             reports.append(report(seed, outcome, minimise=len(reports) < 10))
+            tell(reports[-1])
     return counts, reports
 
 
@@ -123,8 +124,7 @@ def main():
         source = Path(options.source).read_text() if options.source else source
         return print(compile_mutant(source, positional, keywords))
     start = time.monotonic()
-    counts, reports = run(range(options.seed, options.seed + options.count))
-    print(*reports, sep="\n\n")
+    counts, reports = run(range(options.seed, options.seed + options.count), lambda text: print(text, flush=True))
     print(f"{options.count} mutants, {len(reports)} failed, {time.monotonic() - start:.0f} s")
     print(*(f"{count:6} {name}" for name, count in sorted(counts.items(), key=lambda item: -item[1])), sep="\n")
     return len(reports) > 0
