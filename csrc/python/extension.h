@@ -118,6 +118,7 @@ extern const OptionKind tt_option_kinds[TT_OPTION_COUNT];
     NAME(__module__)                                                                                         \
     NAME(__name__)                                                                                           \
     NAME(__triton_kind__)                                                                                    \
+    NAME(calls)                                                                                              \
     NAME(cell_contents)                                                                                      \
     NAME(shape)                                                                                              \
     NAME(stride)                                                                                             \

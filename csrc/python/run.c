@@ -41,11 +41,11 @@ static bool read_type(RunParam *into, PyObject *name, PyObject *type, PyObject *
 
 static RunParam *run_params(Compiled *compiled)
 {
+    if (compiled->run_params)
+        return compiled->run_params;
     const Kernel *kernel = compiled->kernel;
     PyObject *types = PyDict_GetItemString(compiled->info, "signature");
     PyObject *divisibilities = PyDict_GetItemString(compiled->info, "divisibility");
-    if (compiled->run_params)
-        return compiled->run_params;
     RunParam *params = PyMem_Calloc((size_t)kernel->param_count + 1, sizeof *params);
     if (!params)
         PyErr_NoMemory();
@@ -169,11 +169,11 @@ static bool read_grid(const Compiled *compiled, PyObject *const *args, int32_t e
 }
 
 /* A chain without functions, which is what there is when nobody asked for anything, costs nothing. */
-static bool call_hook(PyObject *hook, PyObject *metadata)
+static bool call_hook(const State *state, PyObject *hook, PyObject *metadata)
 {
     if (hook == Py_None)
         return true;
-    PyObject *calls = PyObject_GetAttrString(hook, "calls"), *result = NULL;
+    PyObject *calls = PyObject_GetAttr(hook, state->names.calls), *result = NULL;
     bool empty = calls && PyList_Check(calls) && !PyList_Size(calls);
     Py_XDECREF(calls);
     PyErr_Clear();
@@ -191,8 +191,10 @@ static bool run(Compiled *compiled, Specialization *s, PyObject *const *args, Py
     return read_grid(compiled, args, extents) &&
            add_arguments(compiled, s, args + ARGUMENTS, count - ARGUMENTS) &&
            (!compiled->checks_bounds || tt_specialization_add_ranges(s)) &&
-           choose_place(compiled, s, args[STREAM]) && call_hook(args[ENTER_HOOK], args[LAUNCH_METADATA]) &&
-           tt_run_programs(compiled, s, extents) && call_hook(args[EXIT_HOOK], args[LAUNCH_METADATA]);
+           choose_place(compiled, s, args[STREAM]) &&
+           call_hook(compiled->state, args[ENTER_HOOK], args[LAUNCH_METADATA]) &&
+           tt_run_programs(compiled, s, extents) &&
+           call_hook(compiled->state, args[EXIT_HOOK], args[LAUNCH_METADATA]);
 }
 
 PyObject *tt_run_compiled(PyObject *self, PyObject *const *args, Py_ssize_t count)

@@ -401,6 +401,14 @@ def _gpu(device):
     return properties
 
 
+def nvsmi(attributes):
+    """What `nvidia-smi` says of the first GPU, as whole numbers: ``["clocks.max.sm"]`` gives ``[1980]`` (MHz)."""
+    import subprocess
+
+    command = ["nvidia-smi", "-i", "0", f"--query-gpu={','.join(attributes)}", "--format=csv,noheader,nounits"]
+    return [int(number) for number in subprocess.check_output(command, text=True).split(",")]
+
+
 def get_dram_gbps(device=None):
     """Gigabytes a second between a GPU and its memory: two transfers a clock over the whole bus."""
     properties = _gpu(device)

@@ -1,5 +1,7 @@
 """triton.testing: timing, reports, and comparing results."""
 
+import os
+import subprocess
 import time
 
 import numpy as np
@@ -158,3 +160,13 @@ def test_set_allocator():
     triton.set_allocator(None)
     with pytest.raises(TypeError, match="an allocator must be callable"):
         triton.set_allocator(3)
+
+
+def test_what_nvidia_smi_says(tmp_path, monkeypatch):
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text('#!/bin/sh\ntest "$3" = --query-gpu=clocks.max.sm,clocks.max.mem && echo "1980, 2619"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert triton.testing.nvsmi(["clocks.max.sm", "clocks.max.mem"]) == [1980, 2619]
+    with pytest.raises(subprocess.CalledProcessError):
+        triton.testing.nvsmi(["nonsense"])
