@@ -188,12 +188,17 @@ static LLVMValueRef move_pointer(Simt *s, LLVMValueRef pointer, LLVMValueRef off
     return nvptx_asm(s, ASM_PURE, text, "=l,r,l", s->global_ptr, (LLVMValueRef[]){offset, pointer}, 2);
 }
 
-/* Hidden from LLVM, which would carry one distance for all pointers and multiply it in each iteration; what tensor cores
- * leave of an issue slot goes further with additions. */
+/* In halves, so that it stays an addition: LLVM would carry one distance for all pointers, and ptxas would multiply the
+ * distance by the size of an element in each iteration. Multiplications take ports of the register file that tensor cores
+ * need for their sums. */
 static LLVMValueRef advance(Simt *s, LLVMValueRef pointer, LLVMValueRef bytes)
 {
-    return nvptx_asm(s, ASM_PURE, "add.s64 $0, $1, $2;", "=l,l,l", s->global_ptr,
-                     (LLVMValueRef[]){pointer, bytes}, 2);
+    LLVMValueRef high = LLVMBuildLShr(s->b, bytes, simt_int(s->i64, 32), "");
+    LLVMValueRef arguments[] = {pointer, LLVMBuildTrunc(s->b, bytes, s->i32, ""),
+                                LLVMBuildTrunc(s->b, high, s->i32, "")};
+    const char *text = "{ .reg .b32 l, h; mov.b64 {l, h}, $1; add.cc.u32 l, l, $2; addc.u32 h, h, $3; "
+                       "mov.b64 $0, {l, h}; }";
+    return nvptx_asm(s, ASM_PURE, text, "=l,l,r,r", s->global_ptr, arguments, 3);
 }
 
 /* ptxas 13.0 for sm_90 loses the minus of an operand when it makes one VIMNMX3 of two minima (or maxima) of negated
