@@ -333,20 +333,23 @@ static Value *moved(Builder *b, Value *pointer, Value *distance)
     return tt_build_addptr(b, pointer, distance);
 }
 
-/* Pointers of a copy as a tile that moves on by one step: an addition for each, and nothing that multiplies, which tensor
- * cores at work delay. */
-static void carry_pointers(Pipeline *p, Op *copy)
+/* Pointers of a copy as a tile that moves on by one step, or else as one that stays where it is and one distance for all:
+ * an addition for each, and nothing that multiplies, which would hold up tensor cores at work. */
+static void move_as_one(Pipeline *p, Op *copy)
 {
     Value *pointer = tt_operand(copy, 0), *base = moving_base(p, pointer);
-    Value *step = base ? step_of(p, tt_operand(base->op, 1)) : NULL;
-    if (!step)
+    if (!base)
         return;
+    Value *distance = tt_operand(base->op, 1), *step = step_of(p, distance);
     p->before = tt_builder_before(p->loop.op);
-    p->before.raw = true; /* building would move distances back to the scalar */
-    Builder end = tt_builder_before(p->loop.yield);
-    end.raw = true;
-    Value *first = tt_init(&p->loop, carried_index(p, tt_operand(base->op, 1)));
-    first = moved(&p->before, based_on(p, pointer, tt_operand(base->op, 0)), first);
+    Value *fixed = based_on(p, pointer, tt_operand(base->op, 0));
+    Builder here = tt_builder_before(copy), end = tt_builder_before(p->loop.yield);
+    p->before.raw = here.raw = end.raw = true; /* building would move distances back to the scalar */
+    if (!step) {
+        tt_set_operand(copy, 0, moved(&here, fixed, distance));
+        return;
+    }
+    Value *first = moved(&p->before, fixed, tt_init(&p->loop, carried_index(p, distance)));
     int carried = tt_add_carried(&p->loop, first);
     Value *now = tt_carried(&p->loop, carried);
     tt_set_operand(p->loop.yield, carried, moved(&end, now, step));
@@ -359,7 +362,7 @@ static void simplify_pointers(Op *op, void *context)
     if (op->opcode != OP_async_copy || !op->parent->op || op->parent->op->opcode != OP_for)
         return;
     p->loop = tt_loop(op->parent->op);
-    carry_pointers(p, op);
+    move_as_one(p, op);
 }
 
 /* What is carried ahead moves on by an iteration, too. */

@@ -242,18 +242,35 @@ static LLVMValueRef add_pointer_constant(Simt *s, LLVMValueRef pointer, int64_t 
 }
 
 /* Offsets narrower than 64 bits are taken not to overflow: a program that wraps one around has left its array. */
+/* A tile of pointers moved as one: what a loop carries, for its next iteration, or for an asynchronous copy. */
+static bool is_advance(const Simt *s)
+{
+    const Op *op = s->op;
+    if (!op || op->opcode != OP_addptr || !tt_has_one_use(op->results[0]) ||
+        !tt_def(tt_operand(op, 1), OP_splat))
+        return false;
+    Opcode user = op->results[0]->uses->user->opcode;
+    return user == OP_async_copy || (user == OP_yield && tt_operand(op, 0)->region == op->parent);
+}
+
 LLVMValueRef simt_addptr(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t element_bytes)
 {
     LLVMValueRef base, offset_base;
-    int64_t bytes = simt_peel_pointer(pointer, &base) + simt_peel(offset, &offset_base) * element_bytes;
+    int64_t bytes = simt_peel_pointer(pointer, &base);
+    if (is_advance(s)) {
+        offset = LLVMBuildSExt(s->b, offset, s->i64, "");
+        void **known = sum_slot(s, SUM_POINTER, base, offset, element_bytes);
+        if (!*known)
+            *known =
+                s->ops->advance(s, base, LLVMBuildMul(s->b, offset, simt_int(s->i64, element_bytes), ""));
+        return add_pointer_constant(s, *known, bytes);
+    }
+    bytes += simt_peel(offset, &offset_base) * element_bytes;
     if (!offset_base)
         return add_pointer_constant(s, base, bytes);
     void **slot = sum_slot(s, SUM_POINTER, base, offset_base, element_bytes);
     if (!*slot && LLVMGetIntTypeWidth(LLVMTypeOf(offset_base)) < 64)
         *slot = s->ops->move_pointer(s, base, offset_base, element_bytes);
-    else if (!*slot && LLVMIsAPHINode(base) && tt_is_tile(s->op->results[0]->type))
-        *slot =
-            s->ops->advance(s, base, LLVMBuildMul(s->b, offset_base, simt_int(s->i64, element_bytes), ""));
     else if (!*slot)
         *slot = byte_offset(s, base, LLVMBuildMul(s->b, offset_base, simt_int(s->i64, element_bytes), ""));
     return add_pointer_constant(s, *slot, bytes);
