@@ -62,6 +62,21 @@ def layer_norm_backward_atomic():
     return layer_norm_backward(locked=False)
 
 
+def attention():
+    lesson = report.tutorial("06_fused_attention")
+    q, k, v, o, logsum = *(array(8, 256, 64) for _ in range(4)), array(8, 256)
+    options = {"D": 64, "CAUSAL": True, **lesson.sizes_by_queries()}
+    return lesson.forward_kernel, (256 // options["BLOCK_M"], 8), (o, logsum, q, k, v, 256, 64, 1, 0.125), options
+
+
+def attention_backward():
+    lesson = report.tutorial("06_fused_attention")
+    q, k, v, do, dk, dv = (array(8, 256, 64) for _ in range(6))
+    arguments = dk, dv, q, k, v, do, array(8, 256), array(8, 256), 256, 0.125
+    options = {"D": 64, "CAUSAL": True, **lesson.sizes_by_keys(64)}
+    return lesson.keys_kernel, (256 // options["BLOCK_N"], 8), arguments, options
+
+
 CASES = {
     function.__name__: function
     for function in (
@@ -74,5 +89,7 @@ CASES = {
         layer_norm,
         layer_norm_backward,
         layer_norm_backward_atomic,
+        attention,
+        attention_backward,
     )
 }

@@ -49,10 +49,6 @@ static void check_types(Walker *w, const char *what, Term *a, Term *b)
         *a = tt_cast(w, *a, &tt_int16, ROUND_NEAREST_EVEN);
         *b = tt_cast(w, *b, &tt_int16, ROUND_NEAREST_EVEN);
     }
-    if (both_fp8 && a->dtype != b->dtype) { /* fp16 holds the values of each */
-        *a = tt_cast(w, *a, &tt_fp16, ROUND_NEAREST_EVEN);
-        *b = tt_cast(w, *b, &tt_fp16, ROUND_NEAREST_EVEN);
-    }
 }
 
 /* The type of the accumulator and the result. */
@@ -122,9 +118,13 @@ static const char *precision_argument(Walker *w, Term *args, int input_precision
         tt_fail(w, "tl.dot takes input_precision or allow_tf32, not both");
     if (older)
         return tt_arg_bool(w, args, allow_tf32) ? "tf32" : "ieee";
-    if (precision && strcmp(precision, "tf32") && strcmp(precision, "tf32x3") && strcmp(precision, "ieee"))
-        tt_arg_error(w, args, input_precision, "\"tf32\", \"tf32x3\", \"ieee\" or None");
-    return precision ? precision : "tf32";
+    if (!precision)
+        return "tf32";
+    static const char *const known[] = {"tf32", "tf32x3", "bf16x3", "bf16x6", "ieee"};
+    for (size_t i = 0; i < TT_COUNT(known); i++)
+        if (!strcmp(precision, known[i]))
+            return precision;
+    tt_arg_error(w, args, input_precision, "\"tf32\", \"tf32x3\", \"bf16x3\", \"bf16x6\", \"ieee\" or None");
 }
 
 /* dot(input, other, acc, input_precision, allow_tf32, max_num_imprecise_acc, out_dtype) */

@@ -8,6 +8,7 @@ static const struct {
 } passes[] = {
     {"inline_calls", tt_inline_calls}, /* layouts and barriers are worked out for a whole kernel */
     {"unroll_networks", tt_unroll_networks},
+    {"decompose_dot", tt_decompose_dot},
     {"select_dot", tt_select_dot}, /* what lies in buffers is known before the layouts of the rest */
     {"pipeline", tt_pipeline},     /* of the loads that fill them */
     {"prefetch", tt_prefetch},

@@ -48,7 +48,7 @@ typedef struct SimKernel {
     const char *llir, *ttgir;
     int shared_bytes, num_warps;
     int stack_bytes;      /* a thread needs at most */
-    int synchronisations; /* in the code: barriers, or syncs of the one warp */
+    int synchronisations; /* in the code: barriers (syncs of the one warp), waits and fences */
 } SimKernel;
 SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *options, Arena *arena,
                                         Arena *owner);

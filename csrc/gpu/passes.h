@@ -29,6 +29,7 @@ int tt_register_of(const LinearLayout *layout, uint64_t element);
 
 bool tt_inline_calls(Module *module, const GpuOptions *options);
 bool tt_unroll_networks(Module *module, const GpuOptions *options);
+bool tt_decompose_dot(Module *module, const GpuOptions *options);
 bool tt_select_dot(Module *module, const GpuOptions *options);
 bool tt_pipeline(Module *module, const GpuOptions *options);
 bool tt_prefetch(Module *module, const GpuOptions *options);

@@ -157,6 +157,8 @@ void simt_shared_load_vector(Simt *s, LLVMValueRef offset, int64_t constant, int
                              LLVMValueRef *elements);
 void simt_shared_store_vector(Simt *s, LLVMValueRef offset, int64_t constant, int count,
                               LLVMValueRef const *elements, LLVMValueRef predicate);
+/* Counts a barrier, a wait or a fence. Is the code to have it? Tests leave one out. */
+bool simt_has_next_sync(Simt *s);
 /* All threads of the program meet, and see what the others wrote. */
 void simt_sync(Simt *s);
 /* One side of an exchange: where the registers of a layout lie in the memory that both sides know. */

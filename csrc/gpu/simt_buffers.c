@@ -44,9 +44,22 @@ static void plan_side(Simt *s, BufferSide *b, const LinearLayout *places, const 
     b->side.memory = simt_scalar(s, buffer);
 }
 
+/* Does a later store, before threads meet, fence this one too? */
+static bool is_fenced_later(const Op *op)
+{
+    while ((op = op->next) && !op->region_count && op->opcode != OP_barrier && op->opcode != OP_async_wait &&
+           op->opcode != OP_wgmma) {
+        if (tt_find_attr(op, ATTR_proxy))
+            return true;
+        if (tt_find_attr(op, ATTR_scratch) && op->opcode != OP_smem_alloc)
+            return false;
+    }
+    return false;
+}
+
 static void fence_proxy(Simt *s, const Op *op)
 {
-    if (tt_find_attr(op, ATTR_proxy))
+    if (tt_find_attr(op, ATTR_proxy) && !is_fenced_later(op) && simt_has_next_sync(s))
         s->ops->async->fence_proxy(s);
 }
 
@@ -128,11 +141,9 @@ void simt_async_copy(Simt *s, const Op *op)
     }
 }
 
-/* A wait and its barrier are left out together: one without the other is no order. */
 void simt_async_wait(Simt *s, const Op *op)
 {
-    if (s->synchronisations + 1 != s->options->left_out)
+    if (simt_has_next_sync(s))
         s->ops->async->wait(s, (int)tt_int_attr(op, ATTR_left, 0));
-    fence_proxy(s, op);
     simt_sync(s);
 }

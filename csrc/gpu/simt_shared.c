@@ -44,9 +44,11 @@ void simt_shared_store(Simt *s, LLVMValueRef offset, int64_t constant, LLVMValue
     simt_shared_store_vector(s, offset, constant, 1, &value, predicate);
 }
 
+bool simt_has_next_sync(Simt *s) { return ++s->synchronisations != s->options->left_out; }
+
 void simt_sync(Simt *s)
 {
-    if (++s->synchronisations == s->options->left_out)
+    if (!simt_has_next_sync(s))
         return;
     if (s->options->num_warps == 1)
         s->ops->warp_sync(s);

@@ -152,6 +152,12 @@ static bool is_zero(const Value *value)
            (tt_constant_int(value, &integer) && !integer);
 }
 
+/* Registers that the program wrote need one; sums of a product under way are the tensor core's still. */
+static bool needs_fence(const Op *op)
+{
+    return tt_is_tile(tt_operand(op, 0)->type) || !tt_def(tt_operand(op, 2), OP_wgmma);
+}
+
 void simt_wgmma(Simt *s, const Op *op)
 {
     const Value *a = tt_operand(op, 0), *b = tt_operand(op, 1), *result = op->results[0];
@@ -171,7 +177,8 @@ void simt_wgmma(Simt *s, const Op *op)
                       .b_is_transposed = p.b.is_transposed};
     p.tile = simt_new_tile(s, initial->count);
     memcpy(p.tile->at, initial->at, sizeof(LLVMValueRef) * (size_t)initial->count);
-    s->ops->tensor->wgmma_begin(s);
+    if (needs_fence(op) && simt_has_next_sync(s))
+        s->ops->tensor->wgmma_begin(s);
     int64_t rows_at_once = warps[0] * 16;
     for (int64_t row = 0; row < 1ll << result->layout->out_bits[0]; row += rows_at_once)
         multiply_rows(&p, row);
@@ -184,7 +191,7 @@ void simt_wgmma_wait(Simt *s, const Op *op)
     const Tile *before = simt_tile(s, tt_operand(op, 0));
     Tile *tile = simt_new_tile(s, before->count);
     memcpy(tile->at, before->at, sizeof(LLVMValueRef) * (size_t)tile->count);
-    if (++s->synchronisations != s->options->left_out)
+    if (simt_has_next_sync(s))
         s->ops->tensor->wgmma_wait(s, (int)tt_int_attr(op, ATTR_left, 0), tile->at, tile->count);
     simt_set(s, op->results[0], tile);
 }

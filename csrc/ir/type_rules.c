@@ -610,7 +610,8 @@ static const Type *matrix_type(const Op *op, int operand)
 static void check_dot(Verifier *v, const Op *op)
 {
     const Type *a = matrix_type(op, 0), *b = matrix_type(op, 1), *c = type_of(op, 2);
-    expect_word(v, op, ATTR_precision, (const char *const[]){"ieee", "tf32", "tf32x3", NULL});
+    expect_word(v, op, ATTR_precision,
+                (const char *const[]){"ieee", "tf32", "tf32x3", "bf16x3", "bf16x6", NULL});
     expect_word(v, op, ATTR_instruction, (const char *const[]){"mma", NULL});
     expect_result(v, op, 0, c);
     int rank = rank_of(a);

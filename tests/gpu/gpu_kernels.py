@@ -129,7 +129,9 @@ def cast(x_ptr, y_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def matmul(a_ptr, b_ptr, c_ptr, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def matmul(
+    a_ptr, b_ptr, c_ptr, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr = "ieee"
+):
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     cols = tl.program_id(1) * BN + tl.arange(0, BN)
     ks = tl.arange(0, BK)
@@ -137,7 +139,7 @@ def matmul(a_ptr, b_ptr, c_ptr, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK:
     b_ptrs = b_ptr + ks[:, None] * n + cols[None, :]
     acc = tl.zeros([BM, BN], dtype=tl.float32)
     for _ in range(0, k, BK):
-        acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc, input_precision="ieee")
+        acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc, input_precision=PRECISION)
         a_ptrs += BK
         b_ptrs += BK * n
     tl.store(c_ptr + rows[:, None] * n + cols[None, :], acc)
@@ -173,6 +175,7 @@ class Compiled:
 def ir(kernel, *entries, locations=False, **constants):
     """Tile IR of a kernel: `entries` for its parameters in order, `constants` for those that are constexpr."""
     given = iter(entries)
+    constants = {p.name: p.default for p in kernel.params if p.has_default} | constants
     signature = tuple(tl.constexpr(constants[p.name]) if p.name in constants else next(given) for p in kernel.params)
     return _C._frontend(kernel, signature, locations=locations)
 

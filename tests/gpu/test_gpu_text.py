@@ -15,7 +15,7 @@ from triton import _C
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*/*.tt"))
 EXPECTED = "// expected\n"
-BEFORE_LAYOUTS = "inline_calls", "unroll_networks", "prefetch"
+BEFORE_LAYOUTS = "inline_calls", "unroll_networks", "decompose_dot", "prefetch"
 
 
 @pytest.mark.parametrize("path", FILES, ids=[f"{f.parent.name}/{f.stem}" for f in FILES])

@@ -108,9 +108,9 @@ def test_products_are_rolled_loops_over_vectors(dtype, warps, tile, multiplicati
 TILE = {"BM": 128, "BN": 128, "BK": 64}
 
 
-def tensor_core_product(dtype, sm, warps=8):
-    entries = [dtype, dtype, F32, integer(), integer(), integer()]
-    return compile_kernel(matmul, *entries, sm=sm, num_warps=warps, **TILE)
+def tensor_core_product(dtype, sm, warps=8, other=None, **options):
+    entries = [dtype, other or dtype, F32, integer(), integer(), integer()]
+    return compile_kernel(matmul, *entries, sm=sm, num_warps=warps, **{**TILE, **options})
 
 
 def test_products_of_warpgroups():
@@ -140,6 +140,32 @@ def test_products_of_the_oldest_tensor_cores():
     assert compiled.count(r"mma\.sync\.aligned\.m16n8k8\.row\.col\.f32\.f16\.f16\.f32") == 128
     assert "cp.async" not in compiled.ptx
     assemble(compiled, 75)
+
+
+@pytest.mark.parametrize(
+    "precision, products, part",
+    [("tf32x3", 3, "k8.*tf32.tf32"), ("bf16x3", 3, "k16.*bf16.bf16"), ("bf16x6", 6, "k16.*bf16.bf16")],
+)
+@pytest.mark.parametrize("sm, instruction", [(80, "mma.sync"), (90, "wgmma.mma_async")])
+def test_products_of_parts(precision, products, part, sm, instruction):
+    sizes = {"BM": 64, "BN": 16, "BK": 16, "warps": 4}
+    compiled = tensor_core_product(F32, sm, PRECISION=precision, **sizes)
+    steps = 2 if "tf32" in precision else 1
+    assert compiled.count(rf"{instruction}\.\S*{part}") == products * steps * (2 if sm == 80 else 1)
+    assemble(compiled, sm)
+
+
+@pytest.mark.parametrize("a, b", [("fp8e4nv", "fp8e4nv"), ("fp8e4nv", "fp8e5")])
+def test_products_of_8_bit_floats(a, b):
+    """By instructions for them, which take two formats, or else by those for fp16."""
+    sizes = {"BM": 64, "BN": 64, "BK": 64, "warps": 4}
+    for sm, kinds in ((80, r"f16\.f16"), (89, r"e4m3\." + ("e4m3" if a == b else "e5m2"))):
+        compiled = tensor_core_product(pointer(a), sm, other=pointer(b), **sizes)
+        assert compiled.count(rf"mma\.sync\.\S*f32\.{kinds}\.f32") == (32 if sm == 80 else 16)
+        assemble(compiled, sm)
+    compiled = tensor_core_product(pointer(a), 90, other=pointer(b), **sizes)
+    assert compiled.count(rf"wgmma\.mma_async\.\S*f32\.{kinds}") == 2
+    assemble(compiled, 90)
 
 
 def test_large_tiles_get_all_registers():

@@ -8,45 +8,10 @@ from pathlib import Path
 import gpu_kernels as kernels
 import numpy as np
 import pytest
-from gpu_kernels import ir
+from synchronised import Case, floats, integers
 
 import triton
 import triton.language as tl
-from triton import _C
-
-DTYPES = {"float32": "fp32", "float16": "fp16", "int32": "i32", "int64": "i64", "int8": "i8"}
-
-
-def floats(*shape, dtype=np.float32):
-    return np.random.default_rng(shape).standard_normal(shape).astype(dtype)
-
-
-def integers(*shape, low=0, high=100):
-    return np.random.default_rng(shape).integers(low, high, shape, np.int32)
-
-
-def entry(argument):
-    """How a kernel is specialised for an argument."""
-    if isinstance(argument, np.ndarray):
-        return (f"*{DTYPES[str(argument.dtype)]}", 16)
-    return ("i32", 16 if argument % 16 == 0 else 1) if isinstance(argument, int) else ("fp32", 1)
-
-
-class Case:
-    """A kernel with arguments, and what its arrays have to hold afterwards: `expected` by the argument's number."""
-
-    def __init__(self, kernel, arguments, expected, grid=(1, 1, 1), **constants):
-        self.arguments, self.expected, self.grid = arguments, expected, grid
-        self.text = ir(kernel, *map(entry, arguments), locations=True, **constants)
-
-    def run(self, warps, sm=90, left_out=0):
-        """How many synchronisations there are; raises what the simulator reports, or AssertionError."""
-        arguments = [a.copy() if isinstance(a, np.ndarray) else a for a in self.arguments]
-        count = _C._simulate(self.text, arguments, self.grid, sm, warps, left_out)
-        for i, wanted in self.expected.items():
-            np.testing.assert_allclose(arguments[i], wanted, rtol=1e-4, atol=1e-4)
-        return count
-
 
 # ---- kernels --------------------------------------------------------------------------------------------------------
 
@@ -391,11 +356,7 @@ def case(request):
 
 @pytest.mark.parametrize("sm, warps", [(75, 4), (80, 1), (90, 4), (90, 8)])
 def test_each_one_is_needed(case, sm, warps):
-    count = case.run(warps, sm)
-    for left_out in range(1, count + 1):
-        with pytest.raises((RuntimeError, AssertionError)):
-            case.run(warps, sm, left_out)
-            pytest.fail(f"nobody notices that synchronisation {left_out} of {count} is missing")
+    case.check_each(warps, sm)
 
 
 def test_there_are_some():

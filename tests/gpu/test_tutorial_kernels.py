@@ -7,14 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from gpu_kernels import assemble, compile_kernel
+from gpu_kernels import assemble, compile_ir, compile_kernel, ir
 
 import triton.language as tl
+from triton.backends.compiler import GPUTarget
 
 pytest.importorskip("torch")
 TUTORIALS = Path(__file__).parents[2] / "tutorials"
-F32, F16, I32 = ("*fp32", 16), ("*fp16", 16), ("*i32", 16)
-N, FLOAT = ("i32", 16), ("fp32", 1)
+F32, F16, BF16, FP8, I32 = (("*" + name, 16) for name in ("fp32", "fp16", "bf16", "fp8e4nv", "i32"))
+N, FLOAT, ONE = ("i32", 16), ("fp32", 1), tl.constexpr(1)
 
 
 def tutorial(number):
@@ -78,9 +79,62 @@ def test_matrix_product(config, sm, monkeypatch):
     module = tutorial("03")
     monkeypatch.setattr(module, "ON_CPU", False)
     chosen = module.configurations()[config]
-    one = tl.constexpr(1)  # the strides of rows that lie in one piece
-    entries = [F16, F16, F16, N, N, N, N, one, N, one, N, one]
+    entries = [F16, F16, F16, N, N, N, N, ONE, N, ONE, N, ONE]  # rows that lie in one piece
     constants = {**chosen.kwargs, "ACTIVATION": None}
     compiled = compile_kernel(module.matmul_kernel.fn, *entries, sm=sm, num_warps=chosen.num_warps, **constants)
     used = assemble(compiled, sm)
+    assert (used.stack, used.spills) == (0, 0)
+
+
+def attention(kernel, type, sm, d, causal, monkeypatch):
+    """A kernel of the lesson with the sizes that it has on such a GPU."""
+    module = tutorial("06")
+    monkeypatch.setattr(module, "ON_CPU", False)
+    monkeypatch.setattr(module, "TARGET", GPUTarget("cuda", sm, 32))
+    sizes = module.sizes_by_keys(d) if kernel == "keys_kernel" else module.sizes_by_queries()
+    strides = (ONE, N) if type is FP8 else (N, ONE)
+    out = F16 if type is FP8 else type
+    entries = {
+        "forward_kernel": [out, F32, type, type, type, N, *strides, FLOAT],
+        "keys_kernel": [type, type, type, type, type, type, F32, F32, N, FLOAT],
+        "queries_kernel": [type, type, type, type, type, F32, F32, N, FLOAT],
+    }[kernel]
+    warps, stages = sizes.pop("num_warps"), sizes.pop("num_stages")
+    text = ir(getattr(module, kernel), *entries, D=d, CAUSAL=causal, **sizes)
+    return compile_ir(text, sm, warps, num_stages=stages, pipeline=True)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("d", [64, 128])
+@pytest.mark.parametrize(
+    "kernel, type, sm",
+    [
+        (kernel, type, sm)
+        for sm in (80, 90)
+        for type in (F16, BF16)
+        for kernel in ("forward_kernel", "keys_kernel", "queries_kernel")
+    ]
+    + [("forward_kernel", FP8, 89), ("forward_kernel", FP8, 90)],
+    ids=lambda value: value[0][1:] if isinstance(value, tuple) else str(value),
+)
+def test_attention(kernel, type, sm, d, causal, monkeypatch):
+    """Products on tensor cores, of tiles that are copied ahead and, on sm_90 in 16 bits, of what is in registers and
+    stays there; and nothing spills."""
+    compiled = attention(kernel, type, sm, d, causal, monkeypatch)
+    on_tensor_cores = compiled.count(r"\bwgmma\.mma_async") if sm == 90 else compiled.count(r"\bmma\.sync")
+    assert on_tensor_cores and compiled.count(r"\bcp\.async\.c[ag]")
+    assert not compiled.count(r"\bfma\.rn\.bf?16") and not compiled.count(r"\bmma\.sync" if sm == 90 else "wgmma")
+    loops = re.findall(r" = for .*?^  \}", compiled.ttgir, re.MULTILINE | re.DOTALL)
+    assert len(loops) == (1 if kernel == "keys_kernel" and not causal else 2)
+    if sm == 90 and type is not FP8:
+        assert not any(re.search(r"\b(convert_layout|load)\b", loop) for loop in loops)
+    used = assemble(compiled, sm)
+    assert (used.stack, used.spills) == (0, 0)
+
+
+def test_delta_of_attention():
+    kernel = tutorial("06").delta_kernel
+    compiled = compile_kernel(kernel, F32, F16, F16, N, sm=90, D=128, BLOCK=64)
+    assert all("v4" in line for line in re.findall(r"\bld\.global\S*", compiled.ptx))
+    used = assemble(compiled, 90)
     assert (used.stack, used.spills) == (0, 0)

@@ -14,6 +14,9 @@ import triton.language as tl
 OPERANDS = ["float16", "bfloat16", "float32", "float64", "int8", "float8e4nv", "float8e5"]
 
 
+ROUNDINGS = {"tf32": 2.0**-9, "tf32x3": 2.0**-19, "bf16x3": 2.0**-14, "bf16x6": 2.0**-21}  # of float32 operands
+
+
 def sum_of(dtype):
     """Of products of this dtype."""
     return {"int8": "int32", "float64": "float64"}.get(dtype, "float32")
@@ -33,7 +36,7 @@ def limit(x, y, dtype, precision=None, target=""):
     if dtype == "int8":
         return 0.0
     size, k = np.abs(x) @ np.abs(y), x.shape[-1]
-    rounding = {"tf32": 2.0**-9, "tf32x3": 2.0**-19}.get(precision, 0)  # of the operands
+    rounding = ROUNDINGS.get(precision, 0)
     if target.startswith("cuda") and dtype.startswith("float8"):
         rounding = 2.0**-11  # their sums have fewer bits there
     return size * (rounding + (k + 2) * 2.0 ** (-52 if dtype == "float64" else -23))
@@ -125,9 +128,22 @@ def test_operand_types(dtype, target):
     check_product(*operands(dtype, 128, 64, 128), (64, 64, 32), target)
 
 
-@pytest.mark.parametrize("precision", ["ieee", "tf32", "tf32x3"])
+@pytest.mark.parametrize("precision", ["ieee", *ROUNDINGS])
 def test_precisions(precision, target):
     check_product(*operands("float32", 64, 64, 96), (64, 32, 32), target, precision)
+
+
+@pytest.mark.parametrize("precision", ["tf32x3", "bf16x3", "bf16x6"])
+def test_operands_in_parts_keep_infinities(precision):
+    """Largest numbers, infinities and NaN, and numbers whose lower parts are zero."""
+    largest = float(np.finfo(np.float32).max)
+    x = np.ones((16, 16), np.float32)
+    x[0, 0], x[1, 1], x[2, 2], x[3, 3], x[4, :2] = np.inf, -np.inf, np.nan, largest, (np.inf, -np.inf)
+    y = np.full((16, 16), 0.5, np.float32)
+    found = multiply(Array(x, "float32"), Array(y, "float32"), (16, 16, 16), PRECISION=precision)
+    with np.errstate(invalid="ignore"):
+        expected = x.astype(np.float64) @ y.astype(np.float64)
+    np.testing.assert_allclose(exact(found), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("a, b", [("float8e4nv", "float8e5"), ("float8e5", "float8e4nv")])
@@ -551,7 +567,7 @@ def random_product(seed, target):
     m, n = (int(generator.integers(1, 2 * b + 1)) for b in blocks[:2])
     k = int(generator.integers(1, 6 * blocks[2]))
     whole = generator.integers(2) == 0
-    precision = pick("ieee", "tf32", "tf32x3")
+    precision = pick("ieee", *ROUNDINGS)
     check_product(
         *operands(dtype, m, n, k, whole=whole, seed=seed), blocks, target, precision,
         turned=(pick(False, True), pick(False, True)), TA=pick(False, True), TB=pick(False, True),

@@ -25,8 +25,10 @@ def dot(
 
     :param acc: what is added, of the result's shape and type; zero if None.
     :param input_precision: how ``float32`` operands are multiplied where the target has a choice: ``"ieee"``
-        exactly, ``"tf32"`` (the default) with 10 bits of mantissa, ``"tf32x3"`` by three such products. A CPU
-        multiplies exactly.
+        exactly, ``"tf32"`` (the default) with 10 bits of mantissa, ``"tf32x3"`` by three such products of the
+        operands' upper and lower bits (errors about 2**-20 of the operands). ``"bf16x3"`` and ``"bf16x6"`` cut
+        operands in two or three parts of ``bfloat16`` (errors about 2**-15 and 2**-22). A CPU, and a GPU before
+        sm_80, multiplies exactly whatever is asked for.
     :param allow_tf32: older form of `input_precision`: True is ``"tf32"``, False is ``"ieee"``.
     :param max_num_imprecise_acc: how many products of 8-bit floats may be added up in reduced precision.
     :param out_dtype: type of the accumulator and the result: ``float32``, or ``float16`` for ``float16``

@@ -1,0 +1,159 @@
+"""Products on tensor cores with one synchronisation left out, as in test_synchronisation.py: the waits for copies and
+for products, the fences, and the barriers around buffers are all needed, and the simulator notices each."""
+
+import numpy as np
+import pytest
+from synchronised import Case, floats
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def matmul_kernel(a, b, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr):
+    i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    acc = tl.zeros((M, N), tl.float32)
+    for start in tl.range(0, K, BK, num_stages=STAGES):
+        depth = start + k
+        acc = tl.dot(tl.load(a + i * K + depth[None, :]), tl.load(b + depth[:, None] * N + j), acc)
+    tl.store(c + i * N + j, acc)
+
+
+def halves(*shape):
+    """Whole numbers, so that products are exact."""
+    return np.random.default_rng(shape).integers(-3, 4, shape).astype(np.float16)
+
+
+def product(stages, m=64, n=64, steps=6):
+    a, b = halves(m, 32 * steps), halves(32 * steps, n)
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    arguments = [a, b, np.zeros((m, n), np.float32), 32 * steps]
+    return Case(matmul_kernel, arguments, {2: expected}, M=m, N=n, BK=32, STAGES=stages)
+
+
+@triton.jit
+def twice_kernel(a, b, c, K, N: tl.constexpr, BK: tl.constexpr):
+    """The square of a product: the second one's buffers follow those of the loop."""
+    i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    acc = tl.zeros((N, N), tl.float32)
+    for start in tl.range(0, K, BK, num_stages=3):
+        depth = start + k
+        acc = tl.dot(tl.load(a + i * K + depth[None, :]), tl.load(b + depth[:, None] * N + j), acc)
+    half = acc.to(tl.float16)
+    tl.store(c + i * N + j, tl.dot(half, half))
+
+
+def product_after_a_loop():
+    a, b = halves(64, 96), halves(96, 64)
+    first = (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float64)
+    arguments = [a, b, np.zeros((64, 64), np.float32), 96]
+    return Case(twice_kernel, arguments, {2: first @ first}, N=64, BK=32)
+
+
+@triton.jit
+def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, n, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    rows, depth = tl.arange(0, BM), tl.arange(0, D)
+    q = tl.load(q_ptr + rows[:, None] * D + depth[None, :])
+    largest = tl.full([BM], -float("inf"), tl.float32)
+    total = tl.zeros([BM], tl.float32)
+    acc = tl.zeros([BM, D], tl.float32)
+    for start in range(0, n, BN):
+        keys = start + tl.arange(0, BN)
+        k = tl.load(k_ptr + keys[:, None] * D + depth[None, :])
+        scores = tl.dot(q, k.T)
+        new = tl.maximum(largest, tl.max(scores, 1))
+        p = tl.exp(scores - new[:, None])
+        correction = tl.exp(largest - new)
+        v = tl.load(v_ptr + keys[:, None] * D + depth[None, :])
+        acc = tl.dot(p.to(tl.float16), v, acc * correction[:, None])
+        total = total * correction + tl.sum(p, 1)
+        largest = new
+    tl.store(out_ptr + rows[:, None] * D + depth[None, :], acc / total[:, None])
+
+
+def attention():
+    q, k, v = floats(64, 32, dtype=np.float16) / 4, floats(160, 32, dtype=np.float16), halves(160, 32) + 3
+    q = q.astype(np.float16)
+    scores = q.astype(np.float64) @ k.T.astype(np.float64)
+    p = np.exp(scores - scores.max(1, keepdims=True))
+    expected = p / p.sum(1, keepdims=True) @ v.astype(np.float64)
+    arguments = [q, k, v.astype(np.float16), np.zeros((64, 32), np.float32), 160]
+    return Case(attention_kernel, arguments, {3: expected}, within=1e-2, D=32, BM=64, BN=32)
+
+
+@triton.jit
+def dequantised_kernel(a, weights, scales, c, K, N: tl.constexpr, BK: tl.constexpr):
+    i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    acc = tl.zeros((N, N), tl.float32)
+    for start in range(0, K, BK):
+        depth = start + k
+        w = tl.load(weights + depth[:, None] * N + j).to(tl.float16)
+        acc = tl.dot(tl.load(a + i * K + depth[None, :]), w * tl.load(scales + j), acc)
+    tl.store(c + i * N + j, acc)
+
+
+def dequantised():
+    a, scales = halves(64, 160), np.float16(2.0) ** np.random.default_rng(1).integers(-2, 3, 64).astype(np.float16)
+    weights = np.random.default_rng(2).integers(-8, 8, (160, 64)).astype(np.int8)
+    expected = a.astype(np.float64) @ (weights * scales.astype(np.float64))
+    arguments = [a, weights, scales, np.zeros((64, 64), np.float32), 160]
+    return Case(dequantised_kernel, arguments, {3: expected}, N=64, BK=32)
+
+
+@triton.jit
+def split_kernel(a, b, c, K, N: tl.constexpr, BK: tl.constexpr):
+    i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    acc = tl.zeros((N, N), tl.float32)
+    for start in range(tl.program_id(0) * BK, K, tl.num_programs(0) * BK):
+        depth = start + k
+        acc = tl.dot(tl.load(a + i * K + depth[None, :]), tl.load(b + depth[:, None] * N + j), acc)
+    tl.atomic_add(c + i * N + j, acc)
+
+
+def split_k():
+    a, b = halves(64, 320), halves(320, 64)
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    return Case(split_kernel, [a, b, np.zeros_like(expected), 320], {2: expected}, (2, 1, 1), N=64, BK=32)
+
+
+@triton.jit
+def nested_kernel(a, b, c, K, parts, N: tl.constexpr, BK: tl.constexpr):
+    """A loop of products in a loop: the slots are filled anew in each iteration of the outer one."""
+    i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    for part in range(parts):
+        acc = tl.zeros((N, N), tl.float32)
+        for start in range(0, K, BK):
+            depth = start + k
+            x = tl.load(a + (part * N + i) * K + depth[None, :])
+            acc = tl.dot(x, tl.load(b + depth[:, None] * N + j), acc)
+        tl.store(c + (part * N + i) * N + j, acc)
+
+
+def nested():
+    a, b = halves(192, 128), halves(128, 64)
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    return Case(nested_kernel, [a, b, np.zeros_like(expected), 128, 3], {2: expected}, N=64, BK=32)
+
+
+CASES = {
+    "product, 1 stage": lambda: product(1),
+    "product, 2 stages": lambda: product(2),
+    "product, 3 stages": lambda: product(3),
+    "product, 4 stages": lambda: product(4),
+    "wide product": lambda: product(3, m=128, n=32),
+    "product after a loop": product_after_a_loop,
+    "attention": attention,
+    "dequantised weights": dequantised,
+    "programs that share K": split_k,
+    "nested loops": nested,
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request):
+    return CASES[request.param]()
+
+
+@pytest.mark.parametrize("sm, warps", [(80, 4), (90, 4), (90, 8)])
+def test_each_one_is_needed(case, sm, warps):
+    case.check_each(warps, sm)
