@@ -37,7 +37,7 @@ def attention(q, k, v, out, scale, n, D: tl.constexpr, BM: tl.constexpr, BN: tl.
     end = min(start + BM, n) if CAUSAL else n
     for first in range(0, end, BN):
         keys = tl.load(k_block, boundary_check=(1,), padding_option="zero")
-        scores = tl.dot(queries, keys) * scale
+        scores = tl.dot(queries, keys, input_precision="ieee") * scale
         columns = first + tl.arange(0, BN)
         mask = columns[None, :] < n
         if CAUSAL:
@@ -48,7 +48,7 @@ def attention(q, k, v, out, scale, n, D: tl.constexpr, BM: tl.constexpr, BN: tl.
         correction = tl.exp(largest - new)
         total = total * correction + tl.sum(p, 1)
         values = tl.load(v_block, boundary_check=(0,), padding_option="zero")
-        acc = acc * correction[:, None] + tl.dot(p, values)
+        acc = acc * correction[:, None] + tl.dot(p, values, input_precision="ieee")
         largest = new
         k_block = tl.advance(k_block, (0, BN))
         v_block = tl.advance(v_block, (BN, 0))
