@@ -20,6 +20,7 @@ typedef struct Group {
     const LinearLayout *layout;
     TT_VECTOR(Preference) votes;
     uint32_t combined_axes; /* along which members are reduced or scanned */
+    uint32_t stored_axes;   /* along which the buffers lie that members are stored in */
     int cheap_size;         /* > 0: operations in the chain that makes the value; it has no group */
 } Group;
 
@@ -255,10 +256,12 @@ static void collect_votes(LayoutGroups *g, const Region *region, int depth, bool
 
 /* ---- blocked layouts ------------------------------------------------------------------------------------------------------ */
 
-/* vectors: neighbours that a thread takes at once along each dimension (0 is 1). Lanes along the fastest dimension first. Warps along the slowest that is not reduced, so that a row's reduction stays
+/* vectors: neighbours that a thread takes at once along each dimension (0 is 1). Lanes along the fastest dimension first,
+ * or no more than `first_lanes` before those along the others. Warps along the slowest that is not reduced, so that a row's reduction stays
  * in a warp; what is left of them on the others. */
 static const LinearLayout *blocked_by(Module *module, const Type *type, const int *order,
-                                      const int64_t *vectors, uint32_t combined_axes, int num_warps)
+                                      const int64_t *vectors, uint32_t combined_axes, int64_t first_lanes,
+                                      int num_warps)
 {
     int64_t shape[TT_MAX_RANK] = {0}, size[TT_MAX_RANK], lanes[TT_MAX_RANK], warps[TT_MAX_RANK];
     int64_t lanes_left = TT_LANES, warps_left = num_warps;
@@ -269,7 +272,7 @@ static const LinearLayout *blocked_by(Module *module, const Type *type, const in
     }
     for (int i = 0; i < type->rank; i++) {
         int axis = order[i];
-        lanes[axis] = TT_MIN(lanes_left, shape[axis] / size[axis]);
+        lanes[axis] = TT_MIN(i ? lanes_left : TT_MIN(lanes_left, first_lanes), shape[axis] / size[axis]);
         lanes_left /= lanes[axis];
     }
     for (int combined = 0; combined < 2; combined++)
@@ -291,7 +294,7 @@ static const LinearLayout *blocked(Module *module, const Type *type, const int *
 {
     int64_t vectors[TT_MAX_RANK] = {0};
     vectors[order[0]] = vector;
-    return blocked_by(module, type, order, vectors, 0, num_warps);
+    return blocked_by(module, type, order, vectors, 0, TT_LANES, num_warps);
 }
 
 const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_warps)
@@ -323,11 +326,21 @@ static void note_combined_axes(LayoutGroups *g, const Op *op)
         group->combined_axes |= 1u << tt_int_attr(op, ATTR_axis, 0);
 }
 
+static void note_stored_axes(LayoutGroups *g, const Op *op)
+{
+    bool stores = (op->opcode == OP_smem_alloc && op->operand_count) || op->opcode == OP_smem_store;
+    Group *group = stores ? group_of(g, tt_operand(op, 0)) : NULL;
+    const Value *buffer = op->opcode == OP_smem_store ? tt_operand(op, 1) : stores ? op->results[0] : NULL;
+    if (group)
+        group->stored_axes |= 1u << tt_buffer_axis(buffer->layout);
+}
+
 static void collect_edges(LayoutGroups *g, const Region *region)
 {
     TT_FOR_OPS(op, region)
     {
         note_combined_axes(g, op);
+        note_stored_axes(g, op);
         if (tt_is_on_tensor_cores(op)) {
             group_of(g, op->results[0])->layout = tt_product_layout(g->module, op);
         } else if (op->opcode == OP_dot) {
@@ -374,13 +387,18 @@ static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
     if (!best)
         return NULL;
     int64_t size[TT_MAX_RANK] = {0};
+    enum { SECTORS = 4 /* lanes with 16 bytes each that make whole sectors */ };
     int axis = permuted_axis(g, group);
+    bool turned = group->stored_axes && !(group->stored_axes >> best->order[0] & 1);
+    if (turned) /* neighbours in the buffer, too, and lanes whose vectors lie in different banks there */
+        axis = __builtin_ctz(group->stored_axes);
     size[best->order[0]] = best->vector;
     if (axis >= 0 && axis != best->order[0]) {
         int64_t left = tt_next_pow2(elements_per_thread(g, group->type)) / best->vector;
         size[axis] = TT_MIN(best->vector, left);
     }
-    return blocked_by(g->module, group->type, best->order, size, group->combined_axes, g->options->num_warps);
+    return blocked_by(g->module, group->type, best->order, size, group->combined_axes,
+                      turned ? SECTORS : TT_LANES, g->options->num_warps);
 }
 
 static bool decide_by_votes(LayoutGroups *g)

@@ -65,6 +65,8 @@ const LinearLayout *tt_fragment_layout(Module *module, const Op *product, int op
 /* Rows of up to 128 bytes along `fastest`, one of the last two dimensions, their 16-byte chunks exchanged by the number of
  * the row: eight neighbouring rows have a chunk each in different banks. */
 const LinearLayout *tt_buffer_layout(Module *module, const Type *type, int fastest);
+/* The dimension along which the elements of a buffer with this layout follow each other. */
+int tt_buffer_axis(const LinearLayout *layout);
 /* The dimension, of the last two, along which a load's elements lie in memory. */
 int tt_fastest_axis(const AxisInfos *infos, const Op *load);
 

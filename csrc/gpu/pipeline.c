@@ -114,18 +114,9 @@ static bool gives_zeros(const Op *load)
            (tt_constant_int(tt_operand(load, 2), &none) && none == 0);
 }
 
-/* The dimension along which a buffer's elements follow each other. */
-static int fastest_axis(const LinearLayout *layout)
-{
-    for (int axis = layout->rank - 1; axis >= 0; axis--)
-        if (layout->out_bits[axis] && layout->bases[0] == 1ull << tt_layout_axis_start(layout, axis))
-            return axis;
-    return layout->rank - 1;
-}
-
 static bool can_be_async(const Pipeline *p, const Op *load, const LinearLayout *layout)
 {
-    return p->options->sm >= 80 && gives_zeros(load) && copied_bytes(p, load, fastest_axis(layout)) >= 4 &&
+    return p->options->sm >= 80 && gives_zeros(load) && copied_bytes(p, load, tt_buffer_axis(layout)) >= 4 &&
            !tt_is_bool(load->results[0]->type);
 }
 

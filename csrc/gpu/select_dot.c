@@ -170,6 +170,14 @@ const LinearLayout *tt_buffer_layout(Module *module, const Type *type, int faste
     return tt_intern_layout(module, &layout);
 }
 
+int tt_buffer_axis(const LinearLayout *layout)
+{
+    for (int axis = layout->rank - 1; axis >= 0; axis--)
+        if (layout->out_bits[axis] && layout->bases[0] == 1ull << tt_layout_axis_start(layout, axis))
+            return axis;
+    return layout->rank - 1;
+}
+
 static Builder builder_behind(const Value *value)
 {
     if (value->op)
