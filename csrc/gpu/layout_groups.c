@@ -335,6 +335,22 @@ static void note_stored_axes(LayoutGroups *g, const Op *op)
         group->stored_axes |= 1u << tt_buffer_axis(buffer->layout);
 }
 
+/* What is loaded for a buffer has its pointers and masks in the same threads. */
+static void spread_stored_axes(LayoutGroups *g, const Region *region)
+{
+    TT_FOR_OPS(op, region)
+    {
+        const Group *loaded = op->opcode == OP_load ? group_of(g, op->results[0]) : NULL;
+        for (int i = 0; loaded && i < op->operand_count; i++) {
+            Group *group = group_of(g, tt_operand(op, i));
+            if (group)
+                group->stored_axes |= loaded->stored_axes;
+        }
+        for (int i = 0; i < op->region_count; i++)
+            spread_stored_axes(g, op->regions[i]);
+    }
+}
+
 static void collect_edges(LayoutGroups *g, const Region *region)
 {
     TT_FOR_OPS(op, region)
@@ -480,6 +496,7 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
     g->axis_infos = tt_analyze_axis_info(function, arena);
     build_groups(g, function->body);
     collect_edges(g, function->body);
+    spread_stored_axes(g, function->body);
     collect_votes(g, function->body, 0, false);
     decide_by_votes(g);
     while (decide_by_edges(g, EXACT_BACKWARD))

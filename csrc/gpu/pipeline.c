@@ -114,10 +114,12 @@ static bool gives_zeros(const Op *load)
            (tt_constant_int(tt_operand(load, 2), &none) && none == 0);
 }
 
+/* Elements that lie along another dimension in the buffer would be copied one by one. */
 static bool can_be_async(const Pipeline *p, const Op *load, const LinearLayout *layout)
 {
-    return p->options->sm >= 80 && gives_zeros(load) && copied_bytes(p, load, tt_buffer_axis(layout)) >= 4 &&
-           !tt_is_bool(load->results[0]->type);
+    int axis = tt_buffer_axis(layout);
+    return p->options->sm >= 80 && gives_zeros(load) && !tt_is_bool(load->results[0]->type) &&
+           axis == tt_fastest_axis(p->axis_infos, load) && copied_bytes(p, load, axis) >= 4;
 }
 
 /* The buffer made of just this load, or NULL: then the elements are first computed with. */
