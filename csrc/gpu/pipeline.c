@@ -100,7 +100,8 @@ static int64_t copied_bytes(const Pipeline *p, const Op *load, int axis)
     int64_t elements = TT_MIN(info->contiguity[axis], info->divisibility[axis] / bytes);
     if (load->operand_count > 1)
         elements = TT_MIN(elements, tt_axis_info(p->axis_infos, tt_operand(load, 1))->constancy[axis]);
-    elements = TT_MIN(elements, load->results[0]->type->shape[axis]);
+    int64_t extent = load->results[0]->type->shape[axis];
+    elements = TT_MIN(elements, extent & -extent); /* no copy goes beyond the shape */
     while (elements > 0 && !tt_is_pow2(elements))
         elements &= elements - 1;
     return TT_MIN(elements * bytes, 16);

@@ -146,6 +146,18 @@ def matmul(
 
 
 @triton.jit
+def batched_matmul(a_ptr, b_ptr, c_ptr, k, B: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    batch = tl.arange(0, B)[:, None, None]
+    rows, cols = tl.arange(0, N)[None, :, None], tl.arange(0, N)[None, None, :]
+    acc = tl.zeros([B, N, N], dtype=tl.float32)
+    for first in range(0, k, BK):
+        ks = first + tl.arange(0, BK)
+        a = tl.load(a_ptr + (batch * N + rows) * k + ks[None, None, :])
+        acc = tl.dot(a, tl.load(b_ptr + (batch * k + ks[None, :, None]) * N + cols), acc)
+    tl.store(c_ptr + (batch * N + rows) * N + cols, acc)
+
+
+@triton.jit
 def weighted_sums(x_ptr, y_ptr, n, COUNT: tl.constexpr, BLOCK: tl.constexpr):
     """All of `COUNT` tiles are alive at once."""
     offsets = tl.arange(0, BLOCK)
