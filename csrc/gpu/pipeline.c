@@ -480,7 +480,7 @@ static Op *split_product(Op *product)
     Module *module = product->parent->function->module;
     const Type *type = tt_operand(product, 0)->type;
     int64_t part[] = {0, FIRST_STEPS * STEP_BYTES / tt_byte_width(type)}, rest[] = {part[1], type->shape[1]};
-    if (!tt_is_buffer(type) || part[1] >= rest[1])
+    if (!tt_is_buffer(type) || part[1] >= rest[1] || tt_find_attr(product, ATTR_k))
         return product->next;
     Builder b = tt_builder_before(product);
     Value *operands[] = {tt_operand(product, 0), tt_operand(product, 1), tt_operand(product, 2)};

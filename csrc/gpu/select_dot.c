@@ -309,6 +309,40 @@ static void use_mma(Selector *s, Op *dot)
             tt_set_operand(dot, i, stage_operand(s, dot, i, false));
 }
 
+static Value *build_wgmma(Builder *b, Value *const operands[3], Attr *attrs)
+{
+    const Type *type = operands[2]->type;
+    Op *product = tt_build_op(b, OP_wgmma, operands, 3, &type, 1, attrs);
+    Op *wait = tt_build_op(b, OP_wgmma_wait, product->results, 1, &type, 1,
+                           tt_attr_int(b->module, ATTR_left, 0, NULL));
+    return wait->results[0];
+}
+
+/* How much of K may be added up at once; 0: all. Sums of 8-bit floats keep about 14 bits of the fractions within wgmma. */
+static int64_t imprecise_depth(const Op *dot)
+{
+    const Type *a = tt_operand(dot, 0)->type;
+    int64_t most = tt_int_attr(dot, ATTR_max_imprecise, 0), step = instruction_k(a);
+    if (!tt_is_fp8(a) || most <= 0 || most > a->shape[1])
+        return 0;
+    return TT_MAX(step, most / step * step);
+}
+
+/* Sums of `depth` of K each, which are added up in f32. */
+static Value *build_partial_sums(Builder *b, Value *const operands[3], int64_t depth, const int64_t warps[2])
+{
+    Value *sums = operands[2];
+    int64_t extent = operands[1]->type->shape[0];
+    for (int64_t k = 0; k < extent; k += depth) {
+        int64_t part[] = {k, TT_MIN(k + depth, extent)};
+        Value *partial[] = {operands[0], operands[1], tt_build_float(b, sums->type, 0)};
+        Attr *attrs =
+            tt_attr_ints(b->module, ATTR_k, part, 2, tt_attr_ints(b->module, ATTR_warps, warps, 2, NULL));
+        sums = tt_build2(b, OP_fadd, sums, build_wgmma(b, partial, attrs));
+    }
+    return sums;
+}
+
 static void use_wgmma(Selector *s, Op *dot, const int64_t warps[2])
 {
     bool along_k = tt_byte_width(tt_operand(dot, 0)->type) != 2;
@@ -319,13 +353,11 @@ static void use_wgmma(Selector *s, Op *dot, const int64_t warps[2])
         see_proxy(operands[0]);
     }
     Builder b = tt_builder_before(dot);
-    const Type *type = operands[2]->type;
-    Op *product =
-        tt_build_op(&b, OP_wgmma, operands, 3, &type, 1, tt_attr_ints(s->module, ATTR_warps, warps, 2, NULL));
-    Op *wait = tt_build_op(&b, OP_wgmma_wait, product->results, 1, &type, 1,
-                           tt_attr_int(s->module, ATTR_left, 0, NULL));
-    wait->results[0]->name = dot->results[0]->name;
-    tt_replace_op(dot, wait->results);
+    int64_t depth = imprecise_depth(dot);
+    Value *sums = depth ? build_partial_sums(&b, operands, depth, warps)
+                        : build_wgmma(&b, operands, tt_attr_ints(s->module, ATTR_warps, warps, 2, NULL));
+    sums->name = dot->results[0]->name;
+    tt_replace_op(dot, &sums);
 }
 
 /* wgmma reads rows of 32 bytes at least. */

@@ -169,6 +169,17 @@ def test_products_of_8_bit_floats(a, b):
     assemble(compiled, 90)
 
 
+@pytest.mark.parametrize("most, parts, steps", [(None, 0, 4), (32, 4, 4), (64, 2, 4), (200, 0, 4)])
+def test_partial_sums_of_8_bit_floats(most, parts, steps):
+    """After so much of K they are added in registers: a group, a wait and additions for each part."""
+    fp8 = pointer("fp8e4nv")
+    compiled = tensor_core_product(fp8, 90, 4, BM=64, BN=32, BK=128, IMPRECISE=most)
+    assert compiled.count(r"wgmma\.mma_async") == steps
+    assert compiled.count(r"wgmma\.commit_group") == (parts or 2)
+    assert compiled.count(r"\badd(\.rn)?\.f32") == parts * 64 * 32 // 128
+    assemble(compiled, 90)
+
+
 @pytest.mark.parametrize("dtype, products", [("fp16", 16), ("fp32", 32)])
 @pytest.mark.parametrize("sm", SMS)
 def test_batches_of_products(dtype, products, sm):

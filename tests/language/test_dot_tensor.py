@@ -68,7 +68,7 @@ def matmul(
     a, b, M, N, K, am, ak, bk, bn, c,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SUM: tl.constexpr, PRECISION: tl.constexpr = None,
     STAGES: tl.constexpr = 3, CARRIED: tl.constexpr = False, TA: tl.constexpr = False, TB: tl.constexpr = False,
-    OTHER: tl.constexpr = 0,
+    OTHER: tl.constexpr = 0, IMPRECISE: tl.constexpr = None,
 ):  # fmt: skip
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     columns = tl.program_id(1) * BN + tl.arange(0, BN)
@@ -96,7 +96,7 @@ def matmul(
             x = tl.trans(x)
         if TB:
             y = tl.trans(y)
-        acc = tl.dot(x, y, acc, input_precision=PRECISION, out_dtype=SUM)
+        acc = tl.dot(x, y, acc, input_precision=PRECISION, max_num_imprecise_acc=IMPRECISE, out_dtype=SUM)
     tl.store(c + rows[:, None] * N + columns[None, :], acc, mask=(rows[:, None] < M) & (columns[None, :] < N))
 
 
@@ -150,6 +150,13 @@ def test_operands_in_parts_keep_infinities(precision):
 def test_two_formats(a, b, target):
     x, y = random((64, 64), a, 1), random((64, 32), b, 2)
     check_product(x, y, (64, 32, 64), target)
+
+
+@pytest.mark.parametrize("most", [0, 1, 32, 48, 64, 96, 2**30])
+def test_partial_sums(most):
+    for depth in (64, 80):
+        x, y = operands("float8e5", 64, 64, 3 * depth, whole=True)
+        check_product(x, y, (64, 32, depth), IMPRECISE=most)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "float8e5"])
