@@ -8,7 +8,7 @@
 # lesson is about
 #
 # - tiles with two dimensions and the pointers for them,
-# - `tl.dot`, which becomes the machine's matrix instructions,
+# - `tl.dot`, which becomes the machine's matrix instructions: those of the tensor cores on a GPU,
 # - the **order** in which programs take the tiles of the result,
 # - `triton.autotune`, which measures instead of guessing,
 # - a **fused** activation: a function passed to the kernel at compile time.
@@ -57,11 +57,31 @@ ON_CPU = DEVICE.type == "cpu"
 #  12 13 14 15           9 11 13 15
 # ```
 #
+# Take a GPU that runs 132 programs at once, and a result of 64 tiles in each row. Row by row, the programs in flight
+# want 3 tile rows of A and all 64 tile columns of B; in bands of 8, they want 8 and 17.
+#
 # ## Which sizes are good?
 #
 # That depends on the machine: how large its caches and registers are, how its matrix instructions look.
 # We list reasonable candidates for each kind of device. The first time that the kernel meets a new
 # `key` (shapes and types), `autotune` times each of them; from then on it uses the fastest.
+#
+# On a GPU four things count:
+#
+# - **Tensor cores** multiply whole tiles: `tl.dot` of fp16, bf16, fp8, int8 and fp64, and of fp32 in tf32, with 10 bits
+#   behind the point instead of 23 (`input_precision="ieee"` asks for all of them, and gets the threads' own
+#   multiply-adds). On compute capability 9.0 a group of four warps multiplies 64 rows at a time, so BLOCK_M is a
+#   multiple of 64, and num_warps one of 4.
+# - **Arithmetic for each byte.** A program multiplies every element of A that it fetches BLOCK_N times, and every one
+#   of B BLOCK_M times. So tiles should be large, as long as there are enough of them for all multiprocessors:
+#   128 × 256 for large matrices, 64 × 64 for small ones.
+# - **Registers.** They hold the sums: 128 × 256 in fp32 are 128 registers for each thread of 8 warps, of the 255 that
+#   it can have.
+# - **Stages.** Memory takes long to answer, so the loop asks early: with `num_stages=3` the tiles of the next two steps
+#   are copied to shared memory while the present ones are multiplied. A step takes (BLOCK_M + BLOCK_N) · BLOCK_K
+#   elements, 48 KB for 128 × 256 × 64 in fp16. Four of them, the two to come, the one in use and the one whose product
+#   may still be under way, fill most of an H200's 227 KB. Small tiles take less, are done sooner, and want more stages.
+#   When there is no memory for all, the compiler makes do with fewer.
 
 
 # %%
@@ -75,12 +95,12 @@ def configurations():
     tiles = [
         # m, n, k, warps, stages
         (128, 256, 64, 8, 3),
-        (128, 128, 64, 8, 4),
+        (128, 128, 64, 8, 3),
+        (128, 128, 64, 4, 3),
         (128, 128, 32, 4, 4),
-        (128, 64, 64, 4, 4),
-        (64, 128, 64, 4, 4),
+        (64, 128, 64, 4, 3),
         (64, 64, 64, 4, 5),
-        (64, 32, 64, 2, 5),
+        (64, 32, 64, 4, 5),
     ]
     return [
         triton.Config({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 8}, num_warps=w, num_stages=s)
@@ -206,7 +226,9 @@ if __name__ == "__main__":
 # %% [markdown]
 # ## How fast is it?
 #
-# Now arithmetic is the limit, and the unit is 10⁹ floating-point operations a second; there are 2·M·N·K.
+# Now arithmetic is the limit, and the unit is 10⁹ floating-point operations a second; there are 2·M·N·K. On a GPU the
+# tensor cores want to be busy all the time, which takes matrices of some thousands of rows; where fewer tiles than
+# multiprocessors make up the result, most of the GPU has nothing to do.
 
 # %%
 PROVIDERS = {"triton": "this kernel", "torch": "torch.matmul"} | ({"numpy": "NumPy"} if ON_CPU else {})
@@ -253,6 +275,6 @@ if __name__ == "__main__":
 #
 # - Print `matmul_kernel.best_config` after a run. Is it what you expected? `TRITON_PRINT_AUTOTUNING=1`
 #   shows when it measures.
-# - Set GROUP_M to 1 everywhere. From which size on does it matter?
+# - Set GROUP_M to 1 everywhere. From which size on does it matter? And `num_stages` to 1?
 # - `tl.swizzle2d` computes such an order too. Replace the five lines that find the tile.
 # - Write an activation of your own, with an argument of its own, and pass it in.

@@ -100,7 +100,8 @@ static int64_t copied_bytes(const Pipeline *p, const Op *load, int axis)
     int64_t elements = TT_MIN(info->contiguity[axis], info->divisibility[axis] / bytes);
     if (load->operand_count > 1)
         elements = TT_MIN(elements, tt_axis_info(p->axis_infos, tt_operand(load, 1))->constancy[axis]);
-    elements = TT_MIN(elements, load->results[0]->type->shape[axis]);
+    int64_t extent = load->results[0]->type->shape[axis];
+    elements = TT_MIN(elements, extent & -extent); /* no copy goes beyond the shape */
     while (elements > 0 && !tt_is_pow2(elements))
         elements &= elements - 1;
     return TT_MIN(elements * bytes, 16);
@@ -472,7 +473,7 @@ static Op *split_product(Op *product)
     Module *module = product->parent->function->module;
     const Type *type = tt_operand(product, 0)->type;
     int64_t part[] = {0, FIRST_STEPS * STEP_BYTES / tt_byte_width(type)}, rest[] = {part[1], type->shape[1]};
-    if (!tt_is_buffer(type) || part[1] >= rest[1])
+    if (!tt_is_buffer(type) || part[1] >= rest[1] || tt_find_attr(product, ATTR_k))
         return product->next;
     Builder b = tt_builder_before(product);
     Value *operands[] = {tt_operand(product, 0), tt_operand(product, 1), tt_operand(product, 2)};

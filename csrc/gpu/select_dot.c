@@ -48,24 +48,18 @@ static bool takes_element(const Op *dot, const GpuOptions *options)
     }
 }
 
-static bool takes_tensor_core(const Op *dot, const GpuOptions *options)
-{
-    const Type *a = tt_operand(dot, 0)->type, *sum = dot->results[0]->type;
-    int64_t k = a->shape[a->rank - 1];
-    return a->rank == 2 && tt_is_pow2(k) && k >= instruction_k(a) && sum->shape[1] >= 8 &&
-           takes_element(dot, options);
-}
-
-/* Warps along M, whole warpgroups, and along N; false when the tile is too small for them. */
+/* Warps along M, whole warpgroups, and along N; false when the tile is too small for them, or too wide. */
 static bool share_by_warpgroups(const Op *dot, const GpuOptions *options, int64_t warps[2])
 {
-    const Type *sum = dot->results[0]->type;
+    enum { LEAST_N = 8, MOST_N = 256 };
+    const Type *a = tt_operand(dot, 0)->type, *sum = dot->results[0]->type;
     int64_t m = tt_next_pow2(sum->shape[0]), n = tt_next_pow2(sum->shape[1]);
-    if (options->sm != 90 || options->num_warps % WARPGROUP || m < 64 || tt_element(sum)->kind == TT_F64)
+    if (options->sm != 90 || options->num_warps % WARPGROUP || sum->rank != 2 || m < 64 ||
+        tt_element(sum)->kind == TT_F64 || tt_next_pow2(a->shape[1]) < instruction_k(a))
         return false;
     warps[0] = TT_MIN(options->num_warps, m / 16);
     warps[1] = options->num_warps / warps[0];
-    return n / warps[1] >= 8;
+    return n / warps[1] >= LEAST_N && n / warps[1] <= MOST_N;
 }
 
 /* Does `value` follow from the result of another product, in the registers of the same threads? */
@@ -96,20 +90,27 @@ static bool is_chained(const Selector *s, const Op *dot)
     return false;
 }
 
-/* Warps along M and N such that each has about as many rows as columns; all along M where products follow each other, so
- * that the rows stay with their warp. */
-static void share_by_warps(const Selector *s, const Op *dot, int64_t warps[2])
+/* Warps along the batch, and then along M and N such that each has about as many rows as columns; all along M where
+ * products follow each other, so that the rows stay with their warp. */
+static void share_by_warps(const Selector *s, const Op *dot, int64_t warps[TT_MAX_RANK])
 {
     const Type *sum = dot->results[0]->type;
-    int64_t m = tt_next_pow2(sum->shape[0]), n = tt_next_pow2(sum->shape[1]), left = s->options->num_warps;
-    warps[0] = warps[1] = 1;
-    if (is_chained(s, dot)) {
-        warps[0] = TT_MIN(left, TT_MAX(1, m / 16));
+    int upper = sum->rank - 2, lower = sum->rank - 1;
+    int64_t m = tt_next_pow2(sum->shape[upper]), n = tt_next_pow2(sum->shape[lower]),
+            left = s->options->num_warps;
+    warps[0] = warps[upper] = warps[lower] = 1;
+    if (upper) {
+        warps[0] = TT_MIN(left, tt_next_pow2(sum->shape[0]));
         left /= warps[0];
     }
+    if (is_chained(s, dot)) {
+        int64_t share = TT_MIN(left, TT_MAX(1, m / 16));
+        warps[upper] = share;
+        left /= share;
+    }
     for (; left > 1; left /= 2) {
-        bool rows = m / warps[0] > 16 && (m / warps[0] >= n / warps[1] || n / warps[1] <= 8);
-        warps[rows ? 0 : 1] *= 2;
+        bool rows = m / warps[upper] > 16 && (m / warps[upper] >= n / warps[lower] || n / warps[lower] <= 8);
+        warps[rows ? upper : lower] *= 2;
     }
 }
 
@@ -259,25 +260,23 @@ static bool is_computed_here(const Op *dot, const Value *value)
 
 static const int64_t *dot_warps(const Op *dot) { return tt_find_attr(dot, ATTR_warps)->ints; }
 
+static const LinearLayout *layout_of(Module *module, const Op *product, const Type *type, MmaPart part)
+{
+    int64_t shape[TT_MAX_RANK];
+    for (int i = 0; i < type->rank; i++)
+        shape[i] = tt_next_pow2(type->shape[i]);
+    LinearLayout layout = tt_layout_mma(shape, type->rank, part, tt_byte_width(type), dot_warps(product));
+    return tt_intern_layout(module, &layout);
+}
+
 const LinearLayout *tt_product_layout(Module *module, const Op *product)
 {
-    int64_t shape[2];
-    const Type *type = product->results[0]->type;
-    for (int i = 0; i < 2; i++)
-        shape[i] = tt_next_pow2(type->shape[i]);
-    LinearLayout layout = tt_layout_mma(shape, MMA_ACCUMULATOR, tt_byte_width(type), dot_warps(product));
-    return tt_intern_layout(module, &layout);
+    return layout_of(module, product, product->results[0]->type, MMA_ACCUMULATOR);
 }
 
 const LinearLayout *tt_fragment_layout(Module *module, const Op *product, int operand)
 {
-    int64_t shape[2];
-    const Type *type = tt_operand(product, operand)->type;
-    for (int i = 0; i < 2; i++)
-        shape[i] = tt_next_pow2(type->shape[i]);
-    LinearLayout layout =
-        tt_layout_mma(shape, operand ? MMA_B : MMA_A, tt_byte_width(type), dot_warps(product));
-    return tt_intern_layout(module, &layout);
+    return layout_of(module, product, tt_operand(product, operand)->type, operand ? MMA_B : MMA_A);
 }
 
 bool tt_is_on_tensor_cores(const Op *op)
@@ -309,13 +308,47 @@ static void widen_sum(Selector *s, Op *dot)
 
 static void use_mma(Selector *s, Op *dot)
 {
-    int64_t warps[2];
+    int64_t warps[TT_MAX_RANK];
     share_by_warps(s, dot, warps);
-    tt_set_attr(dot, tt_attr_ints(s->module, ATTR_warps, warps, 2, NULL));
+    tt_set_attr(dot, tt_attr_ints(s->module, ATTR_warps, warps, dot->results[0]->type->rank, NULL));
     tt_set_attr(dot, tt_attr_string(s->module, ATTR_instruction, "mma", NULL));
     for (int i = 0; i < 2; i++)
         if (i || !follows_from_product(tt_operand(dot, 0), dot->parent, 0))
             tt_set_operand(dot, i, stage_operand(s, dot, i, false));
+}
+
+static Value *build_wgmma(Builder *b, Value *const operands[3], Attr *attrs)
+{
+    const Type *type = operands[2]->type;
+    Op *product = tt_build_op(b, OP_wgmma, operands, 3, &type, 1, attrs);
+    Op *wait = tt_build_op(b, OP_wgmma_wait, product->results, 1, &type, 1,
+                           tt_attr_int(b->module, ATTR_left, 0, NULL));
+    return wait->results[0];
+}
+
+/* How much of K may be added up at once; 0: all. Sums of 8-bit floats keep about 14 bits of the fractions within wgmma. */
+static int64_t imprecise_depth(const Op *dot)
+{
+    const Type *a = tt_operand(dot, 0)->type;
+    int64_t most = tt_int_attr(dot, ATTR_max_imprecise, 0), step = instruction_k(a);
+    if (!tt_is_fp8(a) || most <= 0 || most > a->shape[1])
+        return 0;
+    return TT_MAX(step, most / step * step);
+}
+
+/* Sums of `depth` of K each, which are added up in f32. */
+static Value *build_partial_sums(Builder *b, Value *const operands[3], int64_t depth, const int64_t warps[2])
+{
+    Value *sums = operands[2];
+    int64_t extent = operands[1]->type->shape[0];
+    for (int64_t k = 0; k < extent; k += depth) {
+        int64_t part[] = {k, TT_MIN(k + depth, extent)};
+        Value *partial[] = {operands[0], operands[1], tt_build_float(b, sums->type, 0)};
+        Attr *attrs =
+            tt_attr_ints(b->module, ATTR_k, part, 2, tt_attr_ints(b->module, ATTR_warps, warps, 2, NULL));
+        sums = tt_build2(b, OP_fadd, sums, build_wgmma(b, partial, attrs));
+    }
+    return sums;
 }
 
 static void use_wgmma(Selector *s, Op *dot, const int64_t warps[2])
@@ -328,13 +361,11 @@ static void use_wgmma(Selector *s, Op *dot, const int64_t warps[2])
         see_proxy(operands[0]);
     }
     Builder b = tt_builder_before(dot);
-    const Type *type = operands[2]->type;
-    Op *product =
-        tt_build_op(&b, OP_wgmma, operands, 3, &type, 1, tt_attr_ints(s->module, ATTR_warps, warps, 2, NULL));
-    Op *wait = tt_build_op(&b, OP_wgmma_wait, product->results, 1, &type, 1,
-                           tt_attr_int(s->module, ATTR_left, 0, NULL));
-    wait->results[0]->name = dot->results[0]->name;
-    tt_replace_op(dot, wait->results);
+    int64_t depth = imprecise_depth(dot);
+    Value *sums = depth ? build_partial_sums(&b, operands, depth, warps)
+                        : build_wgmma(&b, operands, tt_attr_ints(s->module, ATTR_warps, warps, 2, NULL));
+    sums->name = dot->results[0]->name;
+    tt_replace_op(dot, &sums);
 }
 
 /* wgmma reads rows of 32 bytes at least. */
@@ -353,7 +384,7 @@ static bool has_rows(const Selector *s, const Op *dot)
 static void collect_dots(Op *op, void *context)
 {
     Selector *s = context;
-    if (op->opcode == OP_dot && takes_tensor_core(op, s->options))
+    if (op->opcode == OP_dot && takes_element(op, s->options))
         tt_push(s->module->arena, s->dots, op);
 }
 

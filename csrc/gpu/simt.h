@@ -81,6 +81,8 @@ LLVMValueRef simt_coordinate(Simt *s, const LinearLayout *layout, int axis, int 
 /* i1: the register's element lies in the logical shape; NULL when that is so for all threads. */
 LLVMValueRef simt_in_bounds(Simt *s, const Type *type, const LinearLayout *layout, int reg);
 LLVMValueRef simt_in_bounds_along(Simt *s, const Type *type, const LinearLayout *layout, int axis, int reg);
+/* The tile with zeros beyond its logical shape. */
+Tile *simt_without_padding(Simt *s, const Value *value);
 /* i1: this thread is the first of those that hold the same elements; NULL when there are no copies. Registers that hold
  * copies: simt_is_register_copy. */
 LLVMValueRef simt_is_first_copy(Simt *s, const LinearLayout *layout);

@@ -67,7 +67,7 @@ static void store_tile(Simt *s, const Op *op, const Value *tile, const Value *bu
 {
     BufferSide b = {0};
     plan_side(s, &b, tile->layout, buffer);
-    simt_store_side(s, &b.side, simt_tile(s, tile), 0);
+    simt_store_side(s, &b.side, simt_without_padding(s, tile), 0); /* which a product would add */
     fence_proxy(s, op);
 }
 

@@ -42,19 +42,6 @@ typedef struct Product {
 
 /* ---- operands ------------------------------------------------------------------------------------------------------------------------ */
 
-/* The operand with zeros in the padding along K, which must not count. */
-static Tile *without_padding(Simt *s, const Value *operand, int k_axis)
-{
-    const Tile *tile = simt_tile(s, operand);
-    Tile *filled = simt_new_tile(s, tile->count);
-    for (int r = 0; r < tile->count; r++) {
-        LLVMValueRef inside = simt_in_bounds_along(s, operand->type, operand->layout, k_axis, r);
-        LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(tile->at[r]));
-        filled->at[r] = inside ? LLVMBuildSelect(s->b, inside, tile->at[r], zero, "") : tile->at[r];
-    }
-    return filled;
-}
-
 static uint64_t any_of(const uint64_t *columns, int count)
 {
     uint64_t any = 0;
@@ -73,15 +60,14 @@ static LLVMValueRef thread_base(Simt *s, const LinearLayout *layout, const uint6
 static void store_operand(Simt *s, const Op *op, int index, const DotOperand *plan)
 {
     const Value *operand = tt_operand(op, index);
-    int rank = operand->type->rank, bytes = tt_byte_width(operand->type);
+    int bytes = tt_byte_width(operand->type);
     SharedSide side = {.layout = operand->layout,
                        .offsets = plan->store_offsets,
                        .registers = plan->store_registers,
                        .vector_bits = plan->store_bits,
                        .base = thread_base(s, operand->layout, plan->store_offsets, bytes),
                        .element_bytes = bytes};
-    simt_store_side(s, &side, without_padding(s, operand, index ? rank - 2 : rank - 1),
-                    tt_scratch_offset(op) + plan->place);
+    simt_store_side(s, &side, simt_without_padding(s, operand), tt_scratch_offset(op) + plan->place);
 }
 
 static Operand operand_of(Simt *s, const Op *op, int index, const DotOperand *plan, const Type *computed)

@@ -129,6 +129,18 @@ LLVMValueRef simt_in_bounds(Simt *s, const Type *type, const LinearLayout *layou
     return all;
 }
 
+Tile *simt_without_padding(Simt *s, const Value *value)
+{
+    const Tile *tile = simt_tile(s, value);
+    Tile *filled = simt_new_tile(s, tile->count);
+    for (int r = 0; r < tile->count; r++) {
+        LLVMValueRef inside = simt_in_bounds(s, value->type, value->layout, r);
+        LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(tile->at[r]));
+        filled->at[r] = inside ? LLVMBuildSelect(s->b, inside, tile->at[r], zero, "") : tile->at[r];
+    }
+    return filled;
+}
+
 /* ---- copies -------------------------------------------------------------------------------------------------------------------- */
 
 bool simt_is_register_copy(const LinearLayout *layout, int reg)

@@ -1,6 +1,6 @@
 /* Products on mma.sync: each warp multiplies tiles of 16 x K by K x 8, whose operands come from registers or, a step of K
  * at a time, from buffers: as 8 x 8 matrices where the memory has them in rows, else word by word. What the next step
- * needs is loaded before the products of the one at hand. */
+ * needs is loaded before the products of the one at hand. What K has less than a step is zeros. */
 #include "gpu/simt.h"
 
 typedef enum Way { FROM_REGISTERS, AS_MATRICES, AS_TRANSPOSED_MATRICES, AS_WORDS, AS_ELEMENTS } Way;
@@ -14,6 +14,8 @@ typedef struct Operand {
     Way way;
     int kept, k;          /* its dimension that the sums have, and the other */
     int bytes, word_bits; /* of an element; log2 of the elements in a word */
+    bool has_halves;      /* K has both halves of a step */
+    int beyond;           /* bits of a lane's number with which it is beyond K */
 } Operand;
 
 /* ---- words -------------------------------------------------------------------------------------------------------------------------- */
@@ -35,7 +37,7 @@ static Way choose_way(const Operand *x)
     const uint64_t *lanes = x->columns + x->layout->in_bits[LAYOUT_REGISTER];
     int row_bits = tt_log2(16 / x->bytes);
     bool in_words = true, in_rows, in_columns = x->bytes == 2;
-    if (x->bytes == 8)
+    if (x->bytes == 8 || x->bytes << x->word_bits < 4)
         return AS_ELEMENTS;
     for (int i = 0; i < x->word_bits; i++)
         in_words &= x->columns[i] == 1ull << i;
@@ -48,7 +50,8 @@ static Way choose_way(const Operand *x)
         in_rows &= is_multiple(lanes[2 + i], row_bits);
         in_columns &= lanes[2 + i] == 1ull << i;
     }
-    in_columns = in_columns && is_multiple(x->columns[0], row_bits) && keeps_rows(x, row_bits);
+    in_rows = in_rows && !x->beyond;
+    in_columns = in_columns && !x->beyond && is_multiple(x->columns[0], row_bits) && keeps_rows(x, row_bits);
     return in_rows ? AS_MATRICES : in_columns ? AS_TRANSPOSED_MATRICES : in_words ? AS_WORDS : AS_ELEMENTS;
 }
 
@@ -87,14 +90,17 @@ static LLVMValueRef pack(Simt *s, const Operand *x, LLVMValueRef const *elements
 {
     if (x->bytes == 8)
         return elements[0];
+    LLVMValueRef all[4], word;
+    int count = 4 / x->bytes;
+    for (int i = 0; i < count; i++)
+        all[i] = i >> x->word_bits ? LLVMConstNull(LLVMTypeOf(elements[0])) : elements[i];
     Access access = {0};
     simt_set_words(&access, 4);
-    LLVMValueRef word;
-    simt_pack(s, elements, 1 << x->word_bits, x->bytes, &access, &word);
+    simt_pack(s, all, count, x->bytes, &access, &word);
     return word;
 }
 
-static LLVMValueRef load_word(Simt *s, const Operand *x, int reg)
+static LLVMValueRef load_inside(Simt *s, const Operand *x, int reg)
 {
     const uint64_t *lanes = x->columns + x->layout->in_bits[LAYOUT_REGISTER];
     LLVMValueRef elements[4], place;
@@ -113,6 +119,17 @@ static LLVMValueRef load_word(Simt *s, const Operand *x, int reg)
     return pack(s, x, elements);
 }
 
+/* Zero in lanes beyond K: both operands', for nothing is the product of zero and infinity. */
+static LLVMValueRef load_word(Simt *s, const Operand *x, int reg)
+{
+    LLVMValueRef word = load_inside(s, x, reg);
+    if (!x->beyond)
+        return word;
+    LLVMValueRef bits = LLVMBuildAnd(s->b, s->lane, simt_i32(s, x->beyond), "");
+    LLVMValueRef inside = LLVMBuildICmp(s->b, LLVMIntEQ, bits, simt_i32(s, 0), "");
+    return LLVMBuildSelect(s->b, inside, word, LLVMConstNull(LLVMTypeOf(word)), "");
+}
+
 static void load_words(Simt *s, const Operand *x, int reg, const int steps[2], int count, LLVMValueRef *words)
 {
     if (x->way == AS_MATRICES || x->way == AS_TRANSPOSED_MATRICES) {
@@ -128,11 +145,17 @@ static void load_words(Simt *s, const Operand *x, int reg, const int steps[2], i
 static Operand operand_of(Simt *s, const Op *op, int index)
 {
     const Value *value = tt_operand(op, index);
-    Operand x = {.value = value, .kept = index, .k = 1 - index, .bytes = tt_byte_width(value->type)};
+    int upper = value->type->rank - 2;
+    Operand x = {
+        .value = value, .kept = upper + index, .k = upper + 1 - index, .bytes = tt_byte_width(value->type)};
     x.layout = tt_fragment_layout(s->module, op, index);
-    x.word_bits = tt_log2(TT_MAX(1, 4 / x.bytes));
+    int word_bits = tt_log2(TT_MAX(1, 4 / x.bytes)), k_bits = x.layout->out_bits[x.k];
+    x.word_bits = TT_MIN(word_bits, k_bits);
+    x.has_halves = k_bits > word_bits + 2;
+    for (int i = 0; i < 2; i++)
+        x.beyond |= word_bits + i >= k_bits ? 1 << i : 0;
     if (tt_is_tile(value->type)) {
-        x.tile = simt_tile(s, value);
+        x.tile = simt_without_padding(s, value);
         return x;
     }
     x.memory = simt_scalar(s, value);
@@ -142,11 +165,13 @@ static Operand operand_of(Simt *s, const Op *op, int index)
 }
 
 /* Register of the lane 0's element at these coordinates, which are 0 beyond the tile: copies. */
-static int register_at(const Operand *x, int64_t kept, int64_t k)
+static int register_at(const Operand *x, int64_t batch, int64_t kept, int64_t k)
 {
     const LinearLayout *layout = x->layout;
     uint64_t element = ((uint64_t)kept & ((1ull << layout->out_bits[x->kept]) - 1))
                        << tt_layout_axis_start(layout, x->kept);
+    if (layout->rank > 2)
+        element |= (uint64_t)batch << tt_layout_axis_start(layout, 0);
     return tt_register_of(layout, element | (uint64_t)k << tt_layout_axis_start(layout, x->k));
 }
 
@@ -198,7 +223,8 @@ typedef struct Product {
     Simt *s;
     Mma mma;
     Operand a, b;
-    Tiles rows, columns;
+    Tiles batches, rows, columns;
+    int batch; /* at hand */
     int64_t k_step;
     LLVMValueRef *sums;
 } Product;
@@ -208,34 +234,47 @@ typedef struct Step {
     LLVMValueRef *a, *b;
 } Step;
 
+/* words[half of K][place along the kept dimension]; the second place is left out where it is negative. */
+static void load_places(Product *p, const Operand *x, int64_t place, int64_t second, int64_t k,
+                        LLVMValueRef words[2][2])
+{
+    int64_t batch = x->layout->rank > 2 ? tile_coordinate(&p->batches, p->batch) : 0;
+    int first = register_at(x, batch, place, k), steps[2], bits = 0, half_bit;
+    bool two = second >= 0;
+    LLVMValueRef loaded[4];
+    if (two)
+        steps[bits++] = first ^ register_at(x, batch, second, k);
+    half_bit = bits;
+    if (x->has_halves)
+        steps[bits++] = first ^ register_at(x, batch, place, k + p->k_step / 2);
+    load_words(p->s, x, first, steps, 1 << bits, loaded);
+    for (int half = 0; half < 2; half++)
+        for (int i = 0; i < 2; i++) {
+            bool is_beyond = half && !x->has_halves;
+            words[half][i] =
+                is_beyond ? LLVMConstNull(LLVMTypeOf(loaded[0])) : loaded[(half << half_bit) | (two ? i : 0)];
+        }
+}
+
 static Step load_step(Product *p, int64_t k)
 {
-    Simt *s = p->s;
-    Step step = {TT_NEW_ARRAY(s->arena, LLVMValueRef, 4 * p->rows.count),
-                 TT_NEW_ARRAY(s->arena, LLVMValueRef, 2 * p->columns.count + 2)};
-    int64_t half = p->k_step / 2;
+    Arena *arena = p->s->arena;
+    Step step = {TT_NEW_ARRAY(arena, LLVMValueRef, 4 * p->rows.count),
+                 TT_NEW_ARRAY(arena, LLVMValueRef, 2 * p->columns.count + 2)};
+    LLVMValueRef words[2][2];
+    bool tall = p->a.layout->out_bits[p->a.kept] > 3; /* less than 16 rows: the others are copies */
     for (int i = 0; i < p->rows.count; i++) {
         int64_t row = tile_coordinate(&p->rows, i);
-        int first = register_at(&p->a, row, k), steps[2];
-        bool tall = p->a.layout->out_bits[0] > 3; /* less than 16 rows: the others are copies */
-        steps[tall] = first ^ register_at(&p->a, row, k + half);
-        if (tall)
-            steps[0] = first ^ register_at(&p->a, row + 8, k);
-        LLVMValueRef *words = step.a + 4 * i;
-        load_words(s, &p->a, first, steps, tall ? 4 : 2, words);
-        if (!tall) {
-            words[2] = words[3] = words[1];
-            words[1] = words[0];
-        }
+        load_places(p, &p->a, row, tall ? row + 8 : -1, k, words);
+        for (int w = 0; w < 4; w++)
+            step.a[4 * i + w] = words[w >> 1][w & 1];
     }
     for (int j = 0; j < p->columns.count; j += 2) {
-        int64_t column = tile_coordinate(&p->columns, j);
-        int first = register_at(&p->b, column, k);
-        int steps[] = {first ^ register_at(&p->b, column, k + half), 0};
         bool two = j + 1 < p->columns.count;
-        if (two)
-            steps[1] = first ^ register_at(&p->b, tile_coordinate(&p->columns, j + 1), k);
-        load_words(s, &p->b, first, steps, two ? 4 : 2, step.b + 2 * j);
+        int64_t second = two ? tile_coordinate(&p->columns, j + 1) : -1;
+        load_places(p, &p->b, tile_coordinate(&p->columns, j), second, k, words);
+        for (int w = 0; w < 4; w++)
+            step.b[2 * j + w] = words[w & 1][w >> 1];
     }
     return step;
 }
@@ -244,10 +283,12 @@ static Step load_step(Product *p, int64_t k)
 static void sum_registers(const Product *p, int row, int column, int registers[4])
 {
     const LinearLayout *layout = p->rows.layout;
-    int first = tile_register(&p->rows, row) | tile_register(&p->columns, column);
-    int column_bit = layout->out_bits[1] > 0 ? tt_register_of(layout, 1) : 0;
+    int upper = layout->rank - 2;
+    int first = tile_register(&p->batches, p->batch) | tile_register(&p->rows, row) |
+                tile_register(&p->columns, column);
+    int column_bit = layout->out_bits[upper + 1] > 0 ? tt_register_of(layout, 1) : 0;
     int row_bit =
-        layout->out_bits[0] > 3 ? tt_register_of(layout, 8ull << tt_layout_axis_start(layout, 0)) : 0;
+        layout->out_bits[upper] > 3 ? tt_register_of(layout, 8ull << tt_layout_axis_start(layout, upper)) : 0;
     for (int i = 0; i < 4; i++)
         registers[i] = first | (i & 1 ? column_bit : 0) | (i & 2 ? row_bit : 0);
 }
@@ -267,26 +308,35 @@ static void multiply_step(Product *p, const Step *step)
         }
 }
 
+static void multiply_batch(Product *p, int64_t extent)
+{
+    Step next = load_step(p, 0);
+    for (int64_t k = 0; k < extent; k += p->k_step) {
+        Step here = next;
+        if (k + p->k_step < extent)
+            next = load_step(p, k + p->k_step);
+        multiply_step(p, &here);
+    }
+}
+
 void simt_mma(Simt *s, const Op *op)
 {
     const Value *result = op->results[0], *a = tt_operand(op, 0);
+    int upper = result->type->rank - 2;
     Product p = {.s = s, .a = operand_of(s, op, 0), .b = operand_of(s, op, 1)};
     p.mma = (Mma){tt_element(a->type)->kind, tt_element(tt_operand(op, 1)->type)->kind,
                   tt_element(result->type)->kind};
-    p.rows = tiles_along(result->layout, 0, 4);
-    p.columns = tiles_along(result->layout, 1, 3);
+    p.batches = (Tiles){.count = 1, .layout = result->layout};
+    if (upper)
+        p.batches = tiles_along(result->layout, 0, 0);
+    p.rows = tiles_along(result->layout, upper, 4);
+    p.columns = tiles_along(result->layout, upper + 1, 3);
     p.k_step = p.a.bytes == 8 ? 8 : 32 / p.a.bytes;
     const Tile *initial = simt_tile(s, tt_operand(op, 2));
     Tile *tile = simt_new_tile(s, initial->count);
     memcpy(tile->at, initial->at, sizeof(LLVMValueRef) * (size_t)tile->count);
     p.sums = tile->at;
-    int64_t extent = a->type->shape[1];
-    Step next = load_step(&p, 0);
-    for (int64_t k = 0; k < extent; k += p.k_step) {
-        Step here = next;
-        if (k + p.k_step < extent)
-            next = load_step(&p, k + p.k_step);
-        multiply_step(&p, &here);
-    }
+    for (p.batch = 0; p.batch < p.batches.count; p.batch++)
+        multiply_batch(&p, a->type->shape[upper + 1]);
     simt_set(s, result, tile);
 }

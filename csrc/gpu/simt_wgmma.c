@@ -10,6 +10,7 @@ typedef struct Matrix {
     const LinearLayout *layout; /* of fragments: what each warp has */
     uint64_t inverse[64];       /* place, in elements, of each bit of an element */
     uint64_t constant;          /* of the descriptor */
+    const Tile *tile;           /* from registers */
     LLVMValueRef place;         /* of the warpgroup's part */
     bool is_transposed;
     int kept, bytes;
@@ -59,8 +60,10 @@ static Matrix matrix_of(Simt *s, const Op *op, int index)
     Matrix m = {.value = tt_operand(op, index), .kept = index};
     m.bytes = tt_byte_width(m.value->type);
     m.layout = tt_fragment_layout(s->module, op, index);
-    if (tt_is_tile(m.value->type))
+    if (tt_is_tile(m.value->type)) {
+        m.tile = simt_without_padding(s, m.value);
         return m;
+    }
     describe(&m, 1 - index);
     tt_layout_right_inverse(m.value->layout, m.inverse);
     uint64_t columns[8];
@@ -91,14 +94,13 @@ static LLVMValueRef descriptor(Simt *s, const Matrix *m, int64_t kept, int64_t k
 /* The four words of a in registers for these rows and this step of K. */
 static void fragment(Simt *s, const Matrix *a, int64_t row, int64_t k, int64_t half, LLVMValueRef *words)
 {
-    const Tile *tile = simt_tile(s, a->value);
     int start = tt_layout_axis_start(a->layout, 0), count = 4 / a->bytes;
     for (int w = 0; w < 4; w++) {
         LLVMValueRef elements[4];
         uint64_t element = (uint64_t)(row + 8 * (w & 1)) << start | (uint64_t)(k + (w & 2 ? half : 0));
         int first = tt_register_of(a->layout, element);
         for (int i = 0; i < count; i++)
-            elements[i] = tile->at[first | i];
+            elements[i] = a->tile->at[first | i];
         Access access = {0};
         simt_set_words(&access, 4);
         simt_pack(s, elements, count, a->bytes, &access, &words[w]);

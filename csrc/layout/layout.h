@@ -110,10 +110,11 @@ void tt_layout_add_base(LinearLayout *layout, LayoutInput input, uint64_t base);
 /* ---- mma.c ------------------------------------------------------------------------------------------------------------ */
 
 typedef enum MmaPart { MMA_ACCUMULATOR, MMA_A, MMA_B } MmaPart;
-/* Registers of mma.sync m16n8k*: M x N accumulators, or the M x K or K x N operand of elements of 1, 2, 4 or 8 bytes.
- * warps: how many along M and along N. What the instruction's tile and the warps leave of the shape is in further
- * registers, K (or N) first; warps along N have neighbouring columns. */
-LinearLayout tt_layout_mma(const int64_t *shape, MmaPart part, int element_bytes, const int64_t *warps);
+/* Registers of mma.sync m16n8k*: M x N accumulators, or the M x K or K x N operand of elements of 1, 2, 4 or 8 bytes; of
+ * rank 3 with a batch dimension before them. warps: how many along the batch, M and N. What the instruction's tile and the
+ * warps leave of the shape is in further registers, K (or N) first; warps along N have neighbouring columns. */
+LinearLayout tt_layout_mma(const int64_t *shape, int rank, MmaPart part, int element_bytes,
+                           const int64_t *warps);
 
 /* ---- convert.c -------------------------------------------------------------------------------------------------------- */
 

@@ -24,11 +24,14 @@ static void add_warps(LinearLayout *layout, int axis, int bit, int64_t warps)
             tt_layout_add_base(layout, LAYOUT_WARP, 0);
 }
 
-LinearLayout tt_layout_mma(const int64_t *shape, MmaPart part, int element_bytes, const int64_t *warps)
+LinearLayout tt_layout_mma(const int64_t *shape, int rank, MmaPart part, int element_bytes,
+                           const int64_t *warps)
 {
-    LinearLayout layout = tt_layout_empty(shape, 2);
+    LinearLayout layout = tt_layout_empty(shape, rank);
     bool is_sum = part == MMA_ACCUMULATOR;
-    int k = part == MMA_B ? 0 : 1, other = 1 - k; /* where an operand has K, accumulators have N */
+    int upper = rank - 2, lower = rank - 1; /* the matrices' dimensions */
+    int k = part == MMA_B ? upper : lower,
+        other = part == MMA_B ? lower : upper; /* where an operand has K, accumulators have N */
     int word = is_sum ? 1 : tt_log2(TT_MAX(1, 4 / element_bytes));
     for (int i = 0; i < word; i++)
         add_bit(&layout, LAYOUT_REGISTER, k, i);
@@ -40,17 +43,22 @@ LinearLayout tt_layout_mma(const int64_t *shape, MmaPart part, int element_bytes
         add_bit(&layout, LAYOUT_LANE, k, word + i);
     for (int i = 0; i < 3; i++)
         add_bit(&layout, LAYOUT_LANE, other, i);
-    int next[2], end[2] = {layout.out_bits[0],
-                           layout.out_bits[1]}; /* behind the instruction's tile; of the registers */
+    int next[TT_MAX_RANK] = {0}, end[TT_MAX_RANK]; /* behind the instruction's tile; of the registers */
+    memcpy(end, layout.out_bits, sizeof end);
     next[k] = word + 2 + !is_sum;
     next[other] = part == MMA_B ? 3 : 4;
-    add_warps(&layout, 0, part == MMA_B ? -1 : next[0], warps[0]);
-    next[0] += part == MMA_B ? 0 : tt_log2(warps[0]);
+    for (int axis = 0; axis < upper; axis++) {
+        add_warps(&layout, axis, 0, warps[axis]);
+        next[axis] = tt_log2(warps[axis]);
+    }
+    add_warps(&layout, upper, part == MMA_B ? -1 : next[upper], warps[upper]);
+    next[upper] += part == MMA_B ? 0 : tt_log2(warps[upper]);
     if (part != MMA_A) /* each has columns in a row: the upper bits */
-        end[1] = TT_MAX(next[1], end[1] - tt_log2(warps[1]));
-    add_warps(&layout, 1, part == MMA_A ? -1 : end[1], warps[1]);
-    for (int axis = k, i = 0; i < 2; axis = other, i++)
-        for (int bit = next[axis]; bit < end[axis]; bit++)
+        end[lower] = TT_MAX(next[lower], end[lower] - tt_log2(warps[lower]));
+    add_warps(&layout, lower, part == MMA_A ? -1 : end[lower], warps[lower]);
+    const int order[] = {k, other, 0};
+    for (int i = 0; i < rank; i++)
+        for (int axis = order[i], bit = next[axis]; bit < end[axis]; bit++)
             add_bit(&layout, LAYOUT_REGISTER, axis, bit);
     return layout;
 }

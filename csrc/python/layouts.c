@@ -112,8 +112,10 @@ static PyObject *make(PyObject *module, PyObject *args)
             layout = tt_layout_swizzled(numbers[0], counts[0], numbers[1][0], numbers[1][1], numbers[1][2]);
         else if (!strcmp(kind, "nvmma") && counts[1] == 2)
             layout = tt_layout_nvmma(numbers[0], counts[0], (int)numbers[1][0], (int)numbers[1][1]);
-        else if (!strcmp(kind, "mma") && counts[0] == 2 && counts[1] == 2 && counts[2] == 2)
-            layout = tt_layout_mma(numbers[0], (MmaPart)numbers[1][0], (int)numbers[1][1], numbers[2]);
+        else if (!strcmp(kind, "mma") && (counts[0] == 2 || counts[0] == 3) && counts[1] == 2 &&
+                 counts[2] == counts[0])
+            layout =
+                tt_layout_mma(numbers[0], counts[0], (MmaPart)numbers[1][0], (int)numbers[1][1], numbers[2]);
         else
             tt_error(NULL, "no layout '%s' of these arguments", kind);
     });

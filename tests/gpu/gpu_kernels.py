@@ -130,8 +130,9 @@ def cast(x_ptr, y_ptr, BLOCK: tl.constexpr):
 
 @triton.jit
 def matmul(
-    a_ptr, b_ptr, c_ptr, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr = "ieee"
-):
+    a_ptr, b_ptr, c_ptr, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    PRECISION: tl.constexpr = "ieee", IMPRECISE: tl.constexpr = None,
+):  # fmt: skip
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     cols = tl.program_id(1) * BN + tl.arange(0, BN)
     ks = tl.arange(0, BK)
@@ -139,10 +140,22 @@ def matmul(
     b_ptrs = b_ptr + ks[:, None] * n + cols[None, :]
     acc = tl.zeros([BM, BN], dtype=tl.float32)
     for _ in range(0, k, BK):
-        acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc, input_precision=PRECISION)
+        acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc, input_precision=PRECISION, max_num_imprecise_acc=IMPRECISE)
         a_ptrs += BK
         b_ptrs += BK * n
     tl.store(c_ptr + rows[:, None] * n + cols[None, :], acc)
+
+
+@triton.jit
+def batched_matmul(a_ptr, b_ptr, c_ptr, k, B: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    batch = tl.arange(0, B)[:, None, None]
+    rows, cols = tl.arange(0, N)[None, :, None], tl.arange(0, N)[None, None, :]
+    acc = tl.zeros([B, N, N], dtype=tl.float32)
+    for first in range(0, k, BK):
+        ks = first + tl.arange(0, BK)
+        a = tl.load(a_ptr + (batch * N + rows) * k + ks[None, None, :])
+        acc = tl.dot(a, tl.load(b_ptr + (batch * k + ks[None, :, None]) * N + cols), acc)
+    tl.store(c_ptr + (batch * N + rows) * N + cols, acc)
 
 
 @triton.jit

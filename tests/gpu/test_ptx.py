@@ -7,6 +7,7 @@ import pytest
 from gpu_kernels import (
     add_rows,
     assemble,
+    batched_matmul,
     cast,
     column_sums,
     compile_ir,
@@ -166,6 +167,51 @@ def test_products_of_8_bit_floats(a, b):
     compiled = tensor_core_product(pointer(a), 90, other=pointer(b), **sizes)
     assert compiled.count(rf"wgmma\.mma_async\.\S*f32\.{kinds}") == 2
     assemble(compiled, 90)
+
+
+@pytest.mark.parametrize("most, parts, steps", [(None, 0, 4), (32, 4, 4), (64, 2, 4), (200, 0, 4)])
+def test_partial_sums_of_8_bit_floats(most, parts, steps):
+    """After so much of K they are added in registers: a group, a wait and additions for each part."""
+    fp8 = pointer("fp8e4nv")
+    compiled = tensor_core_product(fp8, 90, 4, BM=64, BN=32, BK=128, IMPRECISE=most)
+    assert compiled.count(r"wgmma\.mma_async") == steps
+    assert compiled.count(r"wgmma\.commit_group") == (parts or 2)
+    assert compiled.count(r"\badd(\.rn)?\.f32") == parts * 64 * 32 // 128
+    assemble(compiled, 90)
+
+
+@pytest.mark.parametrize("dtype, products", [("fp16", 16), ("fp32", 32)])
+@pytest.mark.parametrize("sm", SMS)
+def test_batches_of_products(dtype, products, sm):
+    """A warp has a batch: tensor cores, and copies ahead of them."""
+    entries = [pointer(dtype), pointer(dtype), F32, integer()]
+    compiled = compile_kernel(batched_matmul, *entries, sm=sm, B=4, N=32, BK=32)
+    assert compiled.count(r"mma\.sync\.aligned\.m16n8k") == products
+    assert compiled.count(r"cp\.async\.cg\.shared\.global") == products // 2 * 3
+    assert compiled.count(r"fma\.rn\.f") == 0
+    assemble(compiled, sm)
+
+
+@pytest.mark.parametrize(
+    "dtype, depth, mma, wgmma",
+    [
+        ("fp16", 8, 2, 0),
+        ("fp16", 24, 4, 2),
+        ("fp16", 48, 6, 3),
+        ("fp8e5", 16, 2, 0),
+        ("fp8e5", 96, 6, 3),
+        ("bf16", 3, 2, 0),
+    ],
+)
+def test_products_of_any_depth(dtype, depth, mma, wgmma):
+    """What K has less than a step of the instruction is zeros."""
+    for sm, instruction, count in ((89, r"mma\.sync", mma), (90, r"wgmma\.mma_async", wgmma)):
+        entries = [pointer(dtype), pointer(dtype), F32, integer(), integer(), integer()]
+        compiled = compile_kernel(matmul, *entries, sm=sm, BM=64, BN=16, BK=depth)
+        assert compiled.count(instruction) == count
+        assert count or compiled.count(r"mma\.sync") == mma
+        assert compiled.count(r"\bfma\.rn|\bmad\.lo") < 16
+        assemble(compiled, sm)
 
 
 def test_large_tiles_get_all_registers():

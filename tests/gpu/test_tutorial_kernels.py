@@ -80,8 +80,10 @@ def test_matrix_product(config, sm, monkeypatch):
     monkeypatch.setattr(module, "ON_CPU", False)
     chosen = module.configurations()[config]
     entries = [F16, F16, F16, N, N, N, N, ONE, N, ONE, N, ONE]  # rows that lie in one piece
-    constants = {**chosen.kwargs, "ACTIVATION": None}
-    compiled = compile_kernel(module.matmul_kernel.fn, *entries, sm=sm, num_warps=chosen.num_warps, **constants)
+    text = ir(module.matmul_kernel.fn, *entries, ACTIVATION=None, **chosen.kwargs)
+    compiled = compile_ir(text, sm, chosen.num_warps, num_stages=chosen.num_stages, pipeline=True)
+    assert compiled.count(r"\bwgmma\.mma_async" if sm == 90 else r"\bmma\.sync")
+    assert compiled.count(r"\bcp\.async\.cg")
     used = assemble(compiled, sm)
     assert (used.stack, used.spills) == (0, 0)
 

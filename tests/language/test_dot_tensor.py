@@ -68,7 +68,7 @@ def matmul(
     a, b, M, N, K, am, ak, bk, bn, c,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SUM: tl.constexpr, PRECISION: tl.constexpr = None,
     STAGES: tl.constexpr = 3, CARRIED: tl.constexpr = False, TA: tl.constexpr = False, TB: tl.constexpr = False,
-    OTHER: tl.constexpr = 0,
+    OTHER: tl.constexpr = 0, IMPRECISE: tl.constexpr = None,
 ):  # fmt: skip
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     columns = tl.program_id(1) * BN + tl.arange(0, BN)
@@ -96,7 +96,7 @@ def matmul(
             x = tl.trans(x)
         if TB:
             y = tl.trans(y)
-        acc = tl.dot(x, y, acc, input_precision=PRECISION, out_dtype=SUM)
+        acc = tl.dot(x, y, acc, input_precision=PRECISION, max_num_imprecise_acc=IMPRECISE, out_dtype=SUM)
     tl.store(c + rows[:, None] * N + columns[None, :], acc, mask=(rows[:, None] < M) & (columns[None, :] < N))
 
 
@@ -152,6 +152,13 @@ def test_two_formats(a, b, target):
     check_product(x, y, (64, 32, 64), target)
 
 
+@pytest.mark.parametrize("most", [0, 1, 32, 48, 64, 96, 2**30])
+def test_partial_sums(most):
+    for depth in (64, 80):
+        x, y = operands("float8e5", 64, 64, 3 * depth, whole=True)
+        check_product(x, y, (64, 32, depth), IMPRECISE=most)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "float8e5"])
 @pytest.mark.parametrize("a", ["rows", "columns", "turned"])
 @pytest.mark.parametrize("b", ["rows", "columns", "turned"])
@@ -180,6 +187,34 @@ def test_shapes(blocks):
 ])  # fmt: skip
 def test_shapes_of_other_types(dtype, blocks):
     check_product(*operands(dtype, blocks[0], blocks[1], 2 * blocks[2], whole=True), blocks)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("stages", [1, 3])
+@pytest.mark.parametrize("dtype", OPERANDS)
+def test_any_depth(dtype, stages, turned):
+    """K that an instruction does not have: too small, or not a power of two. Nothing of what is beyond it counts."""
+    for depth in (1, 2, 3, 4, 7, 8, 12, 20, 24, 48, 96):
+        x, y = operands(dtype, 64, 16, 2 * depth, whole=True, seed=depth)
+        options = {"TA": turned, "TB": turned, "STAGES": stages, "num_warps": 4}
+        check_product(x, y, (64, 16, depth), turned=(turned, turned), **options)
+
+
+@triton.jit
+def of_computed(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """Operands that are infinite beyond K, if anything there was."""
+    i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    x = 1 / (tl.load(a + i * K + k[None, :]) * 1.0)
+    y = 1 / (tl.load(b + k[:, None] * N + j) * 1.0)
+    tl.store(c + i * N + j, tl.dot(x.to(tl.float16), y.to(tl.float16)))
+
+
+@pytest.mark.parametrize("m, n, k", [(64, 16, 24), (16, 4, 3), (8, 1, 1), (64, 32, 5), (64, 64, 48), (3, 5, 7)])
+def test_computed_operands_of_any_depth(m, n, k):
+    powers = [2.0 ** np.random.default_rng(i).integers(-2, 3, s) for i, s in enumerate(((m, k), (k, n)))]
+    x, y = (Array(p.astype(np.float32), "float32") for p in powers)
+    found = launch(of_computed, (1,), x, y, out=blank((m, n), "float32"), M=m, N=n, K=k)
+    near(found, (1 / exact(x)) @ (1 / exact(y)), 0)
 
 
 @pytest.mark.parametrize("warps", [1, 2, 4, 8])
@@ -542,9 +577,11 @@ def batched(
     tl.store(c + (batch * M + i) * N + j, tl.dot(x, y, out_dtype=SUM))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "int8"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "float64", "float8e5"])
 @pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize("batch, m, n, k", [(2, 32, 32, 32), (4, 16, 64, 16), (3, 64, 16, 32)])
+@pytest.mark.parametrize(
+    "batch, m, n, k", [(2, 32, 32, 32), (4, 16, 64, 16), (3, 64, 16, 32), (1, 16, 8, 16), (8, 4, 2, 24), (16, 1, 16, 3)]
+)
 def test_batches(batch, m, n, k, dtype, turned):
     x, y = small((batch, m, k), dtype, 1), small((batch, k, n), dtype, 2)
     stored = Array(np.ascontiguousarray(y.values.transpose(0, 2, 1)), dtype) if turned else y
@@ -552,6 +589,35 @@ def test_batches(batch, m, n, k, dtype, turned):
     out, kind = blank((batch, m, n), kind), getattr(tl, kind)
     found = launch(batched, (1,), x, stored, out=out, B=batch, M=m, N=n, K=k, SUM=kind, TURNED=turned)
     near(found, exact(x) @ exact(y), 0)
+
+
+@triton.jit
+def batched_chain(
+    a, b, d, K, c, B: tl.constexpr, N: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr, PRECISION: tl.constexpr
+):
+    """(a b) d of a batch: a loop that loads ahead, then a product of its sums."""
+    batch = tl.arange(0, B)[:, None, None]
+    i, j, k = tl.arange(0, N)[None, :, None], tl.arange(0, N)[None, None, :], tl.arange(0, BK)
+    acc = tl.zeros((B, N, N), tl.float32)
+    for first in tl.range(0, K, BK, num_stages=STAGES):
+        depth = first + k
+        inside = depth < K
+        x = tl.load(a + (batch * N + i) * K + depth[None, None, :], mask=inside[None, None, :], other=0)
+        y = tl.load(b + (batch * K + depth[None, :, None]) * N + j, mask=inside[None, :, None], other=0)
+        acc = tl.dot(x, y, acc, input_precision=PRECISION)
+    z = tl.load(d + (batch * N + i) * N + j)
+    tl.store(c + (batch * N + i) * N + j, tl.dot(acc.to(z.dtype), z, input_precision=PRECISION))
+
+
+@pytest.mark.parametrize("dtype, precision", [("float16", "tf32"), ("float32", "tf32"), ("float32", "bf16x3")])
+@pytest.mark.parametrize("batch, n, stages, warps", [(2, 32, 3, 4), (4, 16, 2, 8), (3, 16, 1, 1), (2, 64, 3, 8)])
+def test_batches_in_loops(batch, n, stages, warps, dtype, precision):
+    for k in (0, 8, 80):
+        x = round_to(random((batch, n, k), "int32", 1, low=-1, high=2).values, dtype)
+        y = round_to(random((batch, k, n), "int32", 2, low=-1, high=2).values, dtype)
+        z, out = small((batch, n, n), dtype, 3), blank((batch, n, n), "float32")
+        sizes = {"B": batch, "N": n, "BK": 32, "STAGES": stages, "PRECISION": precision, "num_warps": warps}
+        near(launch(batched_chain, (1,), x, y, z, k, out=out, **sizes), exact(x) @ exact(y) @ exact(z), 0)
 
 
 # ---- at random ------------------------------------------------------------------------------------------------------

@@ -30,7 +30,9 @@ def dot(
         operands in two or three parts of ``bfloat16`` (errors about 2**-15 and 2**-22). A CPU, and a GPU before
         sm_80, multiplies exactly whatever is asked for.
     :param allow_tf32: older form of `input_precision`: True is ``"tf32"``, False is ``"ieee"``.
-    :param max_num_imprecise_acc: how many products of 8-bit floats may be added up in reduced precision.
+    :param max_num_imprecise_acc: of 8-bit floats on sm_90, whose tensor cores add up with about 14 bits: after so much
+        of K, rounded down to a multiple of 32, partial sums are added in ``float32``. None, 0, and more than the K
+        of this product leave all of it to the tensor cores.
     :param out_dtype: type of the accumulator and the result: ``float32``, or ``float16`` for ``float16``
         operands. Operands of integers give ``int32``, those of ``float64`` give ``float64``.
     :return: a tile of ``[M, N]`` or ``[B, M, N]``.

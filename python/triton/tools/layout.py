@@ -56,14 +56,16 @@ class LinearLayout:
         return cls(_C._layout("nvmma", tuple(shape), (element_bytes, swizzle)))
 
     @classmethod
-    def mma(cls, shape, part: str = "accumulator", element_bytes: int = 2, warps=(1, 1)) -> LinearLayout:
+    def mma(cls, shape, part: str = "accumulator", element_bytes: int = 2, warps=None) -> LinearLayout:
         """Registers of a tensor core's ``accumulator`` (M x N), or of its operand ``"a"`` (M x K) or ``"b"`` (K x N),
-        with ``warps`` along M and N. wgmma's are those of ``warps=(4, 1)``."""
+        with ``warps`` along M and N; of three dimensions, with a batch before them and ``warps`` along it. wgmma's
+        are those of ``warps=(4, 1)``."""
         if part not in MMA_PARTS:
             raise ValueError(f"part is {part!r}, and not one of {', '.join(MMA_PARTS)}")
         if element_bytes not in (1, 2, 4, 8):
             raise ValueError(f"element_bytes is {element_bytes}, and not 1, 2, 4 or 8")
-        return cls(_C._layout("mma", tuple(shape), (MMA_PARTS.index(part), element_bytes), tuple(warps)))
+        warps = (1,) * len(shape) if warps is None else tuple(warps)
+        return cls(_C._layout("mma", tuple(shape), (MMA_PARTS.index(part), element_bytes), warps))
 
     def slice(self, axis: int) -> LinearLayout:
         """The layout of a reduction along ``axis``."""
