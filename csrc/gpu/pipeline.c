@@ -1,6 +1,7 @@
 /* Loops that multiply on tensor cores load ahead: what feeds a product goes from global memory into a buffer of several
  * slots some iterations before it is used, by asynchronous copies, or through registers where these do not fit (elements
- * not wide enough, another value than zero where the mask is false).
+ * not wide enough, or that lie along another dimension in the buffer; another value than zero where the mask is false):
+ * loaded two iterations before, stored one before.
  *
  * With D iterations ahead, iteration i reads slot i mod S and fills slot (i + D) mod S. It begins by waiting for its copies
  * at a barrier, so all threads are done with iteration i - 1, and S = D + 1 suffices; where products of an iteration are
@@ -22,7 +23,7 @@ typedef struct Staged {
     Ahead *ahead;
     bool is_async, proxy; /* proxy: tensor cores read the buffer */
     Value *buffer, *slot; /* all slots; the one to be read */
-    Value *loaded;        /* through registers: what goes to the next slot */
+    int carried; /* through registers: as which value of the loop goes what the next slot is to hold */
     const LinearLayout *layout;
 } Staged;
 
@@ -406,9 +407,9 @@ static void build_wait(Builder *b, int left)
     build_effect(b, OP_async_wait, tt_attr_int(b->module, ATTR_left, left, NULL));
 }
 
-static void store_slot(const Pipeline *p, Builder *b, const Staged *staged, Value *tile, Value *slot)
+static void store_slot(Builder *b, const Staged *staged, Value *tile, Value *slot)
 {
-    Attr *attrs = staged->proxy ? tt_attr_int(p->module, ATTR_proxy, 1, NULL) : NULL;
+    Attr *attrs = staged->proxy ? tt_attr_int(b->module, ATTR_proxy, 1, NULL) : NULL;
     tt_build_op(b, OP_smem_store, (Value *[]){tile, slot_of(b, staged, slot)}, 2, NULL, 0, attrs);
 }
 
@@ -426,28 +427,38 @@ static void allocate(Pipeline *p, Staged *staged)
 }
 
 /* The first `distance` iterations' loads. */
-static void fill_slots(Pipeline *p)
+static void load_before(Pipeline *p, Staged *staged, int iteration)
 {
     Builder *b = &p->before;
-    const Type *i32 = tt_scalar_type(p->module, TT_I32);
-    for (int d = 0; d < p->distance; d++) {
-        Value *runs = runs_before(p, d);
-        Value *slot = tt_build_int(b, i32, d);
-        for (int i = 0; i < p->loads.count; i++) {
-            Staged *staged = &p->loads.data[i];
-            Value *operands[3] = {0};
-            if (d >= staged->ahead->distance)
-                continue;
-            b->loc = staged->load->loc;
-            for (int j = 0; j < staged->load->operand_count; j++)
-                operands[j] = value_before(p, staged->ahead, tt_operand(staged->load, j), d);
-            if (staged->is_async)
-                copy_async(b, staged, operands[0], operands[1], runs, slot);
-            else
-                store_slot(p, b, staged, repeat(b, staged->load, operands, runs), slot);
-        }
-        build_effect(b, OP_async_commit, NULL);
+    Value *operands[3] = {0}, *runs = runs_before(p, iteration);
+    Value *slot = tt_build_int(b, tt_scalar_type(p->module, TT_I32), iteration);
+    b->loc = staged->load->loc;
+    for (int j = 0; j < staged->load->operand_count; j++)
+        operands[j] = value_before(p, staged->ahead, tt_operand(staged->load, j), iteration);
+    if (staged->is_async) {
+        copy_async(b, staged, operands[0], operands[1], runs, slot);
+        return;
     }
+    Value *loaded = repeat(b, staged->load, operands, runs);
+    if (iteration)
+        staged->carried = tt_add_carried(&p->loop, loaded);
+    else
+        store_slot(b, staged, loaded, slot);
+}
+
+/* Copies for as many iterations as there are slots to fill; loads for the first one's slot, and for the second, which stay
+ * in registers. */
+static void fill_slots(Pipeline *p)
+{
+    for (int d = 0; d < p->distance; d++) {
+        for (int i = 0; i < p->loads.count; i++)
+            if (p->loads.data[i].is_async || d == 0)
+                load_before(p, &p->loads.data[i], d);
+        build_effect(&p->before, OP_async_commit, NULL);
+    }
+    for (int i = 0; i < p->loads.count; i++)
+        if (!p->loads.data[i].is_async)
+            load_before(p, &p->loads.data[i], 1);
 }
 
 /* ---- in the loop -------------------------------------------------------------------------------------------------------------------------- */
@@ -526,7 +537,7 @@ static void load_ahead(Pipeline *p, Staged *staged, Value *slot)
     if (staged->is_async)
         copy_async(b, staged, operands[0], operands[1], runs, slot);
     else
-        staged->loaded = repeat(b, staged->load, operands, runs);
+        tt_set_operand(p->loop.yield, staged->carried, repeat(b, staged->load, operands, runs));
 }
 
 static void rewrite_body(Pipeline *p)
@@ -540,14 +551,14 @@ static void rewrite_body(Pipeline *p)
         use_slot(p, &p->loads.data[i], read);
     p->inside.before = place_of_copies(p);
     for (int i = 0; i < p->loads.count; i++)
+        if (!p->loads.data[i].is_async)
+            store_slot(&p->inside, &p->loads.data[i], tt_carried(&p->loop, p->loads.data[i].carried),
+                       next_read);
+    for (int i = 0; i < p->loads.count; i++)
         load_ahead(p, &p->loads.data[i], write);
     build_effect(&p->inside, OP_async_commit, NULL);
     advance_carried(p, &p->far);
     advance_carried(p, &p->near);
-    Builder end = tt_builder_before(p->loop.yield);
-    for (int i = 0; i < p->loads.count; i++)
-        if (p->loads.data[i].loaded)
-            store_slot(p, &end, &p->loads.data[i], p->loads.data[i].loaded, next_read);
     for (int i = 0; i < p->loads.count; i++)
         if (!tt_has_uses(p->loads.data[i].load->results[0]))
             tt_erase_op(p->loads.data[i].load);
@@ -673,10 +684,10 @@ static bool pipeline_loop(Pipeline *p, Op *op)
         return false;
     p->before = tt_builder_before(op);
     p->far = new_ahead(p, p->distance);
-    p->near = new_ahead(p, 1);
+    p->near = new_ahead(p, 2);
     for (int i = 0; i < p->loads.count; i++) {
         Staged *staged = &p->loads.data[i];
-        staged->ahead = staged->is_async || p->distance == 1 ? &p->far : &p->near;
+        staged->ahead = staged->is_async ? &p->far : &p->near;
         allocate(p, staged);
     }
     fill_slots(p);
