@@ -1,7 +1,8 @@
 """Random loops of products, on tensor cores and without: `python tests/fuzz/products.py --count 2000 --seed 0`.
 
-Operands are small whole numbers, so every order of adding gives the same: the simulator's results, for GPUs with wgmma and
-with mma.sync, have to be those of the CPU, bit by bit. `--explain N` prints the kernel of a seed and what is wrong with it.
+Operands are small whole numbers, so every order of adding gives the same: the simulator's results, for GPUs with wgmma
+and with mma.sync, have to be those of the CPU, bit by bit. `--explain N` prints the kernel of a seed and what is wrong
+with it.
 """
 
 import argparse
@@ -49,7 +50,7 @@ class Generator:
         self.sum = SUMS.get(self.dtype, "float32")
         self.warps, self.stages = self.pick(1, 2, 4, 4, 8), self.pick(1, 2, 3, 4, 5)
         self.parts = self.pick(1, 1, 2, 3)  # iterations of a loop around
-        self.before, self.inside, self.after, self.arrays = [], [], [], {}
+        self.before, self.inside, self.arrays = [], [], {}
         self.loads = 0
 
     def chance(self, probability):
@@ -147,10 +148,10 @@ class Generator:
             zero = f"tl.zeros_like({x})"
             self.inside.append(f"{x} = " + self.pick(f"-{x}", f"{x} + {x}", f"tl.where({x} > 0, {x}, {zero})"))
 
-    # ---- the kernel ---------------------------------------------------------------------------------------------------
+    # ---- the kernel -------------------------------------------------------------------------------------------------
 
     def dot(self, x, y, acc=None):
-        precision = 'input_precision="%s"' % self.pick("tf32", "tf32", "ieee")
+        precision = f'input_precision="{self.pick("tf32", "tf32", "ieee")}"'
         if acc and self.chance(0.7):
             return f"{acc} = tl.dot({x}, {y}, {acc}, {precision}, out_dtype=tl.{self.sum})"
         return f"{acc} += tl.dot({x}, {y}, {precision}, out_dtype=tl.{self.sum})"

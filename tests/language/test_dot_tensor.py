@@ -324,6 +324,28 @@ def test_two_products_in_a_loop(stages, one):
     near(found, np.stack([first + second, 0 * second] if one else [first, second]), 0)
 
 
+@triton.jit
+def two_kinds(a, b, d, K, c, N: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr):
+    """a b + a d, of which tensor cores make one and the threads the other."""
+    i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    first = tl.zeros((N, N), tl.float32)
+    second = tl.zeros((N, N), tl.float32)
+    for start in tl.range(0, K, BK, num_stages=STAGES):
+        depth = start + k
+        x = tl.load(a + i * K + depth[None, :])
+        first = tl.dot(x, tl.load(b + depth[:, None] * N + j), first, input_precision="tf32")
+        second = tl.dot(x, tl.load(d + depth[:, None] * N + j), second, input_precision="ieee")
+    tl.store(c + i * N + j, first + second)
+
+
+@pytest.mark.parametrize("stages, warps", [(1, 4), (2, 4), (3, 8)])
+def test_products_of_two_kinds_are_added(stages, warps):
+    x, y, z = small((64, 128), "float32", 1), small((128, 64), "float32", 2), small((128, 64), "float32", 3)
+    out = blank((64, 64), "float32")
+    found = launch(two_kinds, (1,), x, y, z, 128, out=out, N=64, BK=32, STAGES=stages, num_warps=warps)
+    near(found, exact(x) @ (exact(y) + exact(z)), 0)
+
+
 # ---- chains ---------------------------------------------------------------------------------------------------------
 
 
