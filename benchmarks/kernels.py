@@ -65,7 +65,7 @@ def layer_norm_backward_atomic():
 def attention():
     lesson = report.tutorial("06_fused_attention")
     q, k, v, o, logsum = *(array(8, 256, 64) for _ in range(4)), array(8, 256)
-    options = {"D": 64, "CAUSAL": True, **lesson.sizes_by_queries()}
+    options = {"D": 64, "CAUSAL": True, **lesson.sizes_by_queries(64)}
     return lesson.forward_kernel, (256 // options["BLOCK_M"], 8), (o, logsum, q, k, v, 256, 64, 1, 0.125), options
 
 

@@ -13,7 +13,7 @@ from triton import _C
 from triton.compiler import compiler
 
 SMS = (80, 90)
-OLD_SM, OLD_EVERY = 75, 4  # the oldest GPU gets a part of the kernels
+PART_SMS, PART = (75, 89, 120), 4  # of a part of the kernels each
 
 
 def architecture(sm):
@@ -52,7 +52,8 @@ class Assembler:
         if number in self.seen or number % self.every:
             return
         self.seen.add(number)
-        for sm in (*SMS, OLD_SM) if number // self.every % OLD_EVERY == 0 else SMS:
+        part = number // self.every % PART
+        for sm in (*SMS, *PART_SMS[part : part + 1]):
             try:
                 compiled = _C._compile_gpu(text, sm, warps, pipeline=True, **options)
             except RuntimeError as error:

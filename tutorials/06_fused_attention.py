@@ -304,26 +304,34 @@ def queries_kernel(
 # %% [markdown]
 # ## Sizes
 #
-# On a GPU the registers decide. With 128 queries, 64 keys and d = 128 the forward pass has sums of 128 × 128 and
-# scores of 128 × 64 in fp32, which over the 256 threads of 8 warps makes 96 registers for each thread, of the 255 that
-# it can have. `keys_kernel` has two tiles of sums and two of scores: with 128 keys and 64 queries 192 registers. That
-# fits where a tensor core reads both operands from shared memory (compute capability 9.0); before, operands pass
-# through registers too, and there are 64 keys. On a CPU what counts is that the tiles of a step fit into the cache next
-# to a core.
+# On a GPU registers and shared memory decide. With 128 queries, 64 keys and d = 128 the forward pass has sums of
+# 128 × 128 and scores of 128 × 64 in fp32, which over the 256 threads of 8 warps makes 96 registers for each thread, of
+# the 255 that it can have. `keys_kernel` has two tiles of sums and two of scores: with 128 keys and 64 queries 192
+# registers. That fits where a tensor core reads both operands from shared memory (compute capability 9.0); elsewhere
+# operands pass through registers too, and there are 64 keys. In shared memory lie the block that a program has,
+# and several of the blocks that it meets: at d = 128 these have to be smaller on GPUs with 100 KB of it or less. On a
+# CPU what counts is that the tiles of a step fit into the cache next to a core.
 
 
 # %%
-def sizes_by_queries():
+def is_short_of_shared_memory(d):
+    return d > 64 and TARGET.arch not in (80, 90, 100)
+
+
+def sizes_by_queries(d):
     """For a kernel whose programs have a block of queries each."""
     if ON_CPU:
         return dict(BLOCK_M=64, BLOCK_N=128)
-    return dict(BLOCK_M=128, BLOCK_N=64, num_warps=8, num_stages=3)
+    queries, keys = (64, 32) if is_short_of_shared_memory(d) else (128, 64)
+    return dict(BLOCK_M=queries, BLOCK_N=keys, num_warps=queries // 16, num_stages=3)
 
 
 def sizes_by_keys(d):
     if ON_CPU:
         return dict(BLOCK_M=64, BLOCK_N=128)
-    return dict(BLOCK_M=64, BLOCK_N=128 if d <= 64 or TARGET.arch >= 90 else 64, num_warps=8, num_stages=2)
+    queries = 32 if is_short_of_shared_memory(d) else 64
+    keys = 128 if d <= 64 or TARGET.arch == 90 else 64
+    return dict(BLOCK_M=queries, BLOCK_N=keys, num_warps=8, num_stages=2)
 
 
 # %% [markdown]
@@ -345,7 +353,7 @@ def attention_forward(q, k, v, scale, causal):
     heads = q.numel() // (n * d)
     o = torch.empty(q.shape, dtype=torch.float16 if q.element_size() == 1 else q.dtype, device=q.device)
     logsum = torch.empty(q.shape[:-1], dtype=torch.float32, device=q.device)
-    sizes = sizes_by_queries()
+    sizes = sizes_by_queries(d)
     grid = (triton.cdiv(n, sizes["BLOCK_M"]), heads)
     forward_kernel[grid](o, logsum, q, k, v, n, *v.stride()[-2:], scale, D=d, CAUSAL=causal, **sizes)
     return o, logsum
@@ -360,7 +368,7 @@ def attention_backward(do, q, k, v, o, logsum, scale, causal):
     sizes = sizes_by_keys(d)
     grid = (triton.cdiv(n, sizes["BLOCK_N"]), heads)
     keys_kernel[grid](dk, dv, q, k, v, do, logsum, delta, n, scale, D=d, CAUSAL=causal, **sizes)
-    sizes = sizes_by_queries()
+    sizes = sizes_by_queries(d)
     grid = (triton.cdiv(n, sizes["BLOCK_M"]), heads)
     queries_kernel[grid](dq, q, k, v, do, logsum, delta, n, scale, D=d, CAUSAL=causal, **sizes)
     return dq, dk, dv

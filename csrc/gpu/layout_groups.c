@@ -21,6 +21,7 @@ typedef struct Group {
     TT_VECTOR(Preference) votes;
     uint32_t combined_axes; /* along which members are reduced or scanned */
     uint32_t stored_axes;   /* along which the buffers lie that members are stored in */
+    bool is_under_way;      /* a member is, between wgmma and its wait */
     int cheap_size;         /* > 0: operations in the chain that makes the value; it has no group */
 } Group;
 
@@ -351,18 +352,25 @@ static void spread_stored_axes(LayoutGroups *g, const Region *region)
     }
 }
 
+/* Sums that are still under way cannot be converted: where another product is in the group, wgmma's layout is taken. */
+static void decide_by_product(const LayoutGroups *g, const Op *op)
+{
+    Group *group = group_of(g, op->results[0]);
+    if (op->opcode == OP_dot && group->is_under_way)
+        return;
+    group->is_under_way = op->opcode == OP_wgmma;
+    group->layout = tt_is_on_tensor_cores(op) ? tt_product_layout(g->module, op)
+                                              : tt_dot_layout(g->module, group->type, g->options->num_warps);
+}
+
 static void collect_edges(LayoutGroups *g, const Region *region)
 {
     TT_FOR_OPS(op, region)
     {
         note_combined_axes(g, op);
         note_stored_axes(g, op);
-        if (tt_is_on_tensor_cores(op)) {
-            group_of(g, op->results[0])->layout = tt_product_layout(g->module, op);
-        } else if (op->opcode == OP_dot) {
-            Group *group = group_of(g, op->results[0]);
-            group->layout = tt_dot_layout(g->module, group->type, g->options->num_warps);
-        }
+        if (op->opcode == OP_dot || op->opcode == OP_wgmma)
+            decide_by_product(g, op);
         bool carries =
             (tt_has(op, SHAPE) || op->opcode == OP_reduce || op->opcode == OP_gather) && op->result_count;
         for (int i = 0; carries && i < op->operand_count; i++) {

@@ -330,22 +330,28 @@ static void check_reshape(Verifier *v, const Op *op)
         tt_verify_fail(v, op, "%s does not reshape to %s", tt_type_text(v, from), tt_type_text(v, to));
 }
 
-static void check_permute(Verifier *v, const Op *op)
+/* The operand's shape in another order of its dimensions; false when there is none. */
+static bool permute_shape(Verifier *v, const Op *op, int64_t shape[TT_MAX_RANK])
 {
     const Attr *order = expect_attr(v, op, ATTR_order);
-    if (!expect_tile(v, op, 0) || !order)
-        return;
     const Type *from = type_of(op, 0);
     unsigned seen = 0;
-    for (int i = 0; i < order->count; i++)
+    for (int i = 0; order && i < order->count; i++)
         seen |= order->ints[i] >= 0 && order->ints[i] < from->rank ? 1u << order->ints[i] : 0;
-    if (order->count != from->rank || seen != (1u << from->rank) - 1) {
+    bool fits = order && order->count == from->rank && seen == (1u << from->rank) - 1;
+    if (order && !fits)
         tt_verify_fail(v, op, "'order' is no permutation of the %d dimensions", from->rank);
-        return;
-    }
-    int64_t shape[TT_MAX_RANK];
-    for (int i = 0; i < from->rank; i++)
+    for (int i = 0; fits && i < from->rank; i++)
         shape[i] = from->shape[order->ints[i]];
+    return fits;
+}
+
+static void check_permute(Verifier *v, const Op *op)
+{
+    int64_t shape[TT_MAX_RANK];
+    if (!expect_tile(v, op, 0) || !permute_shape(v, op, shape))
+        return;
+    const Type *from = type_of(op, 0);
     expect_shape(v, op, 0, from->element, shape, from->rank);
 }
 
@@ -682,13 +688,10 @@ static void check_smem_view(Verifier *v, const Op *op)
 
 static void check_smem_permute(Verifier *v, const Op *op)
 {
-    const Attr *order = expect_attr(v, op, ATTR_order);
     const Type *from = type_of(op, 0);
-    if (!expect_buffer(v, op, 0) || !order || order->count != from->rank)
-        return;
     int64_t shape[TT_MAX_RANK];
-    for (int i = 0; i < order->count; i++)
-        shape[i] = from->shape[order->ints[i]];
+    if (!expect_buffer(v, op, 0) || !permute_shape(v, op, shape))
+        return;
     Module *module = op->parent->function->module;
     const Type *tile = tt_tile_type(module, from->element, shape, from->rank);
     expect_buffer_result(v, op, tt_buffer_type(module, tile, from->slots));
@@ -718,9 +721,21 @@ static void check_async_copy(Verifier *v, const Op *op)
 static void check_async_commit(Verifier *v, const Op *op) { (void)v, (void)op; }
 static void check_async_wait(Verifier *v, const Op *op) { expect_attr(v, op, ATTR_left); }
 
+/* The result is in nobody's registers before it is waited for. */
+static bool takes_under_way(const Use *use)
+{
+    const Op *user = use->user;
+    return user->opcode == OP_wgmma_wait || user->opcode == OP_yield ||
+           (user->opcode == OP_wgmma && tt_operand(user, 2) == use->value);
+}
+
 static void check_wgmma(Verifier *v, const Op *op)
 {
     expect_attr(v, op, ATTR_warps);
+    TT_FOR_USES(use, op->results[0])
+    if (!takes_under_way(use))
+        tt_verify_fail(v, op, "'%s' takes the result before it is waited for",
+                       tt_op_infos[use->user->opcode].name);
     if (expect_buffer(v, op, 1))
         check_dot(v, op);
 }

@@ -93,7 +93,7 @@ def attention(kernel, type, sm, d, causal, monkeypatch):
     module = tutorial("06")
     monkeypatch.setattr(module, "ON_CPU", False)
     monkeypatch.setattr(module, "TARGET", GPUTarget("cuda", sm, 32))
-    sizes = module.sizes_by_keys(d) if kernel == "keys_kernel" else module.sizes_by_queries()
+    sizes = module.sizes_by_keys(d) if kernel == "keys_kernel" else module.sizes_by_queries(d)
     strides = (ONE, N) if type is FP8 else (N, ONE)
     out = F16 if type is FP8 else type
     entries = {
@@ -112,11 +112,10 @@ def attention(kernel, type, sm, d, causal, monkeypatch):
     "kernel, type, sm",
     [
         (kernel, type, sm)
-        for sm in (80, 90)
-        for type in (F16, BF16)
+        for type, sm in ((F16, 80), (BF16, 80), (F16, 86), (F16, 90), (BF16, 90))
         for kernel in ("forward_kernel", "keys_kernel", "queries_kernel")
     ]
-    + [("forward_kernel", FP8, 89), ("forward_kernel", FP8, 90)],
+    + [("forward_kernel", FP8, sm) for sm in (89, 90)],
     ids=lambda value: value[0][1:] if isinstance(value, tuple) else str(value),
 )
 def test_attention(kernel, type, sm, d, causal, monkeypatch):

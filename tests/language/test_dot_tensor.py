@@ -324,6 +324,28 @@ def test_two_products_in_a_loop(stages, one):
     near(found, np.stack([first + second, 0 * second] if one else [first, second]), 0)
 
 
+@triton.jit
+def two_kinds(a, b, d, K, c, N: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr):
+    """a b + a d, of which tensor cores make one and the threads the other."""
+    i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    first = tl.zeros((N, N), tl.float32)
+    second = tl.zeros((N, N), tl.float32)
+    for start in tl.range(0, K, BK, num_stages=STAGES):
+        depth = start + k
+        x = tl.load(a + i * K + depth[None, :])
+        first = tl.dot(x, tl.load(b + depth[:, None] * N + j), first, input_precision="tf32")
+        second = tl.dot(x, tl.load(d + depth[:, None] * N + j), second, input_precision="ieee")
+    tl.store(c + i * N + j, first + second)
+
+
+@pytest.mark.parametrize("stages, warps", [(1, 4), (2, 4), (3, 8)])
+def test_products_of_two_kinds_are_added(stages, warps):
+    x, y, z = small((64, 128), "float32", 1), small((128, 64), "float32", 2), small((128, 64), "float32", 3)
+    out = blank((64, 64), "float32")
+    found = launch(two_kinds, (1,), x, y, z, 128, out=out, N=64, BK=32, STAGES=stages, num_warps=warps)
+    near(found, exact(x) @ (exact(y) + exact(z)), 0)
+
+
 # ---- chains ---------------------------------------------------------------------------------------------------------
 
 
@@ -373,6 +395,10 @@ def attention(
     ],
 )
 def test_attention(dtype, n, d, causal, turned, options):
+    check_attention(dtype, n, d, causal, turned, **options)
+
+
+def check_attention(dtype, n, d, causal, turned, stages=2, **options):
     q, k, v = (random((n, d), dtype, seed) for seed in (1, 2, 3))
     scores = exact(q) @ exact(k).T / math.sqrt(d)
     scores = np.where(np.tri(n, dtype=bool), scores, -np.inf) if causal else scores
@@ -380,7 +406,7 @@ def test_attention(dtype, n, d, causal, turned, options):
     p /= p.sum(1, keepdims=True)
     found = launch(
         attention, (triton.cdiv(n, 64),), q, k, v, 1 / math.sqrt(d), n, out=blank((n, d), "float32"), D=d, BM=64, BN=32,
-        CAUSAL=causal, STAGES=2, TURNED=turned, **options,
+        CAUSAL=causal, STAGES=stages, TURNED=turned, **options,
     )  # fmt: skip
     # p is rounded to the format; scores of tf32 are a little off, and p with them
     bits = {"float32": 10, "float8e5": 2}.get(dtype, DTYPES[dtype].mantissa)
@@ -557,6 +583,62 @@ def test_products_under_a_condition():
     flags = Array(np.array([0, 1, 1, 0], np.int32), "int32")
     found = launch(sometimes, (1,), x, y, flags, 4, out=blank((64, 64), "float32"), N=64)
     near(found, (exact(x)[1] + exact(x)[2]) @ exact(y) + 2, 0)
+
+
+# ---- stages and warps -----------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def grouped(
+    a, b, c, M, N, K, am, ak, bk, bn, cm, cn,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """Rows and columns past the end are those of the beginning again; programs come in groups of `GROUP` rows."""
+    down, across = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    group = tl.program_id(0) // (GROUP * across)
+    height = min(down - group * GROUP, GROUP)
+    row = group * GROUP + tl.program_id(0) % (GROUP * across) % height
+    column = tl.program_id(0) % (GROUP * across) // height
+    rows, columns = (row * BM + tl.arange(0, BM)) % M, (column * BN + tl.arange(0, BN)) % N
+    depth = tl.arange(0, BK)
+    at_a, at_b = a + rows[:, None] * am + depth[None, :] * ak, b + depth[:, None] * bk + columns[None, :] * bn
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, tl.cdiv(K, BK)):
+        x = tl.load(at_a, mask=depth[None, :] < K - k * BK, other=0.0)
+        y = tl.load(at_b, mask=depth[:, None] < K - k * BK, other=0.0)
+        acc = tl.dot(x, y, acc)
+        at_a += BK * ak
+        at_b += BK * bk
+    rows, columns = row * BM + tl.arange(0, BM), column * BN + tl.arange(0, BN)
+    inside = (rows[:, None] < M) & (columns[None, :] < N)
+    tl.store(c + cm * rows[:, None] + cn * columns[None, :], tl.where(acc >= 0, acc, 2 * acc), mask=inside)
+
+
+QUICK = (1, 2), (2, 4), (3, 8), (4, 4), (6, 16)
+STAGES_AND_WARPS = [
+    pytest.param(stages, warps, marks=[] if (stages, warps) in QUICK else pytest.mark.slow)
+    for stages in range(1, 7)
+    for warps in (1, 2, 4, 8, 16)
+]
+
+
+@pytest.mark.parametrize("stages, warps", STAGES_AND_WARPS)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_grouped_programs_with_any_stages_and_warps(dtype, stages, warps):
+    m, n, k = 100, 72, 200
+    x, y = operands(dtype, m, n, k, whole=True)
+    options = {"BM": 64, "BN": 64, "BK": 32, "GROUP": 2, "num_stages": stages, "num_warps": warps}
+    result = Buffer(blank((m, n), "float32"))
+    grouped[(4,)](Buffer(x).argument, Buffer(y).argument, result.argument, m, n, k, k, 1, n, 1, n, 1, **options)
+    found = result.host()
+    product = exact(x) @ exact(y)
+    near(found, np.where(product >= 0, product, 2 * product), 0)
+
+
+@pytest.mark.parametrize("stages, warps", STAGES_AND_WARPS)
+@pytest.mark.parametrize("turned", [False, True])
+def test_attention_with_any_stages_and_warps(turned, stages, warps):
+    check_attention("float16", 150, 32, True, turned, stages=stages, num_warps=warps)
 
 
 # ---- batches --------------------------------------------------------------------------------------------------------

@@ -1,0 +1,267 @@
+"""Random loops of products, on tensor cores and without: `python tests/fuzz/products.py --count 2000 --seed 0`.
+
+Operands are small whole numbers, so every order of adding gives the same: the simulator's results, for GPUs with wgmma
+and with mma.sync, have to be those of the CPU, bit by bit. `--explain N` prints the kernel of a seed and what is wrong
+with it.
+"""
+
+import argparse
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+
+import batches  # noqa: E402
+from harness import DTYPES, PADDINGS, Array, Buffer, define, padding, round_to  # noqa: E402
+
+import triton  # noqa: E402
+
+TARGETS = "sim:90", "sim:80"
+SUMS = {"int8": "int32", "float64": "float64"}
+LOADS = ["recomputed", "carried", "block pointer", "indirect", "stored"]
+
+
+@dataclass
+class Operand:
+    """A matrix in memory of `rows` x `columns`, of which the loop takes pieces along `along`."""
+
+    name: str
+    rows: int
+    columns: int
+    along: int
+    dtype: str
+    how: str
+    is_turned: bool  # it lies in memory, and is loaded, as its transposed matrix
+
+
+class Generator:
+    def __init__(self, seed):
+        self.random = np.random.default_rng(seed)
+        self.pick = lambda *choices: choices[self.random.integers(len(choices))]
+        self.m, self.n = self.pick(16, 32, 64, 64, 128), self.pick(8, 16, 32, 64, 64, 128)
+        self.k = self.pick(16, 32, 32, 64)
+        self.size = int(self.random.integers(0, 5 * self.k + 1))  # of all K
+        self.dtype = self.pick("float16", "float16", "bfloat16", "int8", "float32", "float8e5", "float8e4nv", "float64")
+        self.sum = SUMS.get(self.dtype, "float32")
+        self.warps, self.stages = self.pick(1, 2, 4, 4, 8), self.pick(1, 2, 3, 4, 5)
+        self.parts = self.pick(1, 1, 2, 3)  # iterations of a loop around
+        self.before, self.inside, self.arrays = [], [], {}
+        self.loads = 0
+
+    def chance(self, probability):
+        return self.random.random() < probability
+
+    def array(self, name, shape, dtype):
+        values = self.random.integers(-3, 4, shape)
+        self.arrays[name] = round_to(values, dtype)
+        return name
+
+    # ---- operands ---------------------------------------------------------------------------------------------------
+
+    def operand(self, rows, columns, along):
+        """Lines that load a piece of a new matrix; the name of the piece."""
+        self.loads += 1
+        name, dtype = f"p{self.loads}", self.dtype
+        if dtype in ("float16", "bfloat16", "float32") and self.chance(0.25):
+            dtype = self.pick("int8", "float16", "float8e5")
+        o = Operand(name, rows, columns, along, dtype, self.pick(*LOADS), self.chance(0.3))
+        self.array(name, (max(1, self.size) * (rows if along else columns),), dtype)
+        getattr(self, "load_" + o.how.replace(" ", "_"))(o)
+        if o.is_turned:
+            self.inside.append(f"x{name} = tl.trans(x{name})")
+        self.prepare(o)
+        return f"x{name}"
+
+    def index(self, o):
+        """The piece's offsets in memory at depth 0, its depth as a tile, and how far an element of depth is."""
+        kept, depth = (o.rows, "k") if o.along else (o.columns, "k")
+        along = o.along ^ o.is_turned  # as it is loaded
+        i, j = (f"tl.arange(0, {kept})[:, None]", f"{depth}[None, :]")
+        if not along:
+            i, j = f"{depth}[:, None]", f"tl.arange(0, {kept})[None, :]"
+        apart = "1" if self.lies_along(o) else str(kept)
+        other = "size" if self.lies_along(o) else "1"
+        deep, flat = (j, i) if along else (i, j)
+        return f"{flat} * {other}", deep, apart
+
+    def lies_along(self, o):
+        return (len(o.name) + o.rows + o.is_turned) % 2 == 0
+
+    def masked(self, o, deep, start):
+        """A mask that keeps to the matrix; what takes the place of others is zero for one operand of each product."""
+        other = 0 if not o.along or self.chance(0.5) else self.pick(1, 2)
+        return f"({start} + {deep} < size), other={other}"
+
+    def load_recomputed(self, o):
+        kept, deep, apart = self.index(o)
+        self.inside.append(
+            f"x{o.name} = tl.load({o.name} + {kept} + (start + {deep}) * {apart}, {self.masked(o, deep, 'start')})"
+        )
+
+    def load_carried(self, o):
+        kept, deep, apart = self.index(o)
+        self.before.append(f"at{o.name} = {o.name} + {kept} + {deep} * {apart}")
+        self.inside.append(f"x{o.name} = tl.load(at{o.name}, {self.masked(o, deep, 'start')})")
+        self.inside.append(f"at{o.name} += {self.k} * {apart}")
+
+    def load_block_pointer(self, o):
+        kept, deep = o.rows if o.along else o.columns, o.along ^ o.is_turned
+        shape, block = [str(kept), "size"], [str(kept), str(self.k)]
+        strides, advance = (["size", "1"] if self.lies_along(o) else ["1", str(kept)]), ["0", str(self.k)]
+        if not deep:
+            shape, block, strides, advance = shape[::-1], block[::-1], strides[::-1], advance[::-1]
+        both = lambda x: f"({x[0]}, {x[1]})"  # noqa: E731
+        self.before.append(
+            f"at{o.name} = tl.make_block_ptr({o.name}, {both(shape)}, {both(strides)}, (0, 0), {both(block)}, (1, 0))"
+        )
+        self.inside.append(f'x{o.name} = tl.load(at{o.name}, boundary_check=(0, 1), padding_option="zero")')
+        self.inside.append(f"at{o.name} = tl.advance(at{o.name}, {both(advance)})")
+
+    def load_indirect(self, o):
+        """The depths are looked up."""
+        kept, deep, apart = self.index(o)
+        self.arrays["table"] = Array(self.random.permutation(max(1, self.size)).astype(np.int32), "int32")
+        self.inside.append(f"d{o.name} = tl.load(table + start + {deep}, start + {deep} < size, other=0)")
+        self.inside.append(
+            f"x{o.name} = tl.load({o.name} + {kept} + d{o.name} * {apart}, {self.masked(o, deep, 'start')})"
+        )
+
+    def load_stored(self, o):
+        """Of what the iteration before stored through the same parameter: the load cannot move."""
+        kept, deep, apart = self.index(o)
+        self.load_recomputed(o)
+        next_one = f"start + {self.k} + {deep}"
+        place = f"{o.name} + {kept} + ({next_one}) * {apart}"
+        change = f"x{o.name}" if o.dtype.startswith("float8") else f"(1 - x{o.name}).to({o.name}.dtype.element_ty)"
+        self.inside.append(f"tl.store({place}, {change}, {next_one} < size)")
+
+    def prepare(self, o):
+        x = f"x{o.name}"
+        if o.dtype != self.dtype:
+            self.inside.append(f"{x} = {x}.to(tl.{self.dtype})")
+        if not self.dtype.startswith("float8") and self.chance(0.3):
+            zero = f"tl.zeros_like({x})"
+            self.inside.append(f"{x} = " + self.pick(f"-{x}", f"{x} + {x}", f"tl.where({x} > 0, {x}, {zero})"))
+
+    # ---- the kernel -------------------------------------------------------------------------------------------------
+
+    def dot(self, x, y, acc=None):
+        precision = f'input_precision="{self.pick("tf32", "tf32", "ieee")}"'
+        if acc and self.chance(0.7):
+            return f"{acc} = tl.dot({x}, {y}, {acc}, {precision}, out_dtype=tl.{self.sum})"
+        return f"{acc} += tl.dot({x}, {y}, {precision}, out_dtype=tl.{self.sum})"
+
+    def clamped(self, x):
+        return f"tl.minimum(tl.maximum({x}, -2), 2).to(tl.{self.dtype})"
+
+    def products(self):
+        x, y = self.operand(self.m, self.k, 1), self.operand(self.k, self.n, 0)
+        lines = [self.dot(x, y, "acc")]
+        kind = self.pick("one", "one", "two", "chained", "sometimes", "rescaled")
+        if kind == "two":
+            z = self.operand(self.k, self.n, 0)
+            lines.append(self.dot(x, z, self.pick("acc", "acc2")))
+        elif kind == "chained":
+            self.arrays["w"] = round_to(self.random.integers(-2, 3, (self.n, self.n)), self.dtype)
+            self.before.append(f"w_tile = tl.load(w + tl.arange(0, {self.n})[:, None] * {self.n} + j)")
+            if self.chance(0.5):
+                self.inside.append(self.before.pop())
+            lines = [f"part = tl.dot({x}, {y}, out_dtype=tl.{self.sum})"]
+            lines.append(self.dot(self.clamped("part"), "w_tile", "acc"))
+        elif kind == "sometimes":
+            lines = [f"if start // {self.k} % 2 == {self.pick(0, 1)}:", "    " + lines[0]]
+        elif kind == "rescaled":
+            lines.append(self.pick("acc = -acc", "acc = acc + 1", "acc2 += acc", "tl.store(side + i * N + j, acc)"))
+        self.inside += lines
+
+    def source(self):
+        self.products()
+        loop = f"tl.range(0, size, {self.k}, num_stages={self.stages})"
+        if self.chance(0.2):
+            loop = f"range(0, size, {self.k})"
+        body = [*self.before, f"for start in {loop}:", *("    " + line for line in self.inside)]
+        if self.parts > 1:
+            body = [f"for part_number in range({self.parts}):", *("    " + line for line in [*body, "acc2 += acc"])]
+        if self.n >= 16 and self.chance(0.2):
+            self.arrays["w"] = round_to(self.random.integers(-2, 3, (self.n, self.n)), self.dtype)
+            body.append(f"last = tl.load(w + tl.arange(0, {self.n})[:, None] * {self.n} + j)")
+            body.append(f"acc = tl.dot({self.clamped('acc')}, last, out_dtype=tl.{self.sum})")
+        lines = [
+            f"N: tl.constexpr = {self.n}",
+            f"i, j = tl.arange(0, {self.m})[:, None], tl.arange(0, N)[None, :]",
+            f"k = tl.arange(0, {self.k})",
+            f"acc = tl.{self.pick('zeros((%d, N), tl.%s)', 'full((%d, N), 2, tl.%s)') % (self.m, self.sum)}",
+            f"acc2 = tl.zeros(({self.m}, N), tl.{self.sum})",
+            *body,
+            "tl.store(out + i * N + j, acc + acc2)",
+        ]
+        text = "".join(f"    {line}\n" for line in lines)
+        return f"@triton.jit\ndef kernel({', '.join(self.arrays)}, side, out, size):\n{text}"
+
+
+def result(kernel, g, target):
+    """Every array afterwards, and the sums."""
+    os.environ["TRITON_TARGET"] = target
+    blank = Array(np.zeros((g.m, g.n), DTYPES[g.sum].values), g.sum)
+    buffers = [Buffer(a) for a in [*g.arrays.values(), blank, blank]]
+    kernel[(1,)](*(b.argument for b in buffers), g.size, num_warps=g.warps)
+    return [b.host().values for b in buffers]
+
+
+def execute(seed):
+    """None when the targets agree, else what differs and the kernel's source."""
+    g = Generator(seed)
+    source = g.source()
+    about = f"seed {seed}, {g.warps} warps, size {g.size}\n{source}"
+    try:
+        kernel = define(source)["kernel"]
+        expected = result(kernel, g, "cpu")
+    except Exception as error:
+        return f"cpu: {type(error).__name__}: {error}\n{about}"
+    for target in TARGETS:
+        try:
+            with padding(g.pick(None, *PADDINGS)):
+                found = result(kernel, g, target)
+        except triton.OutOfResources:
+            continue
+        except Exception as error:
+            return f"{target}: {type(error).__name__}: {error}\n{about}"
+        for name, x, y in zip([*g.arrays, "side", "out"], found, expected, strict=True):
+            if not np.array_equal(x, y):
+                return f"{target}: {(x != y).sum()} of {x.size} of {name} differ\n{about}"
+    return None
+
+
+def run(seeds):
+    """Yields a report for every seed that fails."""
+    for seed, outcome in batches.outcomes(__file__, seeds):
+        if outcome != "agrees":
+            yield f"seed {seed} {outcome}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--work", type=int, nargs="+")
+    parser.add_argument("--explain", type=int)
+    options = parser.parse_args()
+    if options.explain is not None:
+        return print(execute(options.explain))
+    if options.work:
+        return batches.work(options.work, lambda seed: "agrees" if execute(seed) is None else "differs")
+    failures, start = 0, time.monotonic()
+    for report in run(range(options.seed, options.seed + options.count)):
+        failures += 1
+        print(report, flush=True)
+    print(f"{options.count} kernels, {failures} failed, {time.monotonic() - start:.0f} s")
+    return failures > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
