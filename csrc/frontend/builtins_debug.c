@@ -162,10 +162,12 @@ Term tt_builtin_hint(Walker *w, Term *args)
                          input.dtype);
 }
 
-/* condition(arg, disable_licm): the hint has no use here, for nothing that reads memory leaves a while loop anyway. */
+/* condition(arg, disable_licm): the hint is for the loop whose condition this is. */
 Term tt_builtin_condition(Walker *w, Term *args)
 {
-    (void)w;
+    Op *loop = w->builder.region->op;
+    if (tt_arg_bool(w, args, 1) && loop && loop->opcode == OP_while)
+        tt_set_attr(loop, tt_attr_int(w->module, ATTR_disable_licm, 1, NULL));
     return args[0];
 }
 

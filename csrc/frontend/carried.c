@@ -305,8 +305,7 @@ static bool is_assigned_by(const Loop *loop, const PyObject *name)
 /* A later loop that assigns the name as well would have to carry it, and is half built. */
 bool tt_take_out_of_loop(Walker *w, PyObject *name, Binding *binding)
 {
-    const char *strict = getenv("TRITON_STRICT");
-    if (!is_loop_only(binding->term) || (strict && *strict && strcmp(strict, "0")))
+    if (!is_loop_only(binding->term) || tt_is_strict())
         return false;
     Undefined *why = binding->term.undefined;
     if (!is_inside(w->builder.region, why->loop->parent))

@@ -203,7 +203,8 @@ static Op *make_while(Walker *w, Loop *loop, const Counting *c)
                                        : c->operands[0];
         types[i] = inits[i]->type;
     }
-    Op *op = tt_build_op(&w->builder, OP_while, inits, count, types, count, NULL);
+    Op *op = tt_build_op(&w->builder, OP_while, inits, count, types, count,
+                         tt_copy_attrs(w->module, loop_op->attrs));
     Region *body = op->regions[1], *old = loop_op->regions[0]; /* old->args: counter, names */
     for (int i = 0; i < count; i++)
         tt_add_region_arg(op->regions[0], types[i])->name = inits[i]->name;
@@ -318,6 +319,7 @@ static Range read_range(Walker *w, const Callee *callee, const Arguments *args)
         attrs = flag_attr(w, signature, bound, "loop_unroll_factor", ATTR_unroll, attrs);
         attrs = flag_attr(w, signature, bound, "flatten", ATTR_flatten, attrs);
         attrs = flag_attr(w, signature, bound, "warp_specialize", ATTR_warp_specialize, attrs);
+        attrs = flag_attr(w, signature, bound, "disable_licm", ATTR_disable_licm, attrs);
         range.attrs = flag_attr(w, signature, bound, "disallow_acc_multi_buffer",
                                 ATTR_disallow_acc_multi_buffer, attrs);
     }

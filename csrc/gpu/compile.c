@@ -7,6 +7,7 @@ static const struct {
     bool (*run)(Module *module, const GpuOptions *options);
 } passes[] = {
     {"inline_calls", tt_inline_calls}, /* layouts and barriers are worked out for a whole kernel */
+    {"hints", tt_remark_hints},
     {"unroll_networks", tt_unroll_networks},
     {"decompose_dot", tt_decompose_dot},
     {"select_dot", tt_select_dot}, /* what lies in buffers is known before the layouts of the rest */

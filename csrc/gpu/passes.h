@@ -28,6 +28,7 @@ int tt_register_of(const LinearLayout *layout, uint64_t element);
 /* ---- passes ----------------------------------------------------------------------------------------------------------- */
 
 bool tt_inline_calls(Module *module, const GpuOptions *options);
+bool tt_remark_hints(Module *module, const GpuOptions *options); /* changes nothing */
 bool tt_unroll_networks(Module *module, const GpuOptions *options);
 bool tt_decompose_dot(Module *module, const GpuOptions *options);
 bool tt_select_dot(Module *module, const GpuOptions *options);

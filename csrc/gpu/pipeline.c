@@ -650,6 +650,7 @@ static void count_buffer(Op *op, void *context)
 /* As many iterations ahead as was asked for and there is memory for. */
 static void choose_distance(Pipeline *p)
 {
+    enum { DEFAULT_STAGES = 3 }; /* of a kernel for which nobody asked for any */
     int64_t each = 0, others = 0, limit = tt_shared_limit(p->options->sm);
     tt_walk(p->module->functions->body, count_buffer, &others);
     for (int i = 0; i < p->loads.count; i++) {
@@ -663,9 +664,17 @@ static void choose_distance(Pipeline *p)
     int stages = (int)tt_int_attr(p->loop.op, ATTR_num_stages, p->options->num_stages);
     int more = p->deferred.count ? 2 : 1;
     p->distance = any_async ? stages - 1 : TT_MIN(stages - 1, 1);
+    int wanted = p->distance;
     while (p->distance > 0 && each * (p->distance + more) + others > limit)
         p->distance--;
     p->slots = p->distance + more;
+    bool is_asked = tt_find_attr(p->loop.op, ATTR_num_stages) || stages > DEFAULT_STAGES;
+    if (p->distance < wanted && is_asked)
+        tt_remark(p->module, p->loop.op->loc,
+                  "num_stages=%d is lowered to %d: one more would take %lld bytes of shared memory, and a "
+                  "program can have %lld",
+                  stages, p->distance + 1, (long long)(each * (p->distance + 1 + more) + others),
+                  (long long)limit);
 }
 
 static bool pipeline_loop(Pipeline *p, Op *op)

@@ -198,8 +198,15 @@ struct Function {
     Function *next;
 };
 
+/* A request of the program that is not met. */
+typedef struct Remark {
+    const Loc *loc; /* NULL where it is not known */
+    const char *message;
+} Remark;
+
 struct Module {
-    Arena *arena; /* lives as long as the module */
+    Arena *arena;              /* lives as long as the module */
+    TT_VECTOR(Remark) remarks; /* for the user, once it is compiled */
     Map types, strings, layouts;
     Function *functions; /* the kernel first */
     int op_count;        /* operations in it now */
@@ -305,6 +312,9 @@ void tt_clone_region_body(Builder *b, const Region *region, Map *map);
 bool tt_is_defined_outside(const Value *value, const Region *region);
 /* Does every result of `a` dominate `b` (same or enclosing region, earlier)? Linear in the region; index is not used. */
 bool tt_comes_before(const Op *a, const Op *b);
+/* Notes that something which the program asked for, at `loc`, is not done; once for each line and text. Under
+ * TRITON_STRICT=1 it is an error. */
+void tt_remark(Module *module, const Loc *loc, const char *format, ...) TT_PRINTF(3, 4);
 /* Calls function on every op of a region, inner regions after the op that holds them. The op may be erased. */
 void tt_walk(Region *region, void (*function)(Op *op, void *context), void *context);
 

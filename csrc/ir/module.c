@@ -511,6 +511,29 @@ bool tt_comes_before(const Op *a, const Op *b)
     return false;
 }
 
+static bool is_same_line(const Loc *a, const Loc *b)
+{
+    return a == b || (a && b && a->file && b->file && a->line == b->line && !strcmp(a->file, b->file));
+}
+
+void tt_remark(Module *module, const Loc *loc, const char *format, ...)
+{
+    Text text = {.arena = module->arena};
+    va_list args;
+    va_start(args, format);
+    tt_text_add_v(&text, format, args);
+    va_end(args);
+    loc = tt_user_loc(loc);
+    if (tt_is_strict())
+        tt_error(loc, "%s", text.data);
+    for (int i = 0; i < module->remarks.count; i++) {
+        const Remark *known = &module->remarks.data[i];
+        if (is_same_line(known->loc, loc) && !strcmp(known->message, text.data))
+            return;
+    }
+    tt_push(module->arena, module->remarks, ((Remark){loc, text.data}));
+}
+
 void tt_walk(Region *region, void (*function)(Op *op, void *context), void *context)
 {
     TT_FOR_OPS_SAFE(op, region)

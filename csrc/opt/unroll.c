@@ -92,11 +92,25 @@ static void unroll_by(const Loop *loop, int64_t step, int64_t copies, Arena *scr
         tt_set_operand(op, 3 + i, main_loop->results[i]);
 }
 
+/* The request is dropped, and that is said. */
+static void give_up(Op *op, const char *why)
+{
+    int copies = (int)tt_int_attr(op, ATTR_unroll, 1);
+    if (copies > 1)
+        tt_remark(op->parent->function->module, op->loc, "loop_unroll_factor=%d is not done: %s", copies,
+                  why);
+    tt_remove_attr(op, ATTR_unroll);
+}
+
 static bool unroll(Op *op, Arena *scratch)
 {
     int64_t copies = tt_int_attr(op, ATTR_unroll, 1), step, count, whole;
-    if (op->opcode != OP_for || !tt_find_attr(op, ATTR_unroll))
+    if (!tt_find_attr(op, ATTR_unroll))
         return false;
+    if (op->opcode != OP_for) {
+        give_up(op, "the loop may end early");
+        return true;
+    }
     Loop loop = tt_loop(op);
     int bits = tt_bit_width(tt_operand(op, 0)->type);
     bool known = tt_constant_int(tt_operand(op, 2), &step) && step > 0 && copies > 1 && copies <= MOST_COPIES;
@@ -106,7 +120,10 @@ static bool unroll(Op *op, Arena *scratch)
                (bits == 64 || whole < 1ll << (bits - 1))) {
         unroll_by(&loop, step, copies, scratch);
     } else {
-        tt_remove_attr(op, ATTR_unroll); /* a request, and this one cannot be met */
+        give_up(op, copies > MOST_COPIES ? "it is more than 256"
+                    : !tt_constant_int(tt_operand(op, 2), &step)
+                        ? "the step is not known at compile time"
+                        : "so many steps do not fit the loop's integers");
     }
     return true;
 }

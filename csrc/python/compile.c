@@ -137,6 +137,19 @@ static bool keep_facts(Compilation *c)
     return done;
 }
 
+/* Requests that were not met, as warnings; false where the program makes exceptions of these. */
+static bool warn(const Module *module)
+{
+    for (int i = 0; i < module->remarks.count; i++) {
+        const Remark *remark = &module->remarks.data[i];
+        const char *file = remark->loc && remark->loc->file ? remark->loc->file : "?";
+        if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s:%d: %s", file, remark->loc ? remark->loc->line : 0,
+                             remark->message) < 0)
+            return false;
+    }
+    return true;
+}
+
 /* Reads the source first, so that the time for it is seen apart. */
 static bool parse_source(Compilation *c)
 {
@@ -238,7 +251,7 @@ static bool compile(Compilation *c, PyObject *signature)
     c->request.function = (PyObject *)c->compiled->kernel;
     c->request.signature = signature;
     c->request.options = c->compiled->info;
-    return parse_source(c) && build_module(c) && build_code(c) && keep_facts(c) &&
+    return parse_source(c) && build_module(c) && build_code(c) && warn(c->build->module) && keep_facts(c) &&
            keep_used_names(c->compiled, c->request.used_names) && keep_timings(c);
 }
 

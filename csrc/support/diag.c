@@ -1,6 +1,7 @@
 /* Diagnostics and the unwinding that carries them. The chain of traps is per thread and is the only thread-local
  * state of the compiler: it must be reachable from an allocator that has no other argument than its arena. */
 #include "support/support.h"
+#include <stdlib.h>
 
 static _Thread_local Trap *innermost;
 
@@ -61,6 +62,12 @@ _Noreturn void tt_bug(const char *format, ...)
     va_list args;
     va_start(args, format);
     raise_v(TT_BUG, NULL, NULL, format, args);
+}
+
+bool tt_is_strict(void)
+{
+    const char *strict = getenv("TRITON_STRICT");
+    return strict && *strict && strcmp(strict, "0") != 0;
 }
 
 const Loc *tt_user_loc(const Loc *loc)

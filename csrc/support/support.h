@@ -146,6 +146,8 @@ typedef struct Loc {
     int end_line, end_column;
     const struct Loc *caller; /* call site this code was inlined at, or NULL */
 } Loc;
+/* TRITON_STRICT=1: what may be undefined, and requests that cannot be met, are errors. */
+bool tt_is_strict(void);
 /* Where the user's program called what `loc` is in, when that is a function of triton.language written in itself. */
 const Loc *tt_user_loc(const Loc *loc);
 

@@ -177,3 +177,9 @@ def test_methods_are_the_functions():
         assert built(f"x = {method}") == built(f"x = {function}")
     for older, newer in [("tl.math.sqrt(f)", "tl.sqrt(f)"), ("tl.libdevice.sin(f)", "tl.sin(f)")]:
         assert built(f"x = {older}") == built(f"x = {newer}")
+
+
+def test_a_while_loop_takes_its_hint():
+    hinted = built("while tl.condition(n > 1, disable_licm=True):\n    n -= 1")
+    assert any(line.startswith("% = while % {disable_licm = 1}") for line in hinted), hinted
+    assert "disable_licm" not in " ".join(built("while tl.condition(n > 1):\n    n -= 1"))

@@ -288,6 +288,7 @@ def persistent(a, b, M, N, K, c, BM: tl.constexpr, BN: tl.constexpr, BK: tl.cons
         )
 
 
+@pytest.mark.filterwarnings("ignore:.*flatten=True is not done:RuntimeWarning")
 @pytest.mark.parametrize("programs, flat", [(1, False), (3, False), (2, True)])
 def test_persistent_programs(programs, flat):
     x, y = operands("float16", 150, 100, 72, whole=True)

@@ -31,7 +31,7 @@ def num_programs(axis: int) -> tensor:
 def condition(arg: tensor, disable_licm: bool = False) -> tensor:
     """The condition of a ``while`` loop, with hints: ``while tl.condition(n > 1, disable_licm=True):``.
 
-    :param disable_licm: leave what does not change between iterations inside the loop; it has no effect.
+    :param disable_licm: leave what does not change between iterations inside the loop.
     """
     outside()
 
@@ -40,16 +40,18 @@ class range:
     """What a ``for`` loop counts through; Python's ``range`` with hints for the compiler.
 
     ``tl.range(end)``, ``tl.range(start, end)`` or ``tl.range(start, end, step)``, of run-time or compile-time
-    integers. The loop stays a loop. A target that has no use for a hint ignores it.
+    integers. The loop stays a loop. A target that has no use for a hint ignores it; one that might use it and
+    does not says so in a ``RuntimeWarning``, with the line, when the kernel is compiled (with ``TRITON_STRICT=1`` in
+    an error).
 
     :param num_stages: how many iterations of loads may be in flight at once, instead of the kernel's
         ``num_stages``. With more than one, an iteration's loads may come before what earlier iterations
-        store through other pointers.
+        store through other pointers. Fewer, with a warning, where shared memory is too small.
     :param loop_unroll_factor: how many iterations the body is repeated for; 1 or less keeps the loop as it
         is.
-    :param disallow_acc_multi_buffer: keep one buffer for the accumulator of a `dot` in the loop.
-    :param flatten: join this loop with the one inside it.
-    :param warp_specialize: let different warps load and compute.
+    :param disallow_acc_multi_buffer: keep one buffer for the accumulator of a `dot` in the loop, as is always done.
+    :param flatten: join this loop with the one inside it; not done.
+    :param warp_specialize: let different warps load and compute; not done.
     :param disable_licm: leave what does not change between iterations inside the loop.
     """
 
