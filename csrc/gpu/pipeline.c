@@ -640,23 +640,62 @@ static int64_t slot_bytes(const Staged *staged)
     return (int64_t)tt_byte_width(staged->load->results[0]->type) << tt_layout_out_total(staged->layout);
 }
 
+/* The operation of `region` that `op` is in, or is; NULL: none. */
+static const Op *part_of(const Region *region, const Op *op)
+{
+    while (op && op->parent != region)
+        op = op->parent->op;
+    return op;
+}
+
+static bool comes_before(const Op *op, const Op *other)
+{
+    while (op && op != other)
+        op = op->next;
+    return op == other;
+}
+
+/* Is what reads a buffer still to come when the loop begins? */
+static bool has_uses_from(const Op *loop, const Value *buffer)
+{
+    TT_FOR_USES(use, buffer)
+    {
+        const Op *user = use->user, *part = part_of(loop->parent, user);
+        bool passes = user->opcode == OP_smem_view || user->opcode == OP_smem_permute;
+        if (!part || comes_before(loop, part) || (passes && has_uses_from(loop, user->results[0])))
+            return true;
+    }
+    return false;
+}
+
+typedef struct Occupied {
+    const Op *loop;
+    int64_t bytes;
+} Occupied;
+
+/* Buffers that live while the loop runs: what lies elsewhere, the allocator puts into the same places. */
 static void count_buffer(Op *op, void *context)
 {
-    int64_t *bytes = context;
-    if (op->opcode == OP_smem_alloc)
-        *bytes += tt_buffer_bytes(op->results[0]);
+    Occupied *occupied = context;
+    if (op->opcode != OP_smem_alloc)
+        return;
+    const Op *made = part_of(occupied->loop->parent, op);
+    if (!made || made == occupied->loop ||
+        (comes_before(made, occupied->loop) && has_uses_from(occupied->loop, op->results[0])))
+        occupied->bytes += tt_buffer_bytes(op->results[0]);
 }
 
 /* As many iterations ahead as was asked for and there is memory for. */
 static void choose_distance(Pipeline *p)
 {
     enum { DEFAULT_STAGES = 3 }; /* of a kernel for which nobody asked for any */
-    int64_t each = 0, others = 0, limit = tt_shared_limit(p->options->sm);
+    Occupied others = {.loop = p->loop.op};
+    int64_t each = 0, limit = tt_shared_limit(p->options->sm);
     tt_walk(p->module->functions->body, count_buffer, &others);
     for (int i = 0; i < p->loads.count; i++) {
         each += slot_bytes(&p->loads.data[i]);
         if (buffer_of(p->loads.data[i].load))
-            others -= slot_bytes(&p->loads.data[i]);
+            others.bytes -= slot_bytes(&p->loads.data[i]);
     }
     bool any_async = false;
     for (int i = 0; i < p->loads.count; i++)
@@ -665,7 +704,7 @@ static void choose_distance(Pipeline *p)
     int more = p->deferred.count ? 2 : 1;
     p->distance = any_async ? stages - 1 : TT_MIN(stages - 1, 1);
     int wanted = p->distance;
-    while (p->distance > 0 && each * (p->distance + more) + others > limit)
+    while (p->distance > 0 && each * (p->distance + more) + others.bytes > limit)
         p->distance--;
     p->slots = p->distance + more;
     bool is_asked = tt_find_attr(p->loop.op, ATTR_num_stages) || stages > DEFAULT_STAGES;
@@ -673,7 +712,7 @@ static void choose_distance(Pipeline *p)
         tt_remark(p->module, p->loop.op->loc,
                   "num_stages=%d is lowered to %d: one more would take %lld bytes of shared memory, and a "
                   "program can have %lld",
-                  stages, p->distance + 1, (long long)(each * (p->distance + 1 + more) + others),
+                  stages, p->distance + 1, (long long)(each * (p->distance + 1 + more) + others.bytes),
                   (long long)limit);
 }
 
