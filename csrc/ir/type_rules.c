@@ -888,7 +888,16 @@ static void (*const checks[TT_OPCODES])(Verifier *v, const Op *op) = {
 #include "ir/ops.def"
 };
 
+static void expect_no_buffers(Verifier *v, const Op *op)
+{
+    for (int i = 0; i < op->operand_count; i++)
+        if (tt_is_buffer(type_of(op, i)))
+            tt_verify_fail(v, op, "operand %d is a buffer, whose elements are loaded first", i);
+}
+
 void tt_check_types(Verifier *v, const Op *op)
 {
+    if (tt_has(op, ELEMENTWISE))
+        expect_no_buffers(v, op);
     (op->opcode == OP_hint ? check_hint : checks[op->opcode])(v, op);
 }
