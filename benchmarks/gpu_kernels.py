@@ -6,6 +6,7 @@ CASES is {name: function that makes the `Case`}. Whoever imports this module dec
 from functools import partial
 
 import gpu_patterns
+import gpu_products
 import torch
 from gpu_case import DEVICE, Case, warps_for
 
@@ -288,7 +289,7 @@ def _cases():
         yield f"cumsum 4096x{columns} fp32", partial(cumsum, 4096, columns)
 
 
-CASES = dict(_cases()) | gpu_patterns.CASES
+CASES = dict(_cases()) | gpu_patterns.CASES | gpu_products.CASES
 
 # For times of compilation: the kernel's name and a case that runs it.
 COMPILED = {

@@ -9,6 +9,8 @@ import pytest
 import triton
 import triton.language as tl
 
+pytestmark = pytest.mark.host
+
 
 @triton.jit
 def loops(x, n, step, HINT: tl.constexpr):
