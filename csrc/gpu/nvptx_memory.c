@@ -60,14 +60,9 @@ static void add_predicate(Instruction *i, const Access *access)
 
 /* ---- hints ---------------------------------------------------------------------------------------------------------------------------- */
 
-static bool is_eviction(const Access *access, const char *policy)
-{
-    return access->evict && !strcmp(access->evict, policy);
-}
-
 static bool has_eviction(const Access *access)
 {
-    return is_eviction(access, "evict_first") || is_eviction(access, "evict_last");
+    return access->evict && (!strcmp(access->evict, "evict_first") || !strcmp(access->evict, "evict_last"));
 }
 
 static bool has_hints(const Access *access)
@@ -75,8 +70,7 @@ static bool has_hints(const Access *access)
     return access->is_volatile || (access->cache && *access->cache) || has_eviction(access);
 }
 
-/* A policy for the L2 cache, from sm_80 on. */
-static LLVMValueRef cache_policy(Simt *s, const Access *access)
+LLVMValueRef nvptx_cache_policy(Simt *s, const Access *access)
 {
     if (!has_eviction(access) || s->options->sm < 80 || access->is_volatile)
         return NULL;
@@ -171,7 +165,7 @@ void nvptx_load(Simt *s, const Access *access, LLVMValueRef const *other, LLVMVa
     }
     for (int w = 0; other && w < access->words; w++)
         add_operand(&i, tt_arena_format(s->arena, "%d", w), LLVMBuildIntCast2(s->b, other[w], type, 0, ""));
-    LLVMValueRef policy = cache_policy(s, access);
+    LLVMValueRef policy = nvptx_cache_policy(s, access);
     int address = add_address(&i, access);
     add_predicate(&i, access);
     tt_text_add(&i.text, "ld");
@@ -203,7 +197,7 @@ void nvptx_store(Simt *s, const Access *access, LLVMValueRef const *words)
         LLVMValueRef word = LLVMBuildIntCast2(s->b, words[w], register_type(s, bits), 0, "");
         add_operand(&i, register_constraint(bits), word);
     }
-    LLVMValueRef policy = cache_policy(s, access);
+    LLVMValueRef policy = nvptx_cache_policy(s, access);
     int address = add_address(&i, access);
     add_predicate(&i, access);
     tt_text_add(&i.text, "st");

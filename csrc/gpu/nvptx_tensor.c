@@ -251,18 +251,28 @@ const TensorOps tt_nvptx_tensor_ops = {
 static void copy(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef pointer, int bytes,
                  LLVMValueRef predicate, const char *evict)
 {
-    (void)evict;
-    LLVMValueRef base, arguments[3] = {nvptx_shared_address(s, place)};
+    LLVMValueRef base, arguments[4] = {nvptx_shared_address(s, place)};
+    LLVMValueRef policy = nvptx_cache_policy(s, &(Access){.evict = evict});
     int64_t offset = simt_peel_pointer(pointer, &base);
-    arguments[1] = base;
+    Text text = {.arena = s->arena}, constraints = {.arena = s->arena};
     int count = 2;
-    if (predicate)
+    arguments[1] = base;
+    tt_text_add(&text, "cp.async.%s.shared.global%s [$0+%lld], [$1+%lld], %d", bytes == 16 ? "cg" : "ca",
+                policy ? ".L2::cache_hint" : "", (long long)constant, (long long)offset, bytes);
+    tt_text_add(&constraints, "r,l");
+    if (predicate) {
+        tt_text_add(&text, ", $%d", count);
+        tt_text_add(&constraints, ",b");
         arguments[count++] = LLVMBuildNot(s->b, predicate, "");
-    const char *text = tt_arena_format(s->arena, "cp.async.%s.shared.global [$0+%lld], [$1+%lld], %d%s;",
-                                       bytes == 16 ? "cg" : "ca", (long long)constant, (long long)offset,
-                                       bytes, predicate ? ", $2" : "");
-    nvptx_asm(s, ASM_MEMORY, text, predicate ? "r,l,b,~{memory}" : "r,l,~{memory}", s->none, arguments,
-              count);
+    }
+    if (policy) {
+        tt_text_add(&text, ", $%d", count);
+        tt_text_add(&constraints, ",l");
+        arguments[count++] = policy;
+    }
+    tt_text_add(&text, ";");
+    tt_text_add(&constraints, ",~{memory}");
+    nvptx_asm(s, ASM_MEMORY, text.data, constraints.data, s->none, arguments, count);
 }
 
 static bool has_copies(const Simt *s) { return s->options->sm >= 80; }

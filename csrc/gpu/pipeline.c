@@ -22,7 +22,7 @@ typedef struct Staged {
     Op *load;
     Ahead *ahead;
     bool is_async, proxy; /* proxy: tensor cores read the buffer */
-    Value *buffer, *slot; /* all slots; the one to be read */
+    Value *buffer;        /* all slots */
     int carried; /* through registers: as which value of the loop goes what the next slot is to hold */
     const LinearLayout *layout;
 } Staged;
@@ -509,19 +509,19 @@ static Op *place_of_copies(const Pipeline *p)
 static void use_slot(Pipeline *p, Staged *staged, Value *slot)
 {
     Op *load = staged->load;
-    staged->slot = slot_of(&p->inside, staged, slot);
+    Value *read_from = slot_of(&p->inside, staged, slot);
     TT_FOR_USES_SAFE(use, load->results[0])
     {
         if (use->user->opcode != OP_smem_alloc || use->user->results[0]->layout != staged->layout)
             continue;
         Op *alloc = use->user;
-        tt_replace_all_uses(alloc->results[0], staged->slot);
+        tt_replace_all_uses(alloc->results[0], read_from);
         tt_erase_op(alloc);
     }
     if (!tt_has_uses(load->results[0]))
         return;
     Builder b = tt_builder_before(load);
-    Op *read = tt_build_op(&b, OP_smem_load, &staged->slot, 1, &load->results[0]->type, 1, NULL);
+    Op *read = tt_build_op(&b, OP_smem_load, &read_from, 1, &load->results[0]->type, 1, NULL);
     read->results[0]->name = load->results[0]->name;
     tt_replace_all_uses(load->results[0], read->results[0]);
 }

@@ -28,6 +28,7 @@ from gpu_kernels import (
 )
 
 import triton
+import triton.language as tl
 
 SMS = [80, 90]
 WIDE_LOAD, WIDE_STORE = r"\bld\.global[\w.:]*\.v4\.b32", r"\bst\.global[\w.:]*\.v4\.b32"
@@ -134,6 +135,26 @@ def test_products_of_warps():
     assert "ld.shared" not in re.search(r"cp\.async\.wait_group 1;.*?bra", compiled.ptx, re.S)[0]
     used = assemble(compiled, 80)
     assert (used.stack, used.spills) == (0, 0)
+
+
+@triton.jit
+def matmul_with_hints(a_ptr, b_ptr, c_ptr, k, BLOCK: tl.constexpr):
+    rows, depth = tl.arange(0, BLOCK), tl.arange(0, 64)
+    acc = tl.zeros([BLOCK, BLOCK], dtype=tl.float32)
+    for start in range(0, k, 64):
+        a = tl.load(a_ptr + rows[:, None] * 64 + start + depth[None, :], eviction_policy="evict_first")
+        b = tl.load(b_ptr + (start + depth)[:, None] * BLOCK + rows[None, :])
+        acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + rows[:, None] * BLOCK + rows[None, :], acc)
+
+
+@pytest.mark.parametrize("sm", SMS)
+def test_copies_carry_hints_of_eviction(sm):
+    compiled = compile_kernel(matmul_with_hints, F16, F16, F32, integer(), sm=sm, BLOCK=64)
+    hinted = compiled.count(r"cp\.async\.cg\.shared\.global\.L2::cache_hint")
+    assert hinted > 0 and compiled.count(r"cp\.async\.cg\.shared\.global ") == hinted
+    assert "createpolicy.fractional.L2::evict_first" in compiled.ptx
+    assemble(compiled, sm)
 
 
 def test_products_of_the_oldest_tensor_cores():
