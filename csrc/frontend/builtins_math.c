@@ -176,17 +176,9 @@ static bool propagates_nan(Walker *w, Term *args, int index)
     return all;
 }
 
-/* The operation for the elements' kind and sign; a bool is an unsigned bit. */
 static Value *extremum(Walker *w, bool largest, bool nan_wins, Term a, Term b)
 {
-    Opcode opcode;
-    if (tt_dtype_is_float(a.dtype))
-        opcode = nan_wins ? (largest ? OP_fmax_nan : OP_fmin_nan) : (largest ? OP_fmax : OP_fmin);
-    else if (a.dtype->is_unsigned || tt_dtype_is_bool(a.dtype))
-        opcode = largest ? OP_max_u : OP_min_u;
-    else
-        opcode = largest ? OP_max_s : OP_min_s;
-    return tt_build2(&w->builder, opcode, a.value, b.value);
+    return tt_build2(&w->builder, tt_extremum_opcode(a.dtype, largest, nan_wins), a.value, b.value);
 }
 
 /* minimum(x, y, propagate_nan), maximum */

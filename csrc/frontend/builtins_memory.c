@@ -132,10 +132,8 @@ Term tt_builtin_load(Walker *w, Term *args)
         check_scalar(w, operands[0], operands[i], i == 1 ? "mask" : "other");
     tt_broadcast_together(w, "tl.load", operands, given);
 
-    Value *values[] = {operands[0].value, operands[1].value, operands[2].value};
-    Shape shape = tt_shape_of(operands[0]);
-    const Type *type = tt_dtype_shaped(w, dtype, shape.extents, shape.rank);
-    return tt_value_term(tt_build(&w->builder, OP_load, values, given, type, attrs), dtype);
+    Value *mask = given > 1 ? operands[1].value : NULL, *other = given > 2 ? operands[2].value : NULL;
+    return tt_typed_term(tt_typed_load(&w->builder, tt_typed_of(operands[0]), mask, other, attrs));
 }
 
 /* Arrays that cannot be written arrive as const pointers, as do parameters annotated so. */
@@ -166,11 +164,10 @@ Term tt_builtin_store(Walker *w, Term *args)
     Attr *attrs = hint_attributes(w, args, CACHE, EVICTION, false);
     Term pointer = pointer_argument(w, args, POINTER);
     check_writable(w, pointer);
-    Value *values[3] = {pointer.value, stored_value(w, args, VALUE, pointer, pointer.dtype->pointee).value};
-    int given = 2;
+    Value *value = stored_value(w, args, VALUE, pointer, pointer.dtype->pointee).value, *mask = NULL;
     if (!tt_is_none(args[MASK]))
-        values[given++] = follow_pointer(w, pointer, mask_argument(w, args, MASK), "mask").value;
-    tt_build_op(&w->builder, OP_store, values, given, NULL, 0, attrs);
+        mask = follow_pointer(w, pointer, mask_argument(w, args, MASK), "mask").value;
+    tt_typed_store(&w->builder, tt_typed_of(pointer), value, mask, attrs);
     return tt_none(w);
 }
 
@@ -186,41 +183,16 @@ static Attr *order_attributes(Walker *w, Term *args, int sem, int scope)
     return tt_attr_string(w->module, ATTR_sem, order ? order : "acq_rel", attrs);
 }
 
-enum { SMALL_FLOATS = 1, FLOATS = 2, INTS = 4 };
-
-static const struct {
-    const char *name;
-    const char *on_signed, *on_unsigned, *on_float;
-    int takes;
-} atomics[] = {
-    {"atomic_add", "add", "add", "fadd", SMALL_FLOATS | FLOATS | INTS},
-    {"atomic_max", "max", "max_u", "fmax", FLOATS | INTS},
-    {"atomic_min", "min", "min_u", "fmin", FLOATS | INTS},
-    {"atomic_and", "and", "and", NULL, INTS},
-    {"atomic_or", "or", "or", NULL, INTS},
-    {"atomic_xor", "xor", "xor", NULL, INTS},
-    {"atomic_xchg", "xchg", "xchg", "xchg", SMALL_FLOATS | FLOATS | INTS},
-};
-
-/* Which types the hardware of all targets has the operation for. */
-static bool atomic_takes(const Dtype *dtype, int takes)
-{
-    int width = tt_dtype_width(dtype);
-    if (tt_dtype_is_float(dtype))
-        return width >= 32 ? (takes & FLOATS) : width == 16 && (takes & SMALL_FLOATS);
-    return tt_dtype_is_int(dtype) && width >= 32 && (takes & INTS);
-}
-
-static Term atomic_pointer(Walker *w, Term *args, int takes)
+static Term atomic_pointer(Walker *w, Term *args, const AtomicInfo *info)
 {
     Term pointer = pointer_argument(w, args, 0);
     check_writable(w, pointer);
-    if (!atomic_takes(pointer.dtype->pointee, takes))
+    if (!tt_atomic_takes(info, pointer.dtype->pointee))
         tt_fail_with_remedy(
             w,
-            takes & SMALL_FLOATS ? "use 32-bit or 64-bit integers, or floats of 16 bits and more"
-            : takes & FLOATS     ? "use 32-bit or 64-bit integers or floats"
-                                 : "use 32-bit or 64-bit integers",
+            info->takes & ATOMIC_SMALL_FLOATS ? "use 32-bit or 64-bit integers, or floats of 16 bits and more"
+            : info->takes & ATOMIC_FLOATS     ? "use 32-bit or 64-bit integers or floats"
+                                              : "use 32-bit or 64-bit integers",
             "%s does not work on elements of type %s", tt_call_name(w), pointer.dtype->pointee->name);
     return pointer;
 }
@@ -229,21 +201,15 @@ static Term atomic_pointer(Walker *w, Term *args, int takes)
 Term tt_builtin_atomic(Walker *w, Term *args)
 {
     enum { POINTER, VAL, MASK, SEM, SCOPE };
-    size_t row = 0;
-    while (strcmp(atomics[row].name, w->call->name))
-        if (++row == TT_COUNT(atomics))
-            tt_bug("no atomic operation is called %s", w->call->name);
-    Term pointer = atomic_pointer(w, args, atomics[row].takes);
-    const Dtype *dtype = pointer.dtype->pointee;
-    Value *values[3] = {pointer.value, stored_value(w, args, VAL, pointer, dtype).value};
-    int given = 2;
+    const AtomicInfo *info = tt_atomic_named(w->call->name);
+    if (!info)
+        tt_bug("no atomic operation is called %s", w->call->name);
+    Term pointer = atomic_pointer(w, args, info);
+    Value *value = stored_value(w, args, VAL, pointer, pointer.dtype->pointee).value, *mask = NULL;
     if (!tt_is_none(args[MASK]))
-        values[given++] = follow_pointer(w, pointer, mask_argument(w, args, MASK), "mask").value;
-    const char *kind = tt_dtype_is_float(dtype) ? atomics[row].on_float
-                       : dtype->is_unsigned     ? atomics[row].on_unsigned
-                                                : atomics[row].on_signed;
-    Attr *attrs = tt_attr_string(w->module, ATTR_kind, kind, order_attributes(w, args, SEM, SCOPE));
-    return tt_value_term(tt_build(&w->builder, OP_atomic_rmw, values, given, values[1]->type, attrs), dtype);
+        mask = follow_pointer(w, pointer, mask_argument(w, args, MASK), "mask").value;
+    Attr *attrs = order_attributes(w, args, SEM, SCOPE);
+    return tt_typed_term(tt_typed_atomic(&w->builder, info, tt_typed_of(pointer), value, mask, attrs));
 }
 
 /* atomic_cas(pointer, cmp, val, sem, scope) */

@@ -1,51 +1,9 @@
-/* The language's element types: the IR's, with the signedness of integers and the const of pointers. */
+/* Element types as Python objects, and back. */
 #include "frontend/walker.h"
-
-const Dtype tt_int1 = {.name = "int1", .kind = TT_I1};
-const Dtype tt_int8 = {.name = "int8", .kind = TT_I8};
-const Dtype tt_int16 = {.name = "int16", .kind = TT_I16};
-const Dtype tt_int32 = {.name = "int32", .kind = TT_I32};
-const Dtype tt_int64 = {.name = "int64", .kind = TT_I64};
-const Dtype tt_uint8 = {.name = "uint8", .kind = TT_I8, .is_unsigned = true};
-const Dtype tt_uint16 = {.name = "uint16", .kind = TT_I16, .is_unsigned = true};
-const Dtype tt_uint32 = {.name = "uint32", .kind = TT_I32, .is_unsigned = true};
-const Dtype tt_uint64 = {.name = "uint64", .kind = TT_I64, .is_unsigned = true};
-const Dtype tt_fp8e4nv = {.name = "fp8e4nv", .kind = TT_F8E4M3};
-const Dtype tt_fp8e5 = {.name = "fp8e5", .kind = TT_F8E5M2};
-const Dtype tt_fp8e4b15 = {.name = "fp8e4b15", .kind = TT_F8E4M3B15};
-const Dtype tt_fp16 = {.name = "fp16", .kind = TT_F16};
-const Dtype tt_bf16 = {.name = "bf16", .kind = TT_BF16};
-const Dtype tt_fp32 = {.name = "fp32", .kind = TT_F32};
-const Dtype tt_fp64 = {.name = "fp64", .kind = TT_F64};
-const Dtype tt_void = {.name = "void", .kind = TT_VOID};
-
-static const Dtype *const dtypes[] = {
-    &tt_int1,    &tt_int8,  &tt_int16,    &tt_int32, &tt_int64, &tt_uint8, &tt_uint16, &tt_uint32, &tt_uint64,
-    &tt_fp8e4nv, &tt_fp8e5, &tt_fp8e4b15, &tt_fp16,  &tt_bf16,  &tt_fp32,  &tt_fp64,   &tt_void,
-};
-
-const Dtype *tt_dtype_named(const char *name)
-{
-    for (size_t i = 0; i < TT_COUNT(dtypes); i++)
-        if (!strcmp(name, dtypes[i]->name))
-            return dtypes[i];
-    return NULL;
-}
 
 const Dtype *tt_pointer_dtype(Walker *w, const Dtype *pointee, int space, bool is_const)
 {
-    const struct {
-        const Dtype *pointee;
-        int64_t space, is_const;
-    } key = {pointee, space, is_const};
-    void **slot = tt_map_slot(&w->state->pointers, &key, sizeof key);
-    if (!*slot) {
-        Dtype *dtype = TT_NEW(w->arena, Dtype);
-        *dtype = (Dtype){.kind = TT_PTR, .is_const = is_const, .space = space, .pointee = pointee};
-        dtype->name = tt_arena_format(w->arena, "pointer<%s%s>", is_const ? "const " : "", pointee->name);
-        *slot = dtype;
-    }
-    return *slot;
+    return tt_dtype_pointer_to(&w->state->pointers, pointee, space, is_const);
 }
 
 static const Dtype *read_pointer_type(Walker *w, PyObject *object)
@@ -111,12 +69,7 @@ const char *tt_dtype_spelling(Walker *w, const Dtype *dtype)
     return tt_arena_format(w->arena, "tl.%s", dtype == &tt_bf16 ? "bfloat16" : name);
 }
 
-const Type *tt_dtype_ir(Walker *w, const Dtype *dtype)
-{
-    if (dtype->kind == TT_PTR)
-        return tt_ptr_type(w->module, tt_dtype_ir(w, dtype->pointee), dtype->space);
-    return tt_scalar_type(w->module, dtype->kind);
-}
+const Type *tt_dtype_ir(Walker *w, const Dtype *dtype) { return tt_dtype_type(w->module, dtype); }
 
 const Type *tt_dtype_shaped(Walker *w, const Dtype *dtype, const int64_t *shape, int rank)
 {

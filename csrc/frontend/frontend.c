@@ -10,41 +10,13 @@ typedef struct Parameters {
     TT_VECTOR(const char *) names;
 } Parameters;
 
-static const Dtype *scalar_named(const char *name)
-{
-    static const struct {
-        const char *name;
-        const Dtype *dtype;
-    } names[] = {
-        {"i1", &tt_int1},           {"i8", &tt_int8},    {"i16", &tt_int16},   {"i32", &tt_int32},
-        {"i64", &tt_int64},         {"u1", &tt_int1},    {"u8", &tt_uint8},    {"u16", &tt_uint16},
-        {"u32", &tt_uint32},        {"u64", &tt_uint64}, {"fp32", &tt_fp32},   {"fp64", &tt_fp64},
-        {"fp16", &tt_fp16},         {"bf16", &tt_bf16},  {"fp8e5", &tt_fp8e5}, {"fp8e4nv", &tt_fp8e4nv},
-        {"fp8e4b15", &tt_fp8e4b15},
-    };
-    for (size_t i = 0; i < TT_COUNT(names); i++)
-        if (!strcmp(name, names[i].name))
-            return names[i].dtype;
-    return NULL;
-}
-
-/* "*fp32", "*ki8" (memory that is only read), "i64", ... */
-static const Dtype *signature_dtype(Walker *w, const char *text)
-{
-    if (text[0] != '*')
-        return scalar_named(text);
-    bool is_const = text[1] == 'k';
-    const Dtype *pointee = signature_dtype(w, text + 1 + is_const);
-    return pointee ? tt_pointer_dtype(w, pointee, 1, is_const) : NULL;
-}
-
 static Term add_parameter(Walker *w, Parameters *parameters, PyObject *entry, const char *name)
 {
     const char *text;
     long long divisibility;
     if (!PyArg_ParseTuple(entry, "sL", &text, &divisibility))
         tt_python_error(w);
-    const Dtype *dtype = signature_dtype(w, text);
+    const Dtype *dtype = tt_dtype_of_signature(&w->state->pointers, text);
     if (!dtype)
         tt_fail(w, "the signature has an unknown type %s for the parameter `%s`", text, name);
     tt_push(w->arena, parameters->types, tt_dtype_ir(w, dtype));

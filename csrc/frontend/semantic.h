@@ -14,7 +14,6 @@ bool tt_in_combine_function(const Walker *w);
 
 /* ---- semantic_types.c: element types ------------------------------------------------------------------- */
 
-int tt_dtype_width(const Dtype *dtype); /* bits */
 /* The type that two types of elements meet in: of the higher kind (bool < int < float), else the wider;
  * fp16 before bf16, unsigned before signed, fp16 for two different fp8. Pointers only with themselves:
  * NULL otherwise. */
@@ -28,7 +27,6 @@ Term tt_convert_operand(Walker *w, const char *what, Term operand, const Dtype *
 /* Promotes, converts and broadcasts all of them to one type and shape. */
 void tt_unify(Walker *w, const char *what, Term *terms, int count);
 
-typedef enum Rounding { ROUND_NEAREST_EVEN, ROUND_TO_ZERO } Rounding;
 Term tt_cast(Walker *w, Term t, const Dtype *dtype, Rounding rounding);
 /* The same, but a compile-time number that an integer type would change is an error of the builtin being called. */
 Term tt_cast_exactly(Walker *w, Term t, const Dtype *dtype);
@@ -39,17 +37,10 @@ Term tt_widen_float(Walker *w, Term t);
 
 /* ---- semantic_shapes.c: shapes ------------------------------------------------------------------------- */
 
-typedef struct Shape {
-    int rank;
-    int64_t extents[TT_MAX_RANK];
-} Shape;
 Shape tt_shape_of(Term t);
-int64_t tt_shape_count(const Shape *shape);
 const char *tt_shape_text(Walker *w, const Shape *shape); /* "[64, 32]" */
 /* Raises unless every extent is positive and the tile is within the limit of elements. */
 void tt_check_shape(Walker *w, const char *what, const Shape *shape);
-/* What two shapes broadcast to; false when they do not. */
-bool tt_broadcast_shapes(const Shape *a, const Shape *b, Shape *out);
 Term tt_broadcast_to(Walker *w, const char *what, Term t, const Shape *shape);
 /* The shape that operands (numbers too) broadcast to; raises when there is none. */
 Shape tt_common_shape(Walker *w, const char *what, const Term *terms, int count);

@@ -1,91 +1,33 @@
 /* Shapes: broadcasting as NumPy does it, reshaping, and indexing with [...]. */
 #include "frontend/semantic.h"
 
-enum { MAX_ELEMENTS = 1 << 20 }; /* tl.TRITON_MAX_TENSOR_NUMEL */
-
 /* ---- shapes as such ------------------------------------------------------------------------------------ */
 
-Shape tt_shape_of(Term t)
-{
-    const int64_t *extents;
-    Shape shape = {.rank = tt_term_shape(t, &extents)};
-    for (int i = 0; i < shape.rank; i++)
-        shape.extents[i] = extents[i];
-    return shape;
-}
+Shape tt_shape_of(Term t) { return tt_shape_of_type(t.value->type); }
 
-int64_t tt_shape_count(const Shape *shape)
-{
-    int64_t count = 1;
-    for (int i = 0; i < shape->rank; i++)
-        count *= shape->extents[i];
-    return count;
-}
+const char *tt_shape_text(Walker *w, const Shape *shape) { return tt_shape_format(w->arena, shape); }
 
-const char *tt_shape_text(Walker *w, const Shape *shape)
-{
-    Text text = {.arena = w->arena};
-    tt_text_add(&text, "[");
-    for (int i = 0; i < shape->rank; i++)
-        tt_text_add(&text, "%s%lld", i ? ", " : "", (long long)shape->extents[i]);
-    tt_text_add(&text, "]");
-    return text.data;
-}
-
-/* Counts so that no product overflows: extents come from the user and may be anything. */
 void tt_check_shape(Walker *w, const char *what, const Shape *shape)
 {
-    int64_t count = 1;
-    bool too_large = false;
-    for (int i = 0; i < shape->rank; i++) {
+    for (int i = 0; i < shape->rank; i++)
         if (shape->extents[i] < 1)
             tt_fail(w, "%s would make a tile of shape %s; every extent must be at least 1", what,
                     tt_shape_text(w, shape));
-        too_large |= shape->extents[i] > MAX_ELEMENTS / count;
-        count = too_large ? 1 : count * shape->extents[i];
-    }
-    if (too_large)
+    if (tt_shape_is_too_large(shape))
         tt_fail_with_remedy(w, "take smaller blocks, and more programs or a loop",
                             "%s would make a tile of shape %s; a tile may have %d elements "
                             "(tl.TRITON_MAX_TENSOR_NUMEL)",
-                            what, tt_shape_text(w, shape), MAX_ELEMENTS);
+                            what, tt_shape_text(w, shape), TT_MAX_ELEMENTS);
 }
 
 /* ---- broadcasting -------------------------------------------------------------------------------------- */
-
-/* From the last dimension on; a missing dimension counts as extent 1. */
-bool tt_broadcast_shapes(const Shape *a, const Shape *b, Shape *out)
-{
-    Shape result = {.rank = TT_MAX(a->rank, b->rank)};
-    for (int i = 1; i <= result.rank; i++) {
-        int64_t x = i <= a->rank ? a->extents[a->rank - i] : 1,
-                y = i <= b->rank ? b->extents[b->rank - i] : 1;
-        if (x != y && x != 1 && y != 1)
-            return false;
-        result.extents[result.rank - i] = x == 1 ? y : x;
-    }
-    *out = result;
-    return true;
-}
-
-/* For two shapes that do not broadcast: the dimension of `wide`, counted from the front, where they
- * disagree. */
-static int first_disagreement(const Shape *wide, const Shape *narrow)
-{
-    for (int i = 1; i <= narrow->rank; i++) {
-        int64_t x = wide->extents[wide->rank - i], y = narrow->extents[narrow->rank - i];
-        if (x != y && x != 1 && y != 1)
-            return wide->rank - i;
-    }
-    return -1;
-}
 
 /* Names the dimension as it is in the operand of higher rank, which is where the user can look it up. */
 static _Noreturn void broadcast_error(Walker *w, const char *what, Term a, Term b)
 {
     Shape x = tt_shape_of(a), y = tt_shape_of(b);
     const Shape *wide = x.rank >= y.rank ? &x : &y, *narrow = x.rank >= y.rank ? &y : &x;
-    int at = first_disagreement(wide, narrow);
+    int at = tt_broadcast_disagreement(wide, narrow);
     long long other = narrow->extents[at - wide->rank + narrow->rank];
     const char *remedy = "extents must be equal or 1, counted from the last dimension";
     if (narrow->rank < wide->rank)
@@ -97,25 +39,16 @@ static _Noreturn void broadcast_error(Walker *w, const char *what, Term a, Term 
                         what, tt_describe(w, a), tt_describe(w, b), at, (long long)wide->extents[at], other);
 }
 
-/* Three steps of the IR: splat a scalar, or add leading dimensions and then repeat. Nothing is built for a
- * tile that has the shape already. */
 Term tt_broadcast_to(Walker *w, const char *what, Term t, const Shape *shape)
 {
     t = tt_term_value(w, t);
     Shape from = tt_shape_of(t), met;
-    if (!tt_broadcast_shapes(&from, shape, &met) || met.rank != shape->rank ||
-        memcmp(met.extents, shape->extents, sizeof(int64_t) * (size_t)met.rank))
+    if (!tt_broadcast_shapes(&from, shape, &met) || !tt_same_extents(&met, shape))
         tt_fail_with_remedy(w, "each extent must be 1 or that of the target, counted from the last dimension",
                             "%s cannot broadcast %s to the shape %s", what, tt_describe(w, t),
                             tt_shape_text(w, shape));
     tt_check_shape(w, what, shape);
-    Builder *b = &w->builder;
-    if (!from.rank)
-        return tt_value_term(tt_build_splat(b, t.value, shape->extents, shape->rank), t.dtype);
-    Value *value = t.value;
-    for (int i = from.rank; i < shape->rank; i++)
-        value = tt_build_expand_dims(b, value, 0);
-    return tt_value_term(tt_build_broadcast(b, value, shape->extents), t.dtype);
+    return tt_typed_term(tt_typed_broadcast(&w->builder, tt_typed_of(t), shape));
 }
 
 /* A number has no shape yet; it becomes a scalar. */

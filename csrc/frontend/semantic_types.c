@@ -7,19 +7,6 @@
 /* The order of kinds: the higher one decides the type of a result. */
 static int kind_of(const Dtype *d) { return tt_dtype_is_bool(d) ? 0 : tt_dtype_is_int(d) ? 1 : 2; }
 
-int tt_dtype_width(const Dtype *dtype)
-{
-    static const unsigned char widths[TT_TYPE_KINDS] = {
-        [TT_I1] = 1,     [TT_I8] = 8,        [TT_I16] = 16, [TT_I32] = 32,  [TT_I64] = 64,
-        [TT_F8E4M3] = 8, [TT_F8E5M2] = 8,    [TT_F16] = 16, [TT_BF16] = 16, [TT_F32] = 32,
-        [TT_F64] = 64,   [TT_F8E4M3B15] = 8, [TT_PTR] = 64,
-    };
-    return widths[dtype->kind];
-}
-
-/* int1 counts as unsigned. */
-static bool is_unsigned(const Dtype *d) { return d->is_unsigned || tt_dtype_is_bool(d); }
-
 static const Dtype *common_float(const Dtype *a, const Dtype *b)
 {
     if (tt_dtype_width(a) != tt_dtype_width(b))
@@ -121,88 +108,14 @@ void tt_unify(Walker *w, const char *what, Term *terms, int count)
 
 /* ---- conversions --------------------------------------------------------------------------------------- */
 
-static Term cast_value(Walker *w, Opcode opcode, Term t, const Dtype *dtype)
-{
-    return tt_value_term(tt_build_cast(&w->builder, opcode, t.value, tt_dtype_ir(w, dtype)), dtype);
-}
-
-/* The same IR value, read as another dtype of the same IR type. */
-static Term relabel(Term t, const Dtype *dtype) { return tt_value_term(t.value, dtype); }
-
-static Value *zero_like(Walker *w, Term t)
-{
-    return tt_dtype_is_float(t.dtype) ? tt_build_float(&w->builder, t.value->type, 0)
-                                      : tt_build_int(&w->builder, t.value->type, 0);
-}
-
-/* A pointer is compared as a number; fp8 has no comparison of its own. NaN is different from zero. */
 Term tt_to_bool(Walker *w, Term t)
 {
-    t = tt_term_value(w, t);
-    if (tt_dtype_is_bool(t.dtype))
-        return t;
-    if (tt_dtype_is_pointer(t.dtype))
-        t = cast_value(w, OP_ptr_to_int, t, &tt_int64);
-    t = tt_dtype_is_fp8(t.dtype) ? tt_widen_float(w, t) : t;
-    Opcode opcode = tt_dtype_is_float(t.dtype) ? OP_fne : OP_ne;
-    return tt_value_term(tt_build2(&w->builder, opcode, t.value, zero_like(w, t)), &tt_int1);
+    return tt_typed_term(tt_typed_truth(&w->builder, tt_typed_of(tt_term_value(w, t))));
 }
 
 Term tt_widen_float(Walker *w, Term t)
 {
-    bool narrow = tt_dtype_is_float(t.dtype) && tt_dtype_width(t.dtype) < 32;
-    return narrow ? cast_value(w, OP_float_cast, t, &tt_fp32) : t;
-}
-
-/* What decides about the new bits is the sign of the old type. */
-static Term int_to_int(Walker *w, Term t, const Dtype *dtype)
-{
-    int from = tt_dtype_width(t.dtype), to = tt_dtype_width(dtype);
-    if (from == to)
-        return relabel(t, dtype);
-    return cast_value(w, to < from ? OP_trunc : is_unsigned(t.dtype) ? OP_ext_u : OP_ext_s, t, dtype);
-}
-
-/* Rounding is said only where it can be: a float that does not become narrower keeps its value. */
-static Term float_to_float(Walker *w, Term t, const Dtype *dtype, Rounding rounding)
-{
-    bool narrows = tt_dtype_width(dtype) < tt_dtype_width(t.dtype);
-    Attr *attrs = NULL;
-    if (narrows && rounding == ROUND_TO_ZERO)
-        attrs = tt_attr_string(w->module, ATTR_rounding, "rtz", NULL);
-    const Type *type = tt_with_element(w->module, t.value->type, tt_dtype_ir(w, dtype));
-    return tt_value_term(tt_build(&w->builder, OP_float_cast, &t.value, 1, type, attrs), dtype);
-}
-
-/* fp8 goes through fp32, which loses nothing: it holds every fp8 value, and integers that it rounds are
- * far beyond the largest fp8. */
-static Term int_to_float(Walker *w, Term t, const Dtype *dtype)
-{
-    Opcode opcode = is_unsigned(t.dtype) ? OP_int_to_float_u : OP_int_to_float_s;
-    if (tt_dtype_is_fp8(dtype))
-        return cast_value(w, OP_float_cast, cast_value(w, opcode, t, &tt_fp32), dtype);
-    return cast_value(w, opcode, t, dtype);
-}
-
-static Term float_to_int(Walker *w, Term t, const Dtype *dtype)
-{
-    t = tt_dtype_is_fp8(t.dtype) ? tt_widen_float(w, t) : t;
-    return cast_value(w, dtype->is_unsigned ? OP_float_to_int_u : OP_float_to_int_s, t, dtype);
-}
-
-/* Pointers are 64 bits: any integer reaches them through int64. */
-static Term pointer_cast(Walker *w, Term t, const Dtype *dtype)
-{
-    bool from = tt_dtype_is_pointer(t.dtype), to = tt_dtype_is_pointer(dtype);
-    if (from && to)
-        return tt_dtype_ir(w, t.dtype) == tt_dtype_ir(w, dtype) ? relabel(t, dtype)
-                                                                : cast_value(w, OP_bitcast, t, dtype);
-    if (from && tt_dtype_is_int(dtype))
-        return int_to_int(w, cast_value(w, OP_ptr_to_int, t, &tt_int64), dtype);
-    if (to && tt_dtype_is_int(t.dtype))
-        return cast_value(w, OP_int_to_ptr, int_to_int(w, t, &tt_int64), dtype);
-    tt_fail_with_remedy(w, "go through tl.int64 if the bits are meant", "%s cannot be converted to %s",
-                        tt_describe(w, t), dtype->name);
+    return tt_typed_term(tt_typed_widen_float(&w->builder, tt_typed_of(t)));
 }
 
 /* A number is rounded or wrapped once, straight from Python: 0.1 becomes the fp16 next to 0.1. */
@@ -215,13 +128,10 @@ Term tt_cast(Walker *w, Term t, const Dtype *dtype, Rounding rounding)
         return t;
     if (dtype == &tt_void)
         tt_fail(w, "%s cannot be converted to void", tt_describe(w, t));
-    if (tt_dtype_is_bool(dtype))
-        return tt_to_bool(w, t);
-    if (tt_dtype_is_pointer(t.dtype) || tt_dtype_is_pointer(dtype))
-        return pointer_cast(w, t, dtype);
-    if (tt_dtype_is_float(t.dtype))
-        return tt_dtype_is_float(dtype) ? float_to_float(w, t, dtype, rounding) : float_to_int(w, t, dtype);
-    return tt_dtype_is_float(dtype) ? int_to_float(w, t, dtype) : int_to_int(w, t, dtype);
+    if (!tt_can_cast(t.dtype, dtype))
+        tt_fail_with_remedy(w, "go through tl.int64 if the bits are meant", "%s cannot be converted to %s",
+                            tt_describe(w, t), dtype->name);
+    return tt_typed_term(tt_typed_cast(&w->builder, tt_typed_of(t), dtype, rounding));
 }
 
 /* Does the integer type hold the number, with a sign or without? All bits set are often written 0xFF, or -1. */
@@ -267,9 +177,10 @@ Term tt_bitcast(Walker *w, Term t, const Dtype *dtype)
                             tt_describe(w, t), tt_dtype_width(t.dtype), dtype->name, tt_dtype_width(dtype));
     if (tt_dtype_is_pointer(t.dtype) != tt_dtype_is_pointer(dtype)) {
         if (tt_dtype_is_pointer(dtype))
-            return cast_value(w, OP_int_to_ptr, tt_bitcast(w, t, &tt_int64), dtype);
-        return tt_bitcast(w, cast_value(w, OP_ptr_to_int, t, &tt_int64), dtype);
+            return tt_cast(w, tt_bitcast(w, t, &tt_int64), dtype, ROUND_NEAREST_EVEN);
+        return tt_bitcast(w, tt_cast(w, t, &tt_int64, ROUND_NEAREST_EVEN), dtype);
     }
-    return tt_dtype_ir(w, t.dtype) == tt_dtype_ir(w, dtype) ? relabel(t, dtype)
-                                                            : cast_value(w, OP_bitcast, t, dtype);
+    if (tt_dtype_ir(w, t.dtype) == tt_dtype_ir(w, dtype))
+        return tt_value_term(t.value, dtype);
+    return tt_value_term(tt_build_cast(&w->builder, OP_bitcast, t.value, tt_dtype_ir(w, dtype)), dtype);
 }

@@ -17,6 +17,10 @@ Term tt_value_term(Value *value, const Dtype *dtype)
     return (Term){.kind = TERM_VALUE, .dtype = dtype, .value = value};
 }
 
+Term tt_typed_term(Typed x) { return tt_value_term(x.value, x.dtype); }
+
+Typed tt_typed_of(Term t) { return (Typed){t.value, t.dtype}; }
+
 Term tt_tuple_term(Walker *w, const Term *items, int count)
 {
     return (Term){.kind = TERM_TUPLE,

@@ -2,23 +2,12 @@
  * Terms it computes with, and the functions each side offers the other. Internal to frontend/. */
 #pragma once
 #include "frontend/frontend.h"
+#include "language/language.h"
 
 typedef struct Walker Walker;
 
-/* ---- dtype.c: the language's element types -------------------------------------------------------------------------
- * The IR's integers are signless and its pointers know no const; a Dtype adds both. Interned: compare by pointer. */
-typedef struct Dtype {
-    const char *name; /* as Python spells it: "int32", "uint8", "fp16", "fp8e4nv", "pointer<fp32>", "void" */
-    TypeKind kind;    /* of the IR: TT_I1 .. TT_F64 or TT_PTR; TT_VOID */
-    bool is_unsigned;
-    bool is_const;               /* pointer to memory that must not be written */
-    int space;                   /* pointer: memory space, 1 = global */
-    const struct Dtype *pointee; /* pointer */
-} Dtype;
+/* ---- dtype.c: element types as Python objects ----------------------------------------------------------------------- */
 
-extern const Dtype tt_int1, tt_int8, tt_int16, tt_int32, tt_int64, tt_uint8, tt_uint16, tt_uint32, tt_uint64,
-    tt_fp8e4nv, tt_fp8e5, tt_fp8e4b15, tt_fp16, tt_bf16, tt_fp32, tt_fp64, tt_void;
-const Dtype *tt_dtype_named(const char *name); /* "int32", "fp16", ...; NULL when there is none */
 const Dtype *tt_pointer_dtype(Walker *w, const Dtype *pointee, int space, bool is_const);
 const Dtype *tt_dtype_from_object(Walker *w,
                                   PyObject *object); /* tl.dtype or tl.pointer_type; NULL for anything else */
@@ -27,12 +16,6 @@ const char *tt_dtype_spelling(Walker *w, const Dtype *dtype); /* as users write 
 const Type *tt_dtype_ir(Walker *w, const Dtype *dtype);       /* scalar IR type */
 const Type *tt_dtype_shaped(Walker *w, const Dtype *dtype, const int64_t *shape,
                             int rank); /* rank 0: the scalar */
-
-static inline bool tt_dtype_is_bool(const Dtype *d) { return d->kind == TT_I1; }
-static inline bool tt_dtype_is_int(const Dtype *d) { return d->kind <= TT_I64; } /* bool included */
-static inline bool tt_dtype_is_float(const Dtype *d) { return d->kind >= TT_F8E4M3 && d->kind <= TT_F64; }
-static inline bool tt_dtype_is_fp8(const Dtype *d) { return d->kind >= TT_F8E4M3 && d->kind <= TT_F8E4M3B15; }
-static inline bool tt_dtype_is_pointer(const Dtype *d) { return d->kind == TT_PTR; }
 
 /* ---- Terms: what a Python expression evaluates to -------------------------------------------------------------------
  * Numbers: a literal, a tl.constexpr parameter, anything computed from such by Python is a PYTHON term and weak in
@@ -89,6 +72,8 @@ typedef struct BuiltinCall {
 /* ---- term.c: making and reading Terms --------------------------------------------------------------------------- */
 
 Term tt_value_term(Value *value, const Dtype *dtype);
+Term tt_typed_term(Typed x);
+Typed tt_typed_of(Term t); /* of a VALUE */
 Term tt_python_term(Walker *w,
                     PyObject *object); /* borrowed object; unwraps tl.constexpr, tuples become TUPLE */
 Term tt_new_python_term(Walker *w, PyObject *object); /* steals; NULL raises the pending Python exception */
@@ -169,33 +154,6 @@ PyObject *tt_language_object(Walker *w, const char *name);
 
 /* ---- what language implements (semantic*.c) -------------------------------------------------------------------------
  * The walker evaluates operators on PYTHON operands itself; here at least one operand is something else. */
-typedef enum Operator {
-    OPERATOR_ADD,
-    OPERATOR_SUB,
-    OPERATOR_MUL,
-    OPERATOR_DIV,
-    OPERATOR_FLOORDIV,
-    OPERATOR_MOD,
-    OPERATOR_POW,
-    OPERATOR_MATMUL,
-    OPERATOR_LSHIFT,
-    OPERATOR_RSHIFT,
-    OPERATOR_AND,
-    OPERATOR_OR,
-    OPERATOR_XOR,
-    OPERATOR_EQ,
-    OPERATOR_NE,
-    OPERATOR_LT,
-    OPERATOR_LE,
-    OPERATOR_GT,
-    OPERATOR_GE,
-    OPERATOR_LOGICAL_AND,
-    OPERATOR_LOGICAL_OR, /* Python's `and`, `or` on run-time values, element by element */
-    OPERATOR_NEG,
-    OPERATOR_POS,
-    OPERATOR_INVERT,
-    OPERATOR_NOT, /* unary */
-} Operator;
 extern const char *const tt_operator_texts[]; /* "+", "<<", "and", ...: walker */
 
 Term tt_semantic_binary(Walker *w, Operator op, Term a,
