@@ -16,10 +16,13 @@ Term tt_builtin_program_id(Walker *w, Term *args) { return grid_index(w, args, O
 
 Term tt_builtin_num_programs(Walker *w, Term *args) { return grid_index(w, args, OP_num_programs); }
 
-/* The option that the kernel was launched with. */
+/* The option that the kernel was launched with; what the program made of it is in the IR, and cannot be shared with
+ * other numbers of warps. */
 Term tt_builtin_num_warps(Walker *w, Term *args)
 {
     (void)args;
+    if (w->options && PyDict_SetItemString(w->options, "reads_num_warps", Py_True))
+        tt_python_error(w);
     PyObject *option = w->options ? PyDict_GetItemString(w->options, "num_warps") : NULL;
     return tt_int_term(w, option ? PyLong_AsLongLong(option) : 1);
 }

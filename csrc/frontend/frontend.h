@@ -11,7 +11,8 @@ typedef struct FrontendRequest {
     /* tuple, one entry a parameter: ("*fp32", divisibility) or constexpr(value), or a list (or a named tuple) of entries
      * for a tuple; **META is constexpr(dict of the launch keywords that no parameter took) */
     PyObject *signature;
-    PyObject *options; /* dict: num_warps, num_stages, debug, ... */
+    PyObject *
+        options; /* dict: num_warps, num_stages, debug, ...; "reads_num_warps" becomes True if the program does */
     /* List or NULL. Receives (namespace, name, value) for each name whose value the kernel was compiled with and that
      * the program could bind anew: globals (the dict), closure cells (the cell, name None), attributes of modules (the
      * module's dict). Names of the language itself need not be reported. */

@@ -199,6 +199,15 @@ static PyObject *cuda_clear(PyObject *module, PyObject *args)
     return read_stream_call(args, memory_name, &call) && run(clear, &call) ? Py_NewRef(Py_None) : NULL;
 }
 
+static PyObject *cuda_is_captured(PyObject *module, PyObject *handle)
+{
+    void *stream;
+    (void)module;
+    if (!tt_read_stream_handle(handle, &stream))
+        return NULL;
+    return PyBool_FromLong(!tt_cuda_unavailable() && tt_cuda_is_captured(stream));
+}
+
 PyMethodDef tt_cuda_methods[] = {
     {"cuda_unavailable", cuda_unavailable, METH_NOARGS,
      "cuda_unavailable() -> str | None\n--\n\nWhy no CUDA device can be used, or None when one can."},
@@ -211,6 +220,9 @@ PyMethodDef tt_cuda_methods[] = {
     {"cuda_device", cuda_device, METH_O, "cuda_device(ordinal) -> dict\n--\n\nProperties of a CUDA device."},
     {"cuda_synchronize", cuda_synchronize, METH_O,
      "cuda_synchronize(ordinal)\n--\n\nWait for all work on a CUDA device."},
+    {"cuda_is_captured", cuda_is_captured, METH_O,
+     "cuda_is_captured(stream) -> bool\n--\n\nWhether what is enqueued on a stream becomes part of a CUDA "
+     "graph."},
     {"cuda_new_event", cuda_new_event, METH_O,
      "cuda_new_event(ordinal)\n--\n\nAn event that takes the time."},
     {"cuda_record", cuda_record, METH_VARARGS,

@@ -321,9 +321,9 @@ static CUresult run_checked(const CudaKernel *kernel, const Loaded *loaded, cons
     return error;
 }
 
-/* Whether the launch becomes part of a CUDA graph instead of running. */
-static bool is_captured(CUstream stream)
+bool tt_cuda_is_captured(void *handle)
 {
+    CUstream stream = handle;
     int status = CU_STREAM_CAPTURE_STATUS_NONE;
     return stream && !tt_cuda_api.cuStreamIsCapturing(stream, &status) &&
            status != CU_STREAM_CAPTURE_STATUS_NONE;
@@ -364,7 +364,7 @@ static bool launch_loaded(const CudaKernel *kernel, Loaded *loaded, const CudaLa
     void *parameters[kernel->image.parameter_count + 1];
     for (int i = 0; i < kernel->image.parameter_count; i++)
         parameters[i] = (void *)&launch->args[i];
-    bool captured = is_captured(launch->stream);
+    bool captured = tt_cuda_is_captured(launch->stream);
     if (checked && captured) {
         *diag =
             (Diagnostic){.kind = TT_DEVICE_ERROR,

@@ -77,6 +77,9 @@ typedef struct CudaLaunch {
  * failed. */
 bool tt_cuda_launch(CudaKernel *kernel, const CudaLaunch *launch, Arena *arena);
 
+/* Whether what is enqueued on the stream becomes part of a CUDA graph instead of running. */
+bool tt_cuda_is_captured(void *stream);
+
 /* ---- cuda_timing.c: events, and memory to clear between measurements ---- */
 
 typedef struct CudaEvent CudaEvent;

@@ -162,9 +162,10 @@ class _Runtime(_Knobs):
 
 
 class _Autotuning(_Knobs):
-    """``print``: say what was measured and chosen."""
+    """``print``: say what was measured and chosen. ``cache``: keep it on disk, whatever a kernel's decorator says."""
 
     __slots__ = ()
+    cache = _Flag("TRITON_CACHE_AUTOTUNING")
     print = _Flag("TRITON_PRINT_AUTOTUNING")
 
 

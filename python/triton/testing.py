@@ -1,33 +1,21 @@
 """Timing kernels, comparing providers over a range of sizes, and comparing results."""
 
 import os
-import time
-from contextlib import nullcontext
+
+from .runtime.timing import EventClock, GraphClock, HostClock, measure, measure_in_graph, median, quantile
 
 
 def _mean(times):
     return sum(times) / len(times)
 
 
-def _median(times):
-    return _quantile(sorted(times), 0.5)
-
-
-_MODES = {"mean": _mean, "median": _median, "min": min, "max": max, "all": list}
-
-
-def _quantile(sorted_times, fraction):
-    """Linear interpolation between the two nearest times."""
-    place = fraction * (len(sorted_times) - 1)
-    below = int(place)
-    above = min(below + 1, len(sorted_times) - 1)
-    return sorted_times[below] + (sorted_times[above] - sorted_times[below]) * (place - below)
+_MODES = {"mean": _mean, "median": median, "min": min, "max": max, "all": list}
 
 
 def _summarize(times, quantiles, return_mode):
     if quantiles is not None:
         ordered = sorted(times)
-        results = [_quantile(ordered, fraction) for fraction in quantiles]
+        results = [quantile(ordered, fraction) for fraction in quantiles]
         return results[0] if len(results) == 1 else results
     return _MODES[return_mode](times)
 
@@ -65,7 +53,6 @@ def _backend():
 
 def benchmarker(backend, graph=False):
     """The function with the parameters of `do_bench` that times on a backend ("cpu", "cuda")."""
-    measure = _times_on_host if backend != "cuda" else _times_in_graph if graph else _times_on_cuda
 
     def bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean"):
         if return_mode not in _MODES:
@@ -75,96 +62,16 @@ def benchmarker(backend, graph=False):
             for tensor in grad_to_none or ():
                 tensor.grad = None
 
-        return _summarize(measure(fn, prepare, warmup, rep), quantiles, return_mode)
+        if backend == "cuda" and graph:
+            from .runtime.cuda import side_stream
+
+            with side_stream():
+                times = measure_in_graph(GraphClock(fn, prepare, length=rep))
+        else:
+            times = measure((EventClock if backend == "cuda" else HostClock)(fn, prepare), warmup, rep)
+        return _summarize(times, quantiles, return_mode)
 
     return bench
-
-
-def _times_on_host(fn, prepare, warmup, rep):
-    clock = time.perf_counter
-
-    def call():
-        prepare()
-        start = clock()
-        fn()
-        return (clock() - start) * 1e3
-
-    call()  # compiles
-    estimate = max(_median([call() for _ in range(5)]), 1e-6)
-    for _ in range(max(1, int(warmup / estimate))):
-        call()
-    return [call() for _ in range(max(1, int(rep / estimate)))]
-
-
-class _Stopwatch:
-    """The milliseconds between two points of the current stream."""
-
-    def __init__(self, interface):
-        self.start, self.end = (interface.Event(enable_timing=True) for _ in range(2))
-
-    def __enter__(self):
-        self.start.record()
-
-    def __exit__(self, *error):
-        self.end.record()
-
-    def milliseconds(self):
-        return self.start.elapsed_time(self.end)
-
-
-def _time_of(interface, work):
-    """Milliseconds that work takes which is waited for."""
-    interface.synchronize()
-    watch = _Stopwatch(interface)
-    with watch:
-        work()
-    interface.synchronize()
-    return max(watch.milliseconds(), 1e-6)
-
-
-def _times_on_cuda(fn, prepare, warmup, rep):
-    from .runtime import driver
-
-    device = driver.active
-    interface, cache = device.get_device_interface(), device.get_empty_cache_for_benchmark()
-
-    def call(watch=None):
-        prepare()
-        device.clear_cache(cache)
-        with watch or nullcontext():
-            fn()
-
-    def calls(count):
-        for _ in range(count):
-            call()
-
-    prepare()
-    fn()  # compiles
-    estimate = _time_of(interface, lambda: calls(5)) / 5
-    calls(max(1, int(warmup / estimate)))
-    watches = [_Stopwatch(interface) for _ in range(max(1, int(rep / estimate)))]
-    for watch in watches:
-        call(watch)
-    interface.synchronize()
-    return [watch.milliseconds() for watch in watches]
-
-
-def _times_in_graph(fn, prepare, warmup, rep):
-    from .runtime import driver
-    from .runtime.cuda import capture, side_stream
-
-    interface, replays = driver.active.get_device_interface(), 10
-
-    def calls(count):
-        for _ in range(count):
-            prepare()
-            fn()
-
-    with side_stream():
-        calls(1)  # compiles
-        count = max(1, int(rep / (_time_of(interface, lambda: calls(5)) / 5)))
-        replay = capture(lambda: calls(count))
-        return [_time_of(interface, replay) / count for _ in range(replays)]
 
 
 def assert_close(x, y, atol=None, rtol=None, err_msg=""):

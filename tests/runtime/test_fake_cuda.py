@@ -11,7 +11,8 @@ import pytest
 FOLDER = Path(__file__).parent / "fake_cuda"
 
 
-def test_cases_on_the_fake_driver(tmp_path):
+@pytest.mark.parametrize("cases", ["cases.py", "tuning_cases.py"])
+def test_cases_on_the_fake_driver(tmp_path, cases):
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         pytest.skip("there is no C compiler to build the driver with")
@@ -19,7 +20,7 @@ def test_cases_on_the_fake_driver(tmp_path):
         pytest.skip("the driver takes the real one's place through LD_LIBRARY_PATH")
     library = tmp_path / "libcuda.so.1"
     subprocess.run([compiler, "-shared", "-fPIC", "-w", "-o", library, FOLDER / "fake_cuda.c"], check=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", FOLDER / "cases.py", "--target", "cuda"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", FOLDER / cases, "--target", "cuda"]
     environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}
     result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert result.returncode == 0, result.stdout

@@ -155,6 +155,19 @@ class CompiledKernel(_C.CompiledKernel):
 
         return [self.info[name] for name in (*DEFAULTS, "debug", "name")]
 
+    def _code_key(self):
+        """What distinguishes its code: equal keys run the same, whatever options they were compiled with."""
+        info = self.info
+        if info["target"] == "cpu":
+            return self._ir, info["enable_fp_fusion"], info["debug"]
+        text = self._text("ptx") or self._text("ttgir")
+        return text, info["num_warps"], info["launch_cooperative_grid"], info["launch_pdl"], info["debug"]
+
+    def _ignores(self, one, other):
+        """Whether two `Config`s that differ in options alone would give this same code: a CPU has no warps, and its
+        compiler no stages."""
+        return self.info["target"] == "cpu" and not self.info["reads_num_warps"] and one.num_ctas == other.num_ctas
+
     @cached_property
     def asm(self):
         """The text of each stage by name: ttir, llir, asm, ptx, ... Made when asked for."""

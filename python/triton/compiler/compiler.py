@@ -37,6 +37,7 @@ def describe(kernel, signature, options, target, standalone):
     info["constants"] = {name: entry.value for name, entry in entries.items() if _is_constant(entry)}
     info["options"] = options
     info["target"] = target
+    info["reads_num_warps"] = False
     info["name"] = _name(kernel, info)
     return info
 

@@ -1,9 +1,11 @@
 """Kernels as Python objects: decorating, launching, tuning, and the device they run on."""
 
 from ..errors import AutotunerError, OutOfResources
-from .autotuner import Autotuner, Config, Heuristics, autotune, heuristics
+from .autotuner import Autotuner, autotune
+from .config import Config
 from .driver import driver
 from .jit import JITFunction, KernelInterface, KernelParam
+from .launchable import Heuristics, heuristics
 from .memory import set_allocator
 from .wrapper import MockTensor, TensorWrapper, reinterpret
 

@@ -1,137 +1,33 @@
-"""@triton.autotune and @triton.heuristics: launches that choose compile-time parameters themselves."""
+"""@triton.autotune: launches that choose compile-time parameters by timing them."""
 
 import os
-import time
 from _thread import _local as ThreadLocal
-from contextlib import nullcontext, suppress
-from functools import partial
+from contextlib import nullcontext
+from threading import RLock
 
-from .._C import launch_options, named_arguments, tuning_key
-from ..errors import AutotunerError, CompilationError, OutOfResources, PTXASError  # noqa: F401 (found here too)
-from .driver import driver
-from .jit import JITFunction, KernelInterface, prepare_tuning
+from .._C import cuda_is_captured, tuning_key
+from ..errors import AutotunerError, CompilationError, InternalError, OutOfResources, PTXASError  # noqa: F401
+from .config import Config
+from .contest import FAILED, GIVEN_UP, Contest, Entry
+from .driver import current_stream, driver, stream_handle
+from .jit import KernelInterface, prepare_tuning
+from .launchable import Heuristics, Launchable, check_names, heuristics  # noqa: F401
+from .parallel import for_each
 from .wrapper import TensorWrapper
 
-
-class Config:
-    """One way to compile a kernel: values of compile-time parameters, and launch options.
-
-    :param kwargs: name to value, for parameters that the autotuner fills in, and for launch options: those of the
-        parameters below are taken from here rather than from there.
-    :param num_warps: warps a program runs on.
-    :param num_stages: how deep loads in loops are pipelined.
-    :param num_ctas: blocks in a cluster.
-    :param maxnreg: the most registers a thread may use, or None.
-    :param pre_hook: called with a dict of all arguments before the kernel runs with this configuration.
-    :param ir_override: None; another value raises NotImplementedError, for kernels are compiled from their source.
-    """
-
-    def __init__(self, kwargs, num_warps=4, num_stages=3, num_ctas=1, maxnreg=None, pre_hook=None, ir_override=None):
-        if ir_override is not None:
-            raise NotImplementedError("Config(ir_override=...): a kernel is compiled from its source and nothing else")
-        self.kwargs = dict(kwargs)
-        self.num_warps = self.kwargs.pop("num_warps", num_warps)
-        self.num_stages = self.kwargs.pop("num_stages", num_stages)
-        self.num_ctas = self.kwargs.pop("num_ctas", num_ctas)
-        self.maxnreg = self.kwargs.pop("maxnreg", maxnreg)
-        self.pre_hook = pre_hook
-        self.ir_override = ir_override
-
-    def _options(self):
-        return {
-            "num_warps": self.num_warps,
-            "num_ctas": self.num_ctas,
-            "num_stages": self.num_stages,
-            "maxnreg": self.maxnreg,
-        }
-
-    def all_kwargs(self):
-        """The keywords of a launch with this configuration."""
-        return {**self.kwargs, **{name: value for name, value in self._options().items() if value is not None}}
-
-    def __eq__(self, other):
-        if not isinstance(other, Config):
-            return NotImplemented
-        mine = self.kwargs, self._options(), self.pre_hook
-        return mine == (other.kwargs, other._options(), other.pre_hook)
-
-    def __hash__(self):
-        return hash((*sorted(self.all_kwargs().items(), key=str), self.pre_hook))
-
-    def __str__(self):
-        items = {**self.kwargs, **self._options()}.items()
-        return ", ".join(f"{name}: {value}" for name, value in items)
-
-    def __repr__(self):
-        return f"Config({self})"
+# Milliseconds that a configuration is warmed up and timed for. The clock gives up hopeless ones long before.
+WARMUP, REP = 10, 50
+# What a configuration may fail with that is no fault of the launch's: it is left out.
+_FAILURES = CompilationError, InternalError, PTXASError
 
 
-class _Launchable(KernelInterface):
-    """What stands in for a kernel."""
-
-    def __init__(self, fn):
-        if not isinstance(fn, KernelInterface):
-            raise TypeError(
-                f"@triton.{type(self)._decorator} goes above @triton.jit: it takes a kernel, not {type(fn).__name__!r}"
-            )
-        self.fn = fn
-        self.kernel = fn  # innermost
-        while not isinstance(self.kernel, JITFunction):
-            self.kernel = self.kernel.fn
-        self.base_fn = self.__wrapped__ = self.kernel.fn
-        self.arg_names = fn.arg_names
-        self.__name__ = self.kernel.__name__
-        self.__qualname__ = self.kernel.__qualname__
-        self.__module__ = self.kernel.__module__
-        self.__doc__ = self.kernel.__doc__
-
-    def __get__(self, instance, owner=None):
-        return self
-
-    def __call__(self, *args, **kwargs):
-        return self.kernel(*args, **kwargs)
-
-    def __reduce__(self):
-        return self.__qualname__
-
-    def __repr__(self):
-        return f"{type(self).__name__}({self.fn!r})"
-
-    def _named(self, args, kwargs):
-        """All arguments by name."""
-        return named_arguments(self.arg_names, args, kwargs)
-
-
-class Heuristics(_Launchable):
-    """A kernel some of whose parameters, or launch options, are functions of the other arguments."""
-
-    _decorator = "heuristics"
-
-    def __init__(self, fn, arg_names, values):
-        super().__init__(fn)
-        self.arg_names = arg_names
-        self.values = dict(values)
-        _check_names(self, self.values, "heuristics for", options=True)
-
-    def _filled(self, args, kwargs):
-        named = self._named(args, kwargs)
-        for name, function in self.values.items():
-            kwargs[name] = named[name] = function(named)
-        return kwargs
-
-    def run(self, *args, **kwargs):
-        return self.fn.run(*args, **self._filled(args, kwargs))
-
-    def warmup(self, *args, **kwargs):
-        return self.fn.warmup(*args, **self._filled(args, kwargs))
-
-
-class Autotuner(_Launchable):
+class Autotuner(Launchable):
     """A kernel that finds the fastest of its configurations for each value of its key.
 
     After a launch ``best_config`` is the configuration it used, ``cache`` maps keys to the best configurations, and
     ``configs_timings`` has what ``_bench`` returned for each when they were compared last: the quantiles 0.5, 0.2 and
-    0.8 of the milliseconds of a launch.
+    0.8 of the milliseconds of a launch. ``timings`` has, as JSON can have it, what was found for each key in turn: all
+    configurations with their times, the fastest first, and why some failed.
 
     Made to be derived from, as libraries do: ``run`` may be overridden, or ``_bench`` and ``prune_configs``, which it
     calls. While configurations are compared, ``nargs`` has the positional arguments by name.
@@ -180,11 +76,12 @@ class Autotuner(_Launchable):
         self.configs_top_k = prune.get("top_k", 1.0)
         self.early_config_prune = prune.get("early_config_prune")
         self._do_bench = do_bench
-        self._tuning = ThreadLocal()
+        self.timings = []
+        self._tuning, self._turns = ThreadLocal(), (os.getpid(), RLock())
         prepare_tuning()
         for config in self.configs:
-            _check_names(self, config.kwargs, "Config", options=True)
-        _check_names(self, [*self.reset_to_zero, *self.restore_value], "reset_to_zero or restore_value")
+            check_names(self, config.kwargs, "Config", options=True)
+        check_names(self, [*self.reset_to_zero, *self.restore_value], "reset_to_zero or restore_value")
 
     @property
     def nargs(self):
@@ -244,61 +141,111 @@ class Autotuner(_Launchable):
     # ---- tuning
 
     def _tune(self, key, args, kwargs):
+        with self._turn():
+            known = self.cache.get(key)
+            return known if known is not None else self._tune_alone(key, args, kwargs)
+
+    def _turn(self):
+        """The lock of this process (a child has its own): two threads that time at once disturb each other."""
+        if self._turns[0] != os.getpid():
+            self._turns = os.getpid(), RLock()
+        return self._turns[1]
+
+    def _tune_alone(self, key, args, kwargs):
         configs = self._pruned(args, kwargs)
         if len(configs) == 1:
             return configs[0]
-        start = time.perf_counter()
-        self._compile_all(configs, args, kwargs)
-        timings = {config: self._bench(*args, config=config, **kwargs) for config in configs}
-        self.bench_time = time.perf_counter() - start
-        self.configs_timings = timings
-        best = min(timings, key=timings.get)
-        if timings[best] == _FAILED:
+        named = self._named(args, kwargs)
+        if _is_captured(named, kwargs.get("stream")):
+            raise AutotunerError(
+                f"kernel {self.__name__!r} is not tuned yet for {self._key_text(key, named)}, and that cannot be done "
+                "while a CUDA graph is captured: launch it with such arguments once before"
+            )
+        contest = Contest(self.__name__, self._key_items(key, named), configs)
+        store = self._store(key, named)
+        if store is None:
+            self._compete(contest, args, kwargs)
+        elif not self._recall(contest, store):
+            with store.locked():
+                if not self._recall(contest, store):
+                    try:
+                        self._compete(contest, args, kwargs)
+                    finally:
+                        self._keep(contest, store)
+        best = contest.best()
+        contest.end()
+        self.configs_timings, self.bench_time = contest.timings(), contest.seconds
+        if contest.entries[best].times == FAILED:
             raise self._nothing_works(configs, args, kwargs)
-        if os.environ.get("TRITON_PRINT_AUTOTUNING", "0") not in ("", "0"):
-            named = self._named(args, kwargs)
-            self._print(key, [name for name in self.keys if name in named], best)
-        return best
+        self.timings.append(contest.as_data())
+        return configs[best]
+
+    def _compete(self, contest, args, kwargs):
+        """Time each configuration that has no entry yet, and one that was given up once if it is the fastest now."""
+        waiting = [number for number in range(len(contest.configs)) if number not in contest.entries]
+        launches, failures = self._compile_all([contest.configs[number] for number in waiting], args, kwargs)
+        firsts = {}
+        self._tuning.contest = contest
+        try:
+            for number, launch, failure in zip(waiting, launches, failures, strict=True):
+                config = contest.configs[number]
+                same = None if launch is None else firsts.setdefault((launch, id(config.pre_hook)), number)
+                if failure is not None:
+                    contest.fail(number, failure)
+                elif same in (None, number):
+                    contest.add(number, self._bench(*args, config=config, **kwargs))
+                else:
+                    contest.same(number, same)
+            while contest.entries[best := contest.best()].state == GIVEN_UP:
+                del contest.entries[best]
+                contest.add(best, self._bench(*args, config=contest.configs[best], **kwargs))
+        finally:
+            self._tuning.contest = None
 
     def _compile_all(self, configs, args, kwargs):
-        """Compile on all cores, for the compiler does not hold the interpreter; what fails, fails again in _bench."""
-        from threading import Thread
+        """Compile on all cores, for the compiler does not hold the interpreter.
 
-        left, errors = iter(configs), []  # an iterator that threads may share
+        For each configuration: what distinguishes its launches from those of others (None: that is not known), and why
+        it does not compile, or None. Options that make no difference on the target are not compiled for.
+        """
+        launches, failures, groups = [None] * len(configs), [None] * len(configs), {}
+        for number, config in enumerate(configs):
+            groups.setdefault(repr(sorted(config.kwargs.items(), key=str)), []).append(number)
 
-        def compile_one(config):
-            with suppress(CompilationError):
-                compiled = self.fn.warmup(*args, **kwargs, **self._checked(config, kwargs))
-                for each in compiled if isinstance(compiled, list) else [compiled]:  # a tuner in a tuner has several
-                    each._init_handles()
-
-        def work():
+        def compile_one(number, group):
             try:
-                for config in left:
-                    if errors:
-                        break
-                    compile_one(config)
-            except BaseException as error:
-                errors.append(error)
+                compiled = self.fn.warmup(*args, **kwargs, **self._checked(configs[number], kwargs))
+                several = compiled if isinstance(compiled, list) else [compiled]  # a tuner in a tuner has several
+                for each in several:
+                    each._init_handles()
+                if several is not compiled:
+                    launches[number] = group, compiled._code_key()
+                return several[0]
+            except _FAILURES as error:
+                failures[number] = error
+                return None
 
-        # Daemons: after Ctrl-C nobody waits for what they are at, nor does the end of the process.
-        threads = [Thread(target=work, daemon=True) for _ in range(min(len(configs), os.cpu_count() or 1))]
-        try:
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        except BaseException as error:
-            errors.append(error)
-        if errors:
-            raise errors[0]
+        def compile_group(item):
+            group, numbers = item
+            first = compile_one(numbers[0], group)
+            for number in numbers[1:]:
+                if first is not None and first._ignores(configs[number], configs[numbers[0]]):
+                    launches[number] = launches[numbers[0]]
+                else:
+                    compile_one(number, group)
+
+        if driver.active.get_current_target().backend == "cpu":
+            for_each(compile_group, groups.items())
+        else:
+            for_each(compile_group, [(group, [each]) for group, numbers in groups.items() for each in numbers])
+        return launches, failures
 
     def _bench(self, *args, config, **meta):
         """Milliseconds of a launch with `config`, as the list that `do_bench` returns; infinity if it cannot run."""
         try:
             return self._measure(config, args, meta)
-        except CompilationError:
-            return _FAILED
+        except _FAILURES:
+            return list(FAILED)
 
     def _measure(self, config, args, kwargs):
         keywords = self._checked(config, kwargs)
@@ -306,38 +253,63 @@ class Autotuner(_Launchable):
         arrays = [_memory(named.get(name)) for name in self.restore_value]
         saved = [(array, _copy(array)) for array in arrays if array is not None]
 
-        def launch():
+        def prepare():
             _put_back(saved)
             if config.pre_hook is not None:
                 config.pre_hook(named)
             self.pre_hook(named)
+
+        def run():
             try:
-                compiled = self.fn.run(*args, **kwargs, **keywords)
+                return self.fn.run(*args, **kwargs, **keywords)
             except Exception as error:
                 self.post_hook(named, exception=error)
                 raise
+
+        def finish():
             self.post_hook(named, exception=None)
+
+        def launch():
+            prepare()
+            compiled = run()
+            finish()
             return compiled
 
         try:
             with _device_of(named.values()):
-                bench = self._do_bench or self._bench_on(launch().info["target"].split(":")[0])
-                result = bench(launch, quantiles=(0.5, 0.2, 0.8))
+                if self._do_bench is not None:
+                    result = self._do_bench(launch, quantiles=(0.5, 0.2, 0.8))
+                else:
+                    result = self._race(launch().info["target"].split(":")[0], run, prepare, finish)
         finally:
             _put_back(saved)
         return list(result) if isinstance(result, (list, tuple)) else [result]
+
+    def _race(self, backend, run, prepare, finish):
+        """Quantiles of the time of `run`, which is given up as soon as it is clearly slower than the best so far."""
+        from .timing import EventClock, GraphClock, HostClock, quantile, race
+
+        warmup = WARMUP if self.num_warmups is None else self.num_warmups
+        rep = REP if self.num_reps is None else self.num_reps
+        contest = getattr(self._tuning, "contest", None)
+        best = contest.best_time() if contest else float("inf")
+        if backend == "cuda" and self.use_cuda_graph:
+            from .cuda import side_stream
+
+            with side_stream():
+                times, gave_up = race(GraphClock(run, prepare, finish, rep / 10), warmup, rep, best)
+        else:
+            clock = EventClock if backend == "cuda" else HostClock
+            times, gave_up = race(clock(run, prepare, finish), warmup, rep, best)
+        if contest:
+            contest.runs, contest.gave_up = len(times), gave_up
+        times.sort()
+        return [quantile(times, fraction) for fraction in (0.5, 0.2, 0.8)]
 
     @property
     def do_bench(self):
         """What times a launch: the function that was given, or that of the active driver."""
         return self._do_bench or driver.active.get_benchmarker()
-
-    def _bench_on(self, backend):
-        from ..testing import benchmarker
-
-        limits = {"warmup": self.num_warmups, "rep": self.num_reps}
-        limits = {name: value for name, value in limits.items() if value is not None}
-        return partial(benchmarker(backend, self.use_cuda_graph), **limits)
 
     def pre_hook(self, arguments, reset_only=False):
         """Comes before each run that is timed, and once more, with `reset_only`, before the launch that was asked for:
@@ -369,13 +341,44 @@ class Autotuner(_Launchable):
             return error
         return AutotunerError(text)
 
-    def _print(self, key, given, best):
-        timings = self.configs_timings
-        values = [f"{name}={value!r}" for name, value in zip(given, key, strict=False)] + [*key[len(given) :]]
-        print(
-            f"Autotuned {self.__name__} for {', '.join(values)} in {self.bench_time:.2f} s: {best} "
-            f"({timings[best][0]:.4g} ms, best of {len(timings)})"
-        )
+    # ---- results on disk
+
+    def _key_items(self, key, named):
+        """The key's values with their names, then the dtypes."""
+        given = [name for name in self.keys if name in named]
+        return [*zip(given, key, strict=False), *(("", dtype) for dtype in key[len(given) :])]
+
+    def _key_text(self, key, named):
+        return ", ".join(f"{name}={value!r}" if name else str(value) for name, value in self._key_items(key, named))
+
+    def _store(self, key, named):
+        """Where the timings are kept, or None where they are not to be."""
+        if not (self.cache_results or os.environ.get("TRITON_CACHE_AUTOTUNING", "0") not in ("", "0")):
+            return None
+        from .cache import triton_key
+        from .dependencies import value_text
+        from .tuning_store import TuningStore, device_text
+
+        items = [f"{name}={value_text(value)}" for name, value in self._key_items(key, named)]
+        how = f"graph={self.use_cuda_graph} warmup={self.num_warmups} rep={self.num_reps}"
+        bench = "" if self._do_bench is None else value_text(self._do_bench)
+        device = device_text(_device_number(named.values()))
+        target = os.environ.get("TRITON_TARGET", "")
+        return TuningStore([triton_key(), self.kernel.cache_key, target, device, how, bench, *items])
+
+    def _recall(self, contest, store):
+        """Fill in what is on disk; whether that is all."""
+        kept = store.read()
+        for number, config in enumerate(contest.configs):
+            data = kept.get(_config_text(config))
+            if data is not None:
+                contest.entries[number] = Entry.of(config, data)
+        whole = len(contest.entries) == len(contest.configs)
+        return whole and contest.entries[contest.best()].state != GIVEN_UP
+
+    def _keep(self, contest, store):
+        if contest.entries:
+            store.write({_config_text(entry.config): entry.as_data() for entry in contest.entries.values()})
 
     def _pruned(self, args, kwargs):
         self.nargs = dict(zip(self.arg_names, args, strict=False))
@@ -400,16 +403,6 @@ class Autotuner(_Launchable):
         return list(configs)
 
 
-_FAILED = [float("inf")] * 3
-
-
-def _check_names(tuner, names, what, options=False):
-    known = {*tuner.arg_names, *(launch_options() if options else ())}
-    for name in names:
-        if name not in known and not any(param.kind == 4 for param in tuner.kernel.params):
-            raise ValueError(f"@triton.{tuner._decorator}: {what} {name!r} is no parameter of {tuner.__name__!r}")
-
-
 def _takes(function, name):
     """Whether a function may be called with a keyword."""
     from inspect import signature
@@ -418,17 +411,40 @@ def _takes(function, name):
     return any(each.name == name or each.kind == each.VAR_KEYWORD for each in parameters)
 
 
-def _device_of(arguments):
-    """A context in which the GPU of the arrays is the current one, for it is there that the time is taken."""
+def _device_number(arguments):
+    """The number of the GPU that the arrays lie on, or None."""
     devices = [getattr(_memory(argument), "device", None) for argument in arguments]
     on_gpu = [device for device in devices if getattr(device, "platform", "gpu") != "cpu"]  # JAX numbers its CPUs too
     numbers = (getattr(device, "index", getattr(device, "id", None)) for device in on_gpu)
-    number = next((number for number in numbers if isinstance(number, int)), None)
+    return next((number for number in numbers if isinstance(number, int)), None)
+
+
+def _device_of(arguments):
+    """A context in which the GPU of the arrays is the current one, for it is there that the time is taken."""
+    number = _device_number(arguments)
     if number is None:
         return nullcontext()
     from .cuda import current_device
 
     return current_device(number)
+
+
+def _is_captured(named, stream):
+    """Does what is launched on these arrays now become part of a CUDA graph?"""
+    number = _device_number(named.values())
+    if number is None:
+        return False
+    streams = [current_stream(number)] + ([] if stream is None else [stream_handle(stream)])
+    return any(map(cuda_is_captured, streams))
+
+
+def _config_text(config):
+    """What a configuration is found by on disk."""
+    from .dependencies import value_text
+
+    items = sorted(config.all_kwargs().items(), key=str)
+    hook = [] if config.pre_hook is None else [value_text(config.pre_hook)]
+    return "; ".join([*(f"{name}={value_text(value)}" for name, value in items), *hook])
 
 
 # ---- contents of arrays of any library
@@ -487,11 +503,14 @@ def autotune(
     :param pre_hook: ``pre_hook(arguments)`` before each timed run, and ``pre_hook(arguments, reset_only=True)`` (if it
         takes that keyword) before the launch that was asked for, when it had to be tuned for.
     :param post_hook: ``post_hook(arguments, exception=...)`` after it.
-    :param warmup: milliseconds of warm-up for each configuration.
-    :param rep: milliseconds of measurement.
+    :param warmup: milliseconds of warm-up for each configuration (10).
+    :param rep: milliseconds of measurement (50); a configuration that is clearly slower than another is given up
+        before.
     :param use_cuda_graph: time with `triton.testing.do_bench_cudagraph`, where the target has graphs.
     :param do_bench: ``do_bench(launch, quantiles=...)`` to time with, instead of `triton.testing.do_bench`.
-    :param cache_results: accepted; results are kept as long as the process runs.
+    :param cache_results: keep the timings on disk, under TRITON_CACHE_DIR or ~/.triton/cache, for this kernel, key,
+        device and version of the compiler; TRITON_CACHE_AUTOTUNING=1 does so for all. Of several processes one tunes,
+        and the others wait for it, TRITON_AUTOTUNING_WAIT seconds (600) at most.
     """
 
     def decorate(fn):
@@ -524,11 +543,3 @@ def _warn_of_key(name, fn):
 
     text = f"@triton.autotune: key {name!r} is no parameter of {fn.__name__!r}; it counts only as a launch's keyword"
     warnings.warn(text, stacklevel=3)
-
-
-def heuristics(values):
-    """Decorator above ``@triton.jit``: compute compile-time parameters from the other arguments.
-
-    :param values: name of a parameter, or of a launch option (``num_warps``), to a function of a dict of all arguments.
-    """
-    return lambda fn: Heuristics(fn, getattr(fn, "arg_names", ()), values)

@@ -51,7 +51,7 @@ class Dependencies:
             self._uses.add(f"{use} {self.functions.index(value)}")
         elif not isinstance(value, ModuleType) and not is_own:
             self.values[name, id(place)] = value, place
-            self._uses.add(f"{use} {_text(value)}")
+            self._uses.add(f"{use} {value_text(value)}")
 
     def key(self):
         """A text that is another one when the source of a function, or one of the values, is."""
@@ -68,7 +68,7 @@ def _is_own(module):
     return isinstance(module, str) and module.partition(".")[0] == "triton"
 
 
-def _text(value):
+def value_text(value):
     """What distinguishes a value from others in another process, too: not where it lies."""
     value = getattr(value, "value", value) if getattr(type(value), "__triton_kind__", None) == "constexpr" else value
     function = getattr(value, "__wrapped__", value)

@@ -1,0 +1,54 @@
+"""One way to compile a kernel, among which the autotuner chooses."""
+
+
+class Config:
+    """One way to compile a kernel: values of compile-time parameters, and launch options.
+
+    :param kwargs: name to value, for parameters that the autotuner fills in, and for launch options: those of the
+        parameters below are taken from here rather than from there.
+    :param num_warps: warps a program runs on.
+    :param num_stages: how deep loads in loops are pipelined.
+    :param num_ctas: blocks in a cluster.
+    :param maxnreg: the most registers a thread may use, or None.
+    :param pre_hook: called with a dict of all arguments before the kernel runs with this configuration.
+    :param ir_override: None; another value raises NotImplementedError, for kernels are compiled from their source.
+    """
+
+    def __init__(self, kwargs, num_warps=4, num_stages=3, num_ctas=1, maxnreg=None, pre_hook=None, ir_override=None):
+        if ir_override is not None:
+            raise NotImplementedError("Config(ir_override=...): a kernel is compiled from its source and nothing else")
+        self.kwargs = dict(kwargs)
+        self.num_warps = self.kwargs.pop("num_warps", num_warps)
+        self.num_stages = self.kwargs.pop("num_stages", num_stages)
+        self.num_ctas = self.kwargs.pop("num_ctas", num_ctas)
+        self.maxnreg = self.kwargs.pop("maxnreg", maxnreg)
+        self.pre_hook = pre_hook
+        self.ir_override = ir_override
+
+    def _options(self):
+        return {
+            "num_warps": self.num_warps,
+            "num_ctas": self.num_ctas,
+            "num_stages": self.num_stages,
+            "maxnreg": self.maxnreg,
+        }
+
+    def all_kwargs(self):
+        """The keywords of a launch with this configuration."""
+        return {**self.kwargs, **{name: value for name, value in self._options().items() if value is not None}}
+
+    def __eq__(self, other):
+        if not isinstance(other, Config):
+            return NotImplemented
+        mine = self.kwargs, self._options(), self.pre_hook
+        return mine == (other.kwargs, other._options(), other.pre_hook)
+
+    def __hash__(self):
+        return hash((*sorted(self.all_kwargs().items(), key=str), self.pre_hook))
+
+    def __str__(self):
+        items = {**self.kwargs, **self._options()}.items()
+        return ", ".join(f"{name}: {value}" for name, value in items)
+
+    def __repr__(self):
+        return f"Config({self})"

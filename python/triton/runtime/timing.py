@@ -1,0 +1,180 @@
+"""How long calls take: on the host's clock, between events of a GPU's stream, or in a CUDA graph.
+
+A clock times one function. ``sample(count)`` is the list of the milliseconds of so many calls, ``estimate()`` what a
+call takes with all that is done around it, ``repeat(count)`` calls without timing. Before each call ``prepare`` runs,
+after it ``finish``; neither is part of the time, except in a graph, which has no gaps.
+"""
+
+import time
+
+
+def _nothing():
+    pass
+
+
+def quantile(ordered, fraction):
+    """Of sorted times: linear interpolation between the two nearest."""
+    place = fraction * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def median(times):
+    return quantile(sorted(times), 0.5)
+
+
+class HostClock:
+    """The time that passes during a call, which has ended when it returns."""
+
+    def __init__(self, fn, prepare=_nothing, finish=_nothing):
+        self.fn, self.prepare, self.finish = fn, prepare, finish
+
+    def _call(self):
+        self.prepare()
+        start = time.perf_counter()
+        self.fn()
+        end = time.perf_counter()
+        self.finish()
+        return (end - start) * 1e3
+
+    def repeat(self, count):
+        for _ in range(count):
+            self._call()
+
+    def sample(self, count):
+        return [self._call() for _ in range(count)]
+
+    def estimate(self):
+        return max(median(self.sample(5)), 1e-6)
+
+
+class _Stopwatch:
+    """The milliseconds between two points of the current stream."""
+
+    def __init__(self, interface):
+        self.start, self.end = (interface.Event(enable_timing=True) for _ in range(2))
+
+    def milliseconds(self):
+        return self.start.elapsed_time(self.end)
+
+
+def _time_of(interface, work):
+    """Milliseconds that work takes which is waited for."""
+    interface.synchronize()
+    watch = _Stopwatch(interface)
+    watch.start.record()
+    work()
+    watch.end.record()
+    interface.synchronize()
+    return max(watch.milliseconds(), 1e-6)
+
+
+class EventClock:
+    """The time between two events on the current stream; the second-level cache is overwritten before each call."""
+
+    def __init__(self, fn, prepare=_nothing, finish=_nothing):
+        from .driver import driver
+
+        self.fn, self.prepare, self.finish = fn, prepare, finish
+        self.device = driver.active
+        self.interface, self.cache = self.device.get_device_interface(), self.device.get_empty_cache_for_benchmark()
+
+    def _call(self, watch=None):
+        self.prepare()
+        self.device.clear_cache(self.cache)
+        if watch:
+            watch.start.record()
+        self.fn()
+        if watch:
+            watch.end.record()
+        self.finish()
+
+    def repeat(self, count):
+        for _ in range(count):
+            self._call()
+
+    def sample(self, count):
+        watches = [_Stopwatch(self.interface) for _ in range(count)]
+        for watch in watches:
+            self._call(watch)
+        self.interface.synchronize()
+        return [watch.milliseconds() for watch in watches]
+
+    def estimate(self):
+        return _time_of(self.interface, lambda: self.repeat(5)) / 5
+
+
+class GraphClock:
+    """A call's share of a CUDA graph of as many calls as take `length` milliseconds; caches stay warm. To be used on a
+    stream that can be captured (`cuda.side_stream`)."""
+
+    def __init__(self, fn, prepare=_nothing, finish=_nothing, length=20):
+        from .driver import driver
+
+        self.fn, self.prepare, self.finish = fn, prepare, finish
+        self.interface, self.length, self.replay = driver.active.get_device_interface(), length, None
+
+    def repeat(self, count):
+        for _ in range(count):
+            self.prepare()
+            self.fn()
+            self.finish()
+
+    def estimate(self):
+        return _time_of(self.interface, lambda: self.repeat(5)) / 5
+
+    def _capture(self):
+        from .cuda import capture
+
+        self.count = max(1, int(self.length / self.estimate()))
+        self.replay = capture(lambda: self.repeat(self.count))
+
+    def sample(self, count):
+        if self.replay is None:
+            self._capture()
+        return [_time_of(self.interface, self.replay) / self.count for _ in range(count)]
+
+
+# ---- how often to call
+
+
+def measure(clock, warmup, rep):
+    """Times of calls that go on for `rep` milliseconds, after `warmup` milliseconds of others."""
+    clock.prepare()
+    clock.fn()  # compiles
+    clock.finish()
+    estimate = clock.estimate()
+    clock.repeat(max(1, int(warmup / estimate)))
+    return clock.sample(max(1, int(rep / estimate)))
+
+
+def measure_in_graph(clock):
+    clock.repeat(1)  # compiles
+    return clock.sample(10)
+
+
+# After so many calls one whose fastest time is above the best median by this factor is given up. The fastest time is
+# what noise changes least, and it can only make a configuration look slower than it is.
+_HOPELESS = ((1, 4.0), (4, 1.5), (12, 1.15), (30, 1.05))
+
+
+def race(clock, warmup, rep, best):
+    """Times of calls that go on for `rep` milliseconds, or until they are clearly slower than `best`.
+
+    The function has been called before. Returns the times, and whether it was given up.
+    """
+    times, wanted = [], None
+    for count, factor in _HOPELESS:
+        start = time.perf_counter()
+        missing = count - len(times)
+        times += clock.sample(missing if wanted is None else min(missing, wanted - len(times)))
+        each = max((time.perf_counter() - start) * 1e3 / max(missing, 1), 1e-6)
+        if min(times) > best * factor:
+            return times, True
+        if count == 4:  # what came before was part of the warm-up
+            clock.repeat(int(warmup / each))
+            times, wanted = [], max(3, int(rep / each))
+        elif wanted is not None and len(times) >= wanted:
+            return times, False
+    return times + clock.sample(wanted - len(times)), False

@@ -1,0 +1,103 @@
+"""Tuning on the driver of test_fake_cuda.py: what is timed where, in graphs, on two devices."""
+
+import pytest
+from cases import GLOBAL, Array, cuda, fresh, log  # noqa: F401
+
+import triton
+import triton.language as tl
+
+
+def tuned(*blocks, kernel=None, **options):
+    @triton.jit
+    def scale(x, y, n, BLOCK: tl.constexpr):
+        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(y + offsets, tl.load(x + offsets, mask=offsets < n) * 2, mask=offsets < n)
+
+    configs = [triton.Config({"BLOCK": block}) for block in blocks]
+    return triton.autotune(configs, key=["n"], **options)(kernel or scale)
+
+
+def grid(meta):
+    return (triton.cdiv(meta["n"], meta["BLOCK"]),)
+
+
+def launches():
+    return [line for line in log() if line.startswith("launch")]
+
+
+def test_the_time_is_that_of_the_kernel_alone():
+    kernel = tuned(128, 256, rep=0.1, warmup=0)
+    kernel[grid](Array(), Array(number=1), 1000)
+    assert [times[0] for times in kernel.configs_timings.values()] == pytest.approx([1, 1])
+    clears = [line for line in log() if line.startswith("clear")]
+    assert len(clears) >= 6  # before each call that counts
+    assert "launch (8, 1, 1) of 128 on 0, stream 0" in launches()
+    assert "launch (4, 1, 1) of 128 on 0, stream 0" in launches()
+
+
+def test_it_is_timed_where_the_arrays_are():
+    kernel = tuned(128, 256, rep=0.1, warmup=0)
+    kernel[grid](Array(1), Array(1, 1), 1000)
+    assert all(" on 1, " in line for line in launches())
+    assert {line for line in log() if line.startswith("load")} == {"load on 1"}
+
+
+def test_equal_code_is_timed_once():
+    """A loop that nothing is loaded ahead in is the same for every number of stages."""
+    tried = []
+
+    def bench(launch, quantiles):
+        tried.append(launch().metadata.num_stages)
+        return [1.0]
+
+    configs = [triton.Config({"BLOCK": 128}, num_stages=stages) for stages in (1, 2, 3)]
+    configs += [triton.Config({"BLOCK": 128}, num_warps=8)]
+    kernel = triton.autotune(configs, key=["n"], do_bench=bench)(tuned(128).fn)
+    kernel[grid](Array(), Array(number=1), 1000)
+    states = [entry["state"] for entry in kernel.timings[0]["configurations"]]
+    assert len(tried) == 2 and sorted(states) == ["same code", "same code", "timed", "timed"]
+
+
+def test_nothing_is_tuned_in_a_capture():
+    kernel = tuned(128, 256, rep=0.1, warmup=0)
+    arrays = Array(), Array(number=1)
+    cuda.fake_begin_capture(0x1008, GLOBAL)
+    with pytest.raises(triton.AutotunerError) as error:
+        kernel[grid](*arrays, 1000, stream=0x1008)
+    assert str(error.value) == (
+        "kernel 'scale' is not tuned yet for n=1000, float32, float32, and that cannot be done while a CUDA graph is "
+        "captured: launch it with such arguments once before"
+    )
+    assert cuda.fake_end_capture() and not log()
+    kernel[grid](*arrays, 1000)
+    cuda.fake_begin_capture(0x1008, GLOBAL)
+    kernel[grid](*arrays, 1000, stream=0x1008)
+    assert cuda.fake_end_capture()
+
+
+def test_one_configuration_may_be_captured():
+    kernel = tuned(128)
+    cuda.fake_begin_capture(0x1008, GLOBAL)
+    kernel[grid](Array(), Array(number=1), 1000, stream=0x1008)
+    assert cuda.fake_end_capture()
+
+
+def test_configurations_that_the_device_has_no_room_for():
+    cuda.fake_set_kernel(255, 64)
+    configs = [triton.Config({"BLOCK": 128}, num_warps=warps) for warps in (8, 2, 4)]
+    kernel = triton.autotune(configs, key=["n"], rep=0.1, warmup=0)(tuned(128).fn)
+    kernel[grid](Array(), Array(number=1), 1000)
+    assert kernel.best_config is configs[1]
+    failed = [entry for entry in kernel.timings[0]["configurations"] if entry["state"] == "failed"]
+    assert len(failed) == 2 and all("out of resource: " in entry["note"] for entry in failed)
+
+
+def test_results_on_disk_are_for_a_kind_of_device(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    for device in (0, 1):
+        kernel = tuned(128, 256, rep=0.1, warmup=0, cache_results=True)
+        kernel[grid](Array(device), Array(device, 1), 1000)
+    assert len(list((tmp_path / "tuning").glob("*.json"))) == 2  # they are unlike
+    before = len(launches())
+    tuned(128, 256, rep=0.1, warmup=0, cache_results=True)[grid](Array(), Array(number=1), 1000)
+    assert len(launches()) == before + 1
