@@ -1,7 +1,6 @@
 /* From a module of tile IR to a compiled kernel, and its texts. */
 #include "cpu/lower.h"
 #include <stdlib.h>
-#include <time.h>
 
 static int64_t bytes_stored_in(const Region *region)
 {
@@ -44,12 +43,6 @@ static void lower_module(Codegen *codegen, Module *module, CpuKernel *kernel, Pl
     bound_effort(codegen);
 }
 
-static bool wants_verification(void)
-{
-    const char *wanted = getenv("TRITON_VERIFY");
-    return wanted && *wanted && strcmp(wanted, "0");
-}
-
 static void release_unfinished(void *holder)
 {
     CpuKernel **kernel = holder;
@@ -59,24 +52,22 @@ static void release_unfinished(void *holder)
 
 static void release_arena(void *arena) { tt_arena_release(arena); }
 
-static double milliseconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
-}
+#define CPU_PASS(name)                                                                                       \
+    static bool run_##name(Module *module, const void *options, Arena *scratch)                              \
+    {                                                                                                        \
+        (void)options;                                                                                       \
+        return tt_cpu_##name(module, scratch);                                                               \
+    }
+#include "opt/passes.def"
 
-static void refuse_assembly(Op *op, void *context)
-{
-    (void)context;
-    if (op->opcode == OP_inline_asm || op->opcode == OP_inline_asm_effect)
-        tt_unsupported(op->loc, "inline assembly on a CPU: it is written for one kind of GPU");
-}
+static const Pass passes[] = {
+#define CPU_PASS(name) {#name, run_##name, STAGE_TILES},
+#include "opt/passes.def"
+};
 
 CpuKernel *tt_cpu_compile(Module *module, const CpuOptions *options, Arena *arena)
 {
-    TT_FOR_FUNCTIONS(function, module)
-    tt_walk(function->body, refuse_assembly, NULL);
+    tt_run_passes(module, &(PassTable){"cpu", passes, TT_COUNT(passes), NULL, NULL}, NULL);
     CpuKernel **holder = TT_NEW(arena, CpuKernel *);
     tt_arena_on_release(arena, release_unfinished, holder);
     CpuKernel *kernel = *holder = calloc(1, sizeof *kernel);
@@ -88,10 +79,10 @@ CpuKernel *tt_cpu_compile(Module *module, const CpuOptions *options, Arena *aren
     Arena *work = TT_NEW(arena, Arena); /* released at the end, or when the compilation fails */
     tt_arena_on_release(arena, release_arena, work);
     Codegen *codegen = tt_new_codegen(work, kernel->name);
-    double start = milliseconds();
+    double start = tt_milliseconds();
     lower_module(codegen, module, kernel, NULL, work);
-    kernel->lowering_milliseconds = milliseconds() - start;
-    if (wants_verification())
+    kernel->lowering_milliseconds = tt_milliseconds() - start;
+    if (tt_verifies_passes())
         tt_codegen_verify(codegen);
     kernel->entry = (CpuEntry)(uintptr_t)tt_jit_load(codegen, kernel->name, &kernel->arena, NULL);
     *holder = NULL;

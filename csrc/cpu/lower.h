@@ -11,6 +11,7 @@
 #pragma once
 #include "analysis/analysis.h"
 #include "cpu/emit.h"
+#include "opt/pass.h"
 #include "cpu/kernel.h"
 
 enum { NEVER = 1 << 30 };
@@ -304,6 +305,10 @@ void count_stores(Nest *n);   /* after the nest */
 void report_stores(Lower *l); /* at the end of the function */
 bool is_assumed_true(const Nest *n, const Value *mask, const Coord *coords);
 void mark_streaming(Emit *e, LLVMValueRef store, int align);
+
+/* ---- passes on tile IR, of opt/passes.def ---- */
+#define CPU_PASS(name) bool tt_cpu_##name(Module *module, Arena *scratch);
+#include "opt/passes.def"
 
 /* sinks.c */
 int sink_slots(const Sink *sink); /* accumulators that it carries around the axis loop */

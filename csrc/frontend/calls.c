@@ -90,7 +90,7 @@ static _Noreturn void unknown_keyword(Walker *w, const Signature *signature, PyO
     const char **names = TT_NEW_ARRAY(w->arena, const char *, signature->count);
     for (int i = 0; i < signature->count; i++)
         names[i] = tt_utf8(w, signature->parameters[i].name);
-    const char *closest = tt_closest_of(w, tt_utf8(w, name), names, signature->count);
+    const char *closest = tt_closest_word(tt_utf8(w, name), names, signature->count);
     const char *remedy =
         closest ? tt_arena_format(w->arena, "did you mean `%s`?", closest) : parameters_text(w, signature);
     tt_fail_with_remedy(w, remedy, "`%s` has no parameter `%s`", signature->name, tt_utf8(w, name));

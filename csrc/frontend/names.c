@@ -1,6 +1,5 @@
 /* Names: local variables, the closure, globals, Python's builtins; in that order, as Python does. */
 #include "frontend/walker.h"
-#include <strings.h>
 
 /* ---- the scope ------------------------------------------------------------------------------------------------------ */
 
@@ -78,65 +77,15 @@ void tt_store_name(Walker *w, PyObject *name, Term term)
 
 /* ---- suggestions ---------------------------------------------------------------------------------------------------- */
 
-/* Edits (insert, remove, change, swap neighbours) from one name to the other, or limit + 1. */
-static int edit_distance(const char *a, const char *b, int limit)
-{
-    enum { LONGEST = 64 };
-    if (!strcasecmp(a, b))
-        return 0;
-    int m = (int)strlen(a), n = (int)strlen(b);
-    if (m > LONGEST || n > LONGEST || m - n > limit || n - m > limit)
-        return limit + 1;
-    int rows[3][LONGEST + 1];
-    for (int j = 0; j <= n; j++)
-        rows[0][j] = j;
-    for (int i = 1; i <= m; i++) {
-        int *row = rows[i % 3], *above = rows[(i + 2) % 3], *above2 = rows[(i + 1) % 3];
-        row[0] = i;
-        for (int j = 1; j <= n; j++) {
-            int change = above[j - 1] + (a[i - 1] != b[j - 1]);
-            row[j] = TT_MIN(change, TT_MIN(above[j], row[j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                row[j] = TT_MIN(row[j], above2[j - 2] + 1);
-        }
-    }
-    return rows[m % 3][n];
-}
-
-static void consider(const char *name, const char *candidate, int *best_distance, const char **best)
-{
-    int distance = edit_distance(name, candidate, *best_distance - 1);
-    if (distance < *best_distance) {
-        *best_distance = distance;
-        *best = candidate;
-    }
-}
-
-static int first_limit(const char *name)
-{
-    return (int)strlen(name) / 3 +
-           1; /* exclusive: of one or two letters, only upper and lower case may differ */
-}
-
-const char *tt_closest_of(Walker *w, const char *name, const char *const *candidates, int count)
-{
-    (void)w;
-    const char *best = NULL;
-    int limit = first_limit(name);
-    for (int i = 0; i < count; i++)
-        consider(name, candidates[i], &limit, &best);
-    return best;
-}
-
 const char *tt_closest(Walker *w, const char *name, PyObject *candidates)
 {
     const char *best = NULL;
-    int limit = first_limit(name);
+    int limit = tt_word_limit(name);
     PyObject *list = candidates ? PySequence_List(candidates) : NULL;
     for (Py_ssize_t i = 0; list && i < PyList_Size(list); i++) {
         PyObject *candidate = PyList_GetItem(list, i);
         if (PyUnicode_Check(candidate))
-            consider(name, tt_utf8(w, candidate), &limit, &best);
+            tt_consider_word(name, tt_utf8(w, candidate), &limit, &best);
     }
     best = best ? tt_arena_strdup(w->arena, best) : NULL;
     Py_XDECREF(list);
@@ -148,15 +97,15 @@ static _Noreturn void undefined_name(Walker *w, PyObject *name)
 {
     const Frame *frame = w->state->frame;
     const char *text = tt_utf8(w, name), *best = NULL;
-    int limit = first_limit(text);
+    int limit = tt_word_limit(text);
     for (int i = FIRST_NAME_SLOT; i < frame->scope.names.count; i++)
-        consider(text, tt_utf8(w, frame->scope.names.data[i]), &limit, &best);
+        tt_consider_word(text, tt_utf8(w, frame->scope.names.data[i]), &limit, &best);
     const char *global = tt_closest(w, text, frame->info->globals);
     if (global)
-        consider(text, global, &limit, &best);
+        tt_consider_word(text, global, &limit, &best);
     const char *builtin = tt_closest(w, text, w->state->builtins);
     if (builtin)
-        consider(text, builtin, &limit, &best);
+        tt_consider_word(text, builtin, &limit, &best);
     const char *remedy = best ? tt_arena_format(w->arena, "did you mean `%s`?", best)
                               : "assign it, import it, or make it a parameter of the kernel";
     tt_fail_with_remedy(w, remedy, "name `%s` is not defined", text);

@@ -177,7 +177,6 @@ Bindings tt_copy_bindings(Walker *w);
 /* The error that says why a name has no value here. */
 _Noreturn void tt_raise_undefined(Walker *w, const char *name, const Undefined *why);
 void tt_report_name(Walker *w, PyObject *space, PyObject *name, PyObject *value);
-const char *tt_closest_of(Walker *w, const char *name, const char *const *candidates, int count);
 
 /* ---- constexpr.c -------------------------------------------------------------------------------------------------- */
 

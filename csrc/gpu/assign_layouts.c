@@ -12,6 +12,7 @@ typedef struct Wish {
 typedef struct Assigner {
     Module *module;
     const GpuOptions *options;
+    Arena *scratch;
     LayoutGroups *groups;
     Map granted; /* Wish -> Value* */
 } Assigner;
@@ -38,7 +39,7 @@ static Value *repeated(Assigner *a, Value *value, const LinearLayout *layout)
 {
     if (value->layout) {
         Builder builder = tt_builder_after(value->op);
-        Map map = {.arena = a->module->arena};
+        Map map = {.arena = a->scratch};
         value = tt_clone_op(&builder, value->op, &map)->results[0];
     }
     value->layout = layout;
@@ -66,7 +67,7 @@ static Value *converted(Assigner *a, Value *value, const LinearLayout *layout, O
     Builder builder = tt_builder_before(outermost_user(value, user));
     builder.loc = value->loc;
     if (is_widening(value->op)) {
-        Map map = {.arena = a->module->arena};
+        Map map = {.arena = a->scratch};
         Op *cast = tt_clone_op(&builder, value->op, &map);
         tt_set_operand(cast, 0, wanted(a, tt_operand(cast, 0), layout, cast));
         cast->results[0]->layout = layout;
@@ -310,12 +311,13 @@ static void erase_unwanted(Region *region)
     }
 }
 
-bool tt_assign_layouts(Module *module, const GpuOptions *options)
+bool tt_gpu_assign_layouts(Module *module, const GpuOptions *options, Arena *scratch)
 {
     TT_FOR_FUNCTIONS(function, module)
     {
-        Assigner assigner = {.module = module, .options = options, .granted = {.arena = module->arena}};
-        assigner.groups = tt_group_layouts(function, options, module->arena);
+        Assigner assigner = {
+            .module = module, .options = options, .scratch = scratch, .granted = {.arena = scratch}};
+        assigner.groups = tt_group_layouts(function, options, scratch);
         assign_region(&assigner, function->body);
         erase_unwanted(function->body);
     }

@@ -25,7 +25,7 @@ typedef struct Shared {
 } Shared;
 
 typedef struct Barriers {
-    Module *module;
+    Arena *arena;
     TT_VECTOR(Op *) scratch;  /* by Op.index */
     TT_VECTOR(Memory) memory; /* in the order of parameters */
     TT_VECTOR(Shared) shared;
@@ -41,7 +41,7 @@ static void add_shared(Barriers *b, const Op *op, const Value *buffer, bool writ
 {
     while (buffer->op->opcode != OP_smem_alloc)
         buffer = tt_operand(buffer->op, 0);
-    tt_push(b->module->arena, b->shared, ((Shared){.op = op, .alloc = buffer->op, .writes = writes}));
+    tt_push(b->arena, b->shared, ((Shared){.op = op, .alloc = buffer->op, .writes = writes}));
 }
 
 /* The products whose results a value may be, in this or an earlier iteration. */
@@ -83,12 +83,12 @@ static void number_accesses(Op *op, void *context)
     note_buffers(b, op);
     if (tt_find_attr(op, ATTR_scratch) && op->opcode != OP_smem_alloc) {
         op->index = b->scratch.count;
-        tt_push(b->module->arena, b->scratch, op);
+        tt_push(b->arena, b->scratch, op);
     }
     if (tt_has(op, ACCESS)) {
         Memory memory = {.op = op, .param = tt_pointer_param(b->pointers, tt_operand(op, 0))};
         memory.offsets = tt_pointer_residues(tt_operand(op, 0), &memory.base);
-        tt_push(b->module->arena, b->memory, memory);
+        tt_push(b->arena, b->memory, memory);
     }
 }
 
@@ -254,18 +254,17 @@ static void visit(Flow *flow, Op *op, uint64_t *pending)
         tt_flow_add(pending, b->acquired);
 }
 
-bool tt_insert_barriers(Module *module, const GpuOptions *options)
+bool tt_gpu_barriers(Module *module, const GpuOptions *options, Arena *scratch)
 {
     (void)options;
     Function *function = module->functions;
-    Arena *arena = module->arena;
-    Barriers b = {.module = module, .memory_ids = {.arena = arena}, .shared_ids = {.arena = arena}};
-    b.pointers = tt_analyze_param_pointers(function, arena);
+    Barriers b = {.arena = scratch, .memory_ids = {.arena = scratch}, .shared_ids = {.arena = scratch}};
+    b.pointers = tt_analyze_param_pointers(function, scratch);
     tt_take_marks(function);
     tt_walk(function->body, number_accesses, &b);
     group_accesses(&b);
     b.acquired = b.scratch.count + b.memory.count;
-    Flow flow = {.arena = arena,
+    Flow flow = {.arena = scratch,
                  .context = &b,
                  .ids = b.acquired + 1 + b.shared.count,
                  .must_wait = must_wait,

@@ -1,21 +1,16 @@
 /* The GPU pipeline: passes on tile IR, SIMT lowering, LLVM, PTX. */
 #include "gpu/simt.h"
-#include <stdlib.h>
 
-static const struct {
-    const char *name;
-    bool (*run)(Module *module, const GpuOptions *options);
-} passes[] = {
-    {"inline_calls", tt_inline_calls}, /* layouts and barriers are worked out for a whole kernel */
-    {"hints", tt_remark_hints},
-    {"unroll_networks", tt_unroll_networks},
-    {"decompose_dot", tt_decompose_dot},
-    {"select_dot", tt_select_dot}, /* what lies in buffers is known before the layouts of the rest */
-    {"pipeline", tt_pipeline},     /* of the loads that fill them */
-    {"prefetch", tt_prefetch},
-    {"assign_layouts", tt_assign_layouts},
-    {"shared_memory", tt_allocate_shared_memory}, /* what needs any follows from the layouts */
-    {"barriers", tt_insert_barriers},             /* between what lies at overlapping places */
+#define GPU_PASS(name, stage)                                                                                \
+    static bool run_##name(Module *module, const void *options, Arena *scratch)                              \
+    {                                                                                                        \
+        return tt_gpu_##name(module, options, scratch);                                                      \
+    }
+#include "opt/passes.def"
+
+static const Pass passes[] = {
+#define GPU_PASS(name, stage) {#name, run_##name, STAGE_##stage},
+#include "opt/passes.def"
 };
 
 /* Chosen by measuring (docs/design.md §8): the code is straight-line mostly, and was simplified as tile IR. */
@@ -24,28 +19,15 @@ static const char llvm_passes[] = "function(early-cse,instcombine<no-verify-fixp
 static const char library_passes[] =
     "nvvm-reflect,cgscc(inline),globaldce,function(sroa,early-cse,simplifycfg)";
 
-static void verify(Module *module, bool with_layouts, const char *pass)
+static const char *verify(const Module *module, Arena *arena)
 {
-    const char *failures = tt_verify(module, module->arena);
-    if (!failures && with_layouts)
-        failures = tt_verify_layouts(module, module->arena);
-    if (failures)
-        tt_bug("the IR is not well-formed after '%s':\n%s", pass, failures);
+    return module->stage < STAGE_LAYOUTS ? NULL : tt_verify_layouts(module, arena);
 }
 
 void tt_gpu_run_passes(Module *module, const char *last, const GpuOptions *options)
 {
-    const char *wants_checks = getenv("TRITON_VERIFY");
-    bool checks = wants_checks && *wants_checks == '1', found = !last, has_layouts = false;
-    for (size_t i = 0; i < TT_COUNT(passes) && !(last && found); i++) {
-        passes[i].run(module, options);
-        found |= last && !strcmp(last, passes[i].name);
-        has_layouts |= passes[i].run == tt_assign_layouts;
-        if (checks)
-            verify(module, has_layouts, passes[i].name);
-    }
-    if (!found)
-        tt_error(NULL, "there is no GPU pass '%s'", last);
+    PassTable table = {"gpu", passes, TT_COUNT(passes), options, verify};
+    tt_run_passes(module, &table, last);
 }
 
 static void check_options(const GpuOptions *options)

@@ -110,8 +110,9 @@ static void visit(Op *op, void *context)
     d->changed = true;
 }
 
-bool tt_decompose_dot(Module *module, const GpuOptions *options)
+bool tt_gpu_decompose_dot(Module *module, const GpuOptions *options, Arena *scratch)
 {
+    (void)scratch;
     Decomposer d = {.options = options};
     tt_walk(module->functions->body, visit, &d);
     return d.changed;

@@ -30,9 +30,9 @@ static void visit(Op *op, void *context)
                   (int)tt_int_attr(op, ATTR_num_stages, 1));
 }
 
-bool tt_remark_hints(Module *module, const GpuOptions *options)
+bool tt_gpu_hints(Module *module, const GpuOptions *options, Arena *scratch)
 {
-    (void)options;
+    (void)options, (void)scratch;
     tt_walk(module->functions->body, visit, module);
     return false;
 }

@@ -2,6 +2,7 @@
  * whether it changed anything. */
 #pragma once
 #include "gpu/gpu.h"
+#include "opt/pass.h"
 
 enum { TT_LANE_BITS = 5, TT_LANES = 32 };
 
@@ -27,16 +28,10 @@ int tt_register_of(const LinearLayout *layout, uint64_t element);
 
 /* ---- passes ----------------------------------------------------------------------------------------------------------- */
 
-bool tt_inline_calls(Module *module, const GpuOptions *options);
-bool tt_remark_hints(Module *module, const GpuOptions *options); /* changes nothing */
-bool tt_unroll_networks(Module *module, const GpuOptions *options);
-bool tt_decompose_dot(Module *module, const GpuOptions *options);
-bool tt_select_dot(Module *module, const GpuOptions *options);
-bool tt_pipeline(Module *module, const GpuOptions *options);
-bool tt_prefetch(Module *module, const GpuOptions *options);
-bool tt_assign_layouts(Module *module, const GpuOptions *options);
-bool tt_allocate_shared_memory(Module *module, const GpuOptions *options);
-bool tt_insert_barriers(Module *module, const GpuOptions *options);
+/* Each of opt/passes.def: returns whether it changed anything. */
+#define GPU_PASS(name, stage) bool tt_gpu_##name(Module *module, const GpuOptions *options, Arena *scratch);
+#include "opt/passes.def"
+
 /* Is it an atomic by which one thread speaks for the whole program, before which all that the others did must be done, or
  * after which the others begin what follows? */
 bool tt_releases(const Op *op);

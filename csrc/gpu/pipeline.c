@@ -30,6 +30,7 @@ typedef struct Staged {
 typedef struct Pipeline {
     Module *module;
     const GpuOptions *options;
+    Arena *scratch;
     AxisInfos *axis_infos;
     const ParamPointers *pointers;
     Loop loop;
@@ -86,7 +87,7 @@ static bool is_computable(const Pipeline *p, const Value *value, Map *asked)
 
 static bool can_move(const Pipeline *p, const Op *load)
 {
-    Map asked = {.arena = p->module->arena};
+    Map asked = {.arena = p->scratch};
     bool can = tt_is_tile(load->results[0]->type) && reads_what_stays(p, load);
     for (int i = 0; can && i < load->operand_count; i++)
         can = is_computable(p, tt_operand(load, i), &asked);
@@ -148,7 +149,7 @@ static void add_load(Pipeline *p, Op *load)
     staged.proxy = alloc && tt_find_attr(alloc, ATTR_proxy);
     staged.is_async = can_be_async(p, load, staged.layout);
     if (alloc || staged.is_async)
-        tt_push(p->module->arena, p->loads, staged);
+        tt_push(p->scratch, p->loads, staged);
 }
 
 /* The loads of this loop's body that `value` is made of. */
@@ -243,7 +244,7 @@ static Value *value_before(Pipeline *p, Ahead *a, Value *value, int iteration)
         for (int i = 0; i < iteration; i++)
             result = tt_build2(b, OP_add, result, step);
     } else {
-        Value **operands = TT_NEW_ARRAY(p->module->arena, Value *, value->op->operand_count);
+        Value **operands = TT_NEW_ARRAY(p->scratch, Value *, value->op->operand_count);
         for (int i = 0; i < value->op->operand_count; i++)
             operands[i] = value_before(p, a, tt_operand(value->op, i), iteration);
         bool reads = value->op->opcode == OP_load;
@@ -264,8 +265,8 @@ static Value *value_ahead(Pipeline *p, Ahead *a, Value *value)
     int carried = value->op ? -1 : carried_index(p, value);
     if (carried >= 0) {
         int copy = tt_add_carried(&p->loop, value_before(p, a, value, a->distance));
-        tt_push(p->module->arena, a->carried, carried);
-        tt_push(p->module->arena, a->copies, copy);
+        tt_push(p->scratch, a->carried, carried);
+        tt_push(p->scratch, a->copies, copy);
         result = tt_carried(&p->loop, copy);
         result->name = value->name;
     } else if (!value->op) {
@@ -273,7 +274,7 @@ static Value *value_ahead(Pipeline *p, Ahead *a, Value *value)
         steps = tt_build2(b, OP_mul, tt_operand(p->loop.op, 2), steps);
         result = tt_build2(b, OP_add, value, steps);
     } else {
-        Value **operands = TT_NEW_ARRAY(p->module->arena, Value *, value->op->operand_count);
+        Value **operands = TT_NEW_ARRAY(p->scratch, Value *, value->op->operand_count);
         for (int i = 0; i < value->op->operand_count; i++)
             operands[i] = value_ahead(p, a, tt_operand(value->op, i));
         bool reads = value->op->opcode == OP_load;
@@ -371,7 +372,7 @@ static void advance_carried(Pipeline *p, Ahead *a)
 
 static Ahead new_ahead(Pipeline *p, int distance)
 {
-    Arena *arena = p->module->arena;
+    Arena *arena = p->scratch;
     Ahead a = {.distance = distance, .inside = {.arena = arena}};
     a.before = TT_NEW_ARRAY(arena, Map, distance + 1);
     for (int i = 0; i <= distance; i++)
@@ -597,7 +598,7 @@ static void find_deferred(Pipeline *p)
 {
     TT_FOR_OPS(op, p->loop.body)
     if (op->opcode == OP_wgmma_wait && stays_under_way(p, op))
-        tt_push(p->module->arena, p->deferred, op);
+        tt_push(p->scratch, p->deferred, op);
 }
 
 /* The product, or the first part of it. */
@@ -718,7 +719,7 @@ static void choose_distance(Pipeline *p)
 
 static bool pipeline_loop(Pipeline *p, Op *op)
 {
-    Map seen = {.arena = p->module->arena};
+    Map seen = {.arena = p->scratch};
     p->loop = tt_loop(op);
     p->loads.count = p->deferred.count = 0;
     TT_FOR_OPS(product, p->loop.body)
@@ -759,19 +760,17 @@ static bool visit_region(Pipeline *p, Region *region)
     return changed;
 }
 
-bool tt_pipeline(Module *module, const GpuOptions *options)
+bool tt_gpu_pipeline(Module *module, const GpuOptions *options, Arena *scratch)
 {
-    Pipeline p = {.module = module, .options = options};
-    p.axis_infos = tt_analyze_axis_info(module->functions, module->arena);
-    p.pointers = tt_analyze_param_pointers(module->functions, module->arena);
+    Pipeline p = {.module = module, .options = options, .scratch = scratch};
+    p.axis_infos = tt_analyze_axis_info(module->functions, scratch);
+    p.pointers = tt_analyze_param_pointers(module->functions, scratch);
     bool changed = visit_region(&p, module->functions->body);
     if (!changed)
         return false;
-    static const char *const simplify[] = {"canonicalize", "cse", "dce"};
-    for (size_t i = 0; i < TT_COUNT(simplify); i++)
-        tt_run_pass(module, simplify[i]);
+    tt_simplify(module);
     tt_walk(module->functions->body, simplify_pointers, &p);
-    tt_run_pass(module, "cse");
-    tt_run_pass(module, "dce");
+    tt_opt_run_pass(module, PASS_cse);
+    tt_opt_run_pass(module, PASS_dce);
     return true;
 }

@@ -10,6 +10,7 @@ enum { MOST_BYTES = 64 /* of each thread's registers, carried by one loop */ };
 
 typedef struct Prefetch {
     const GpuOptions *options;
+    Arena *scratch;
     const ParamPointers *pointers;
     Loop loop;
     Builder before, inside; /* the loop; the load */
@@ -99,7 +100,7 @@ static Value *copied(Builder *b, Map *map, Value *value, Value *(*operand_of)(Pr
     if (known)
         return known;
     const Op *op = value->op;
-    Value **operands = TT_NEW_ARRAY(b->module->arena, Value *, op->operand_count);
+    Value **operands = TT_NEW_ARRAY(p->scratch, Value *, op->operand_count);
     for (int i = 0; i < op->operand_count; i++)
         operands[i] = operand_of(p, tt_operand(op, i));
     Value *copy = tt_build(b, op->opcode, operands, op->operand_count, value->type,
@@ -183,7 +184,7 @@ static bool visit_region(Prefetch *p, Region *region)
             continue;
         p->loop = tt_loop(op);
         p->bytes_left = MOST_BYTES;
-        Arena *arena = p->before.module->arena;
+        Arena *arena = p->scratch;
         TT_FOR_OPS_SAFE(inner, p->loop.body)
         {
             if (!can_move(p, inner))
@@ -197,13 +198,12 @@ static bool visit_region(Prefetch *p, Region *region)
     return changed;
 }
 
-bool tt_prefetch(Module *module, const GpuOptions *options)
+bool tt_gpu_prefetch(Module *module, const GpuOptions *options, Arena *scratch)
 {
-    Prefetch prefetch = {.options = options, .before.module = module};
-    prefetch.pointers = tt_analyze_param_pointers(module->functions, module->arena);
+    Prefetch prefetch = {.options = options, .scratch = scratch, .before.module = module};
+    prefetch.pointers = tt_analyze_param_pointers(module->functions, scratch);
     bool changed = visit_region(&prefetch, module->functions->body);
-    static const char *const simplify[] = {"canonicalize", "cse", "dce"};
-    for (size_t i = 0; changed && i < TT_COUNT(simplify); i++)
-        tt_run_pass(module, simplify[i]);
+    if (changed)
+        tt_simplify(module);
     return changed;
 }

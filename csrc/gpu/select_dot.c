@@ -14,6 +14,7 @@ typedef struct Staged {
 typedef struct Selector {
     Module *module;
     const GpuOptions *options;
+    Arena *scratch;
     AxisInfos *axis_infos;
     Map buffers; /* Staged -> Value*, so that two products of one tile share its buffer */
     TT_VECTOR(Op *) dots;
@@ -385,14 +386,13 @@ static void collect_dots(Op *op, void *context)
 {
     Selector *s = context;
     if (op->opcode == OP_dot && takes_element(op, s->options))
-        tt_push(s->module->arena, s->dots, op);
+        tt_push(s->scratch, s->dots, op);
 }
 
-bool tt_select_dot(Module *module, const GpuOptions *options)
+bool tt_gpu_select_dot(Module *module, const GpuOptions *options, Arena *scratch)
 {
-    Arena *arena = module->arena;
-    Selector s = {.module = module, .options = options, .buffers = {.arena = arena}};
-    s.axis_infos = tt_analyze_axis_info(module->functions, arena);
+    Selector s = {.module = module, .options = options, .scratch = scratch, .buffers = {.arena = scratch}};
+    s.axis_infos = tt_analyze_axis_info(module->functions, scratch);
     tt_walk(module->functions->body, collect_dots, &s);
     for (int i = 0; i < s.dots.count; i++) {
         Op *dot = s.dots.data[i];

@@ -176,10 +176,10 @@ static _Noreturn void out_of_shared_memory(Allocator *a, Buffer **order, int64_t
     tt_raise(&diag);
 }
 
-bool tt_allocate_shared_memory(Module *module, const GpuOptions *options)
+bool tt_gpu_shared_memory(Module *module, const GpuOptions *options, Arena *scratch)
 {
     Function *function = module->functions;
-    Allocator a = {.arena = module->arena, .options = options};
+    Allocator a = {.arena = scratch, .options = options};
     a.numbers.arena = a.ends.arena = a.arena;
     number_operations(&a, function->body);
     tt_take_marks(function);

@@ -139,12 +139,11 @@ static bool unroll_region(Unroller *u, Region *region)
     return changed;
 }
 
-bool tt_unroll_networks(Module *module, const GpuOptions *options)
+bool tt_gpu_unroll_networks(Module *module, const GpuOptions *options, Arena *scratch)
 {
-    Unroller unroller = {.options = options, .arena = module->arena, .lookups_left = MOST_LOOKUPS};
+    Unroller unroller = {.options = options, .arena = scratch, .lookups_left = MOST_LOOKUPS};
     bool changed = unroll_region(&unroller, module->functions->body);
-    static const char *const simplify[] = {"canonicalize", "cse", "dce"};
-    for (size_t i = 0; changed && i < TT_COUNT(simplify); i++)
-        tt_run_pass(module, simplify[i]);
+    if (changed)
+        tt_simplify(module);
     return changed;
 }

@@ -198,6 +198,13 @@ struct Function {
     Function *next;
 };
 
+/* How far the module has come down. */
+typedef enum Stage {
+    STAGE_TILES,   /* what the frontend builds */
+    STAGE_BUFFERS, /* one function, without calls, for a GPU; what tensor cores read lies in buffers */
+    STAGE_LAYOUTS, /* every tile has a layout */
+} Stage;
+
 /* A request of the program that is not met. */
 typedef struct Remark {
     const Loc *loc; /* NULL where it is not known */
@@ -210,6 +217,8 @@ struct Module {
     Map types, strings, layouts;
     Function *functions; /* the kernel first */
     int op_count;        /* operations in it now */
+    Stage stage;
+    struct PassManager *passes; /* opt/pass_manager.c */
 };
 
 static inline bool tt_has(const Op *op, unsigned trait)

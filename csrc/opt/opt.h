@@ -3,9 +3,9 @@
 #pragma once
 #include "analysis/analysis.h"
 
-/* Runs the machine-independent pipeline (the table in pipeline.c), verifying after each pass when TRITON_VERIFY=1. */
+/* Runs the machine-independent pipeline (the table in pipeline.c). */
 void tt_run_pipeline(Module *module);
 /* For the option `debug`, before the pipeline: checks each access. Adds parameters: see check_bounds.c. */
 void tt_check_bounds(Module *module);
-/* Runs one pass by its name in the table; TT_USER_ERROR when there is none. Returns whether anything changed. */
-bool tt_run_pass(Module *module, const char *name);
+/* Runs one of these passes by its name, for tests; TT_USER_ERROR when there is none. */
+void tt_opt_run_pass_named(Module *module, const char *name);

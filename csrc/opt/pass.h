@@ -1,15 +1,47 @@
-/* What the passes share. A pass is `bool tt_opt_NAME(Function *function, Arena *scratch)`: it returns whether
- * it changed anything; `scratch` is emptied when it returns. */
+/* What the passes share: who runs them, and what they ask of the IR. */
 #pragma once
 #include "opt/opt.h"
 
-bool tt_opt_canonicalize(Function *function, Arena *scratch);
-bool tt_opt_cse(Function *function, Arena *scratch);
-bool tt_opt_dce(Function *function, Arena *scratch);
-bool tt_opt_licm(Function *function, Arena *scratch);
-bool tt_opt_unroll(Function *function, Arena *scratch);
-bool tt_opt_combine(Function *function, Arena *scratch);
-bool tt_opt_induction(Function *function, Arena *scratch);
+/* ---- pass_manager.c: running passes -------------------------------------------------------------------------------------- */
+
+typedef struct Pass {
+    const char *name;
+    bool (*run)(Module *module, const void *options, Arena *scratch); /* whether it changed anything */
+    Stage stage;                                                      /* of the IR when it has run */
+} Pass;
+
+typedef struct PassTable {
+    const char *name; /* what TRITON_DUMP calls the result of them all */
+    const Pass *passes;
+    int count;
+    const void *options;                                       /* that the passes get */
+    const char *(*verify)(const Module *module, Arena *arena); /* beside tt_verify; or NULL */
+} PassTable;
+
+/* Runs one, which may run others, and says, checks and measures what the environment asks for. */
+bool tt_run_pass(Module *module, const PassTable *table, int index);
+/* Index of a pass; TT_USER_ERROR when there is none of the name. */
+int tt_find_pass(const PassTable *table, const char *name);
+/* All of them in order, or those up to and including `last`. */
+void tt_run_passes(Module *module, const PassTable *table, const char *last);
+/* After the last one of a table: what is said of the result, and the end of scratch memory. */
+void tt_passes_done(Module *module, const PassTable *table);
+/* TRITON_VERIFY=1: what passes make is checked. */
+bool tt_verifies_passes(void);
+
+/* ---- pipeline.c: the machine-independent ones ------------------------------------------------------------------------------ */
+
+#define OPT_PASS(name) bool tt_opt_##name(Function *function, Arena *scratch);
+#include "opt/passes.def"
+
+typedef enum OptPass {
+#define OPT_PASS(name) PASS_##name,
+#include "opt/passes.def"
+} OptPass;
+
+bool tt_opt_run_pass(Module *module, OptPass pass);
+/* What is left to do after a pass that writes code out: canonicalize, cse and dce, once. */
+void tt_simplify(Module *module);
 
 /* ---- effects.c: what may be removed, merged or moved --------------------------------------------------- */
 

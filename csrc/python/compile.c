@@ -1,7 +1,6 @@
 /* The compile entry: from a kernel and a signature to code, holding the GIL only while the frontend walks the tree. */
 #include "python/extension.h"
 #include <stdlib.h>
-#include <time.h>
 
 typedef enum Phase { PHASE_AST, PHASE_FRONTEND, PHASE_PASSES, PHASE_LOWERING, PHASE_LLVM, PHASES } Phase;
 
@@ -25,17 +24,10 @@ typedef struct Compilation {
     Build *build; /* NULL once it is given up */
 } Compilation;
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
-}
-
 /* Ends the phase there was and begins this one; time is added up, for a phase may come in parts. */
 static void enter_phase(Build *build, Phase phase)
 {
-    double time = now();
+    double time = tt_milliseconds();
     if (build->started)
         build->milliseconds[build->phase] += time - build->started;
     build->started = time;

@@ -77,7 +77,7 @@ static void run_pass(Job *job)
     if (!strcmp(job->name, "pipeline"))
         tt_run_pipeline(module);
     else
-        tt_run_pass(module, job->name);
+        tt_opt_run_pass_named(module, job->name);
     failures = tt_verify(module, &job->arena);
     if (failures)
         tt_bug("%s", failures);

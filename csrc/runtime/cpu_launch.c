@@ -28,13 +28,6 @@ typedef struct Running {
     int32_t fault_program[3];
 } Running;
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
-}
-
 static bool stopped(const Running *running)
 {
     return __atomic_load_n(&running->launch.stopped, __ATOMIC_RELAXED);
@@ -271,7 +264,7 @@ static void run_grid(Running *running, int64_t count)
         run_programs(running, 0, 1);
         return;
     }
-    double start = now();
+    double start = tt_milliseconds();
     if (threads == 1) {
         run_programs(running, 0, count);
     } else {
@@ -280,7 +273,7 @@ static void run_grid(Running *running, int64_t count)
             chunk = TT_MIN((int64_t)(WORTH_A_CHUNK / each) + 1, (count + threads - 1) / threads);
         tt_parallel_for(count, chunk, threads, run_programs, while_waiting, running);
     }
-    float measured = (float)((now() - start) * threads / (double)count);
+    float measured = (float)((tt_milliseconds() - start) * 1e6 * threads / (double)count);
     kernel->nanoseconds = each > 0 ? 0.75f * each + 0.25f * measured : measured;
 }
 

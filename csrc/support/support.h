@@ -101,6 +101,18 @@ void *tt_map_find(const Map *map, const void *key, size_t key_size);
 #define tt_map_find_ptr(map, pointer) tt_map_find((map), (pointer), 0)
 uint64_t tt_hash_bytes(const void *data, size_t size, uint64_t seed);
 
+/* ---- words.c: what somebody may have meant ----------------------------------------------------------------------- */
+
+/* The candidate that is spelled most like `name`, or NULL when none is. */
+const char *tt_closest_word(const char *name, const char *const *candidates, int count);
+/* One candidate more: *best becomes it if it is less than *distance edits away, which begins as tt_word_limit(name). */
+void tt_consider_word(const char *name, const char *candidate, int *distance, const char **best);
+int tt_word_limit(const char *name);
+
+/* ---- clock.c ------------------------------------------------------------------------------------------------------- */
+
+double tt_milliseconds(void); /* from some moment in the past on; it never goes back */
+
 /* ---- bits ------------------------------------------------------------------------------------------------------- */
 
 static inline bool tt_is_pow2(int64_t x) { return x > 0 && (x & (x - 1)) == 0; }

@@ -1,6 +1,7 @@
-"""The pass manager: its switches, and how long it takes."""
+"""The pass manager: its switches, and how long the machine-independent passes take."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -19,11 +20,14 @@ func @f(%x: i32) -> (i32) {
 """
 
 
-def run(switch):
-    """What the pipeline writes to standard error with TRITON_DUMP set."""
-    program = f"from triton import _C; _C._run_pass({TEXT!r}, 'pipeline')"
-    env = {**os.environ, "TRITON_DUMP": switch}
+def messages(program, **switches):
+    """What a program writes to standard error with variables of the environment set."""
+    env = {**os.environ, **switches}
     return subprocess.run([sys.executable, "-c", program], env=env, check=True, capture_output=True, text=True).stderr
+
+
+def run(switch):
+    return messages(f"from triton import _C; _C._run_pass({TEXT!r}, 'pipeline')", TRITON_DUMP=switch)
 
 
 def test_dump_after_one_pass():
@@ -38,8 +42,50 @@ def test_dump_after_all_passes_that_changed_something():
 
 
 def test_dump_of_the_result():
-    assert run("after:pipeline").count("// after pipeline") == 1
-    assert run("after:nothing") == run("before:dce") == ""
+    assert run("after:opt").count("// after opt") == 1
+    assert run("after:select_dot") == run("") == ""  # a pass of another target
+
+
+KERNEL = """
+kernel @copy(%in: ptr<f32>, %out: ptr<f32>) {
+  %i = range {start = 0, end = 128} : tile<128xi32>
+  %p = splat %in : tile<128xptr<f32>>
+  %q = splat %out : tile<128xptr<f32>>
+  %from = addptr %p, %i : tile<128xptr<f32>>
+  %to = addptr %q, %i : tile<128xptr<f32>>
+  %x = load %from : tile<128xf32>
+  store %to, %x
+  return
+}
+"""
+
+
+def test_passes_of_a_gpu_are_dumped_too():
+    program = f"from triton import _C; _C._run_gpu_passes({KERNEL!r})"
+    assert messages(program, TRITON_DUMP="after:assign_layouts").startswith("// after assign_layouts\n#0 = layout<128>")
+    assert messages(program, TRITON_DUMP="after:gpu").startswith("// after gpu\n#0 = layout<128>")
+
+
+@pytest.mark.parametrize(
+    "switch, question",
+    [("after:assing_layouts", "did you mean 'after:assign_layouts'? "), ("after:xyzzy", ""), ("before:dce", "")],
+)
+def test_dump_after_an_unknown_pass(monkeypatch, switch, question):
+    monkeypatch.setenv("TRITON_DUMP", switch)
+    names = "canonicalize, cse, dce, .*, inline_calls, .*, refuse_assembly, all, opt, gpu, cpu$"
+    message = re.escape(f"TRITON_DUMP={switch}: there is no such pass\n{question}it can be after: ")
+    with pytest.raises(ValueError, match=message + names):
+        _C._run_gpu_passes(KERNEL)
+
+
+def test_times_of_passes():
+    program = f"from triton import _C; _C._compile_gpu({KERNEL!r}, pipeline=True)"
+    lines = messages(program, TRITON_TIMING="1").splitlines()
+    assert re.fullmatch(r"// opt passes of copy: \d+\.\d{3} ms", lines[0])
+    assert re.fullmatch(r"//   canonicalize +\d+\.\d{3} ms, \d of [1-9] runs changed something", lines[1])
+    second = [line.startswith("// gpu passes of copy: ") for line in lines].index(True)
+    names = [line.split()[1] for line in lines[second + 1 :]]
+    assert names[0] == "inline_calls" and names[-1] == "barriers"
 
 
 def test_unknown_pass():
