@@ -1,7 +1,6 @@
 """Kernels for the mutation fuzzer to start from, each with arguments that fit it."""
 
 import harvest
-import numpy as np
 
 ADD = """
 @triton.jit
@@ -161,9 +160,9 @@ def pick(random):
 
 
 def arguments(source):
-    """Positional arguments and keywords of the kernel."""
+    """Positional arguments and keywords of the kernel, as texts of Python."""
     if source not in SOURCES:
         return harvest.arguments(source)
-    dtype = np.int32 if source in (ATOMICS, CONTROL, META) else np.float32
-    arrays = [np.zeros(4096, np.float32), np.zeros(4096, np.float32), np.zeros(4096, dtype)]
-    return [*arrays, 24], {"SIZE": 16}
+    dtype = "int32" if source in (ATOMICS, CONTROL, META) else "float32"
+    arrays = [f"np.zeros(4096, {name!r})" for name in ("float32", "float32", dtype)]
+    return [*arrays, "24"], {"SIZE": "16"}

@@ -15,9 +15,13 @@ from harness import DTYPES, INTS, PADDINGS, offsets, random, round_to, ulp
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 LIMIT = 4096  # elements of a tile; 16 a thread, before padding, where that is fewer
-LARGE = 8 if os.environ.get("TRITON_TARGET", "").startswith("sim") else 1 << 18  # programs of a large launch
 EXTENTS = [1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 32, 33, 64, 96, 100, 128, 257, 1000, 1024]
 PADDED = [1, 3, 4, 5, 7, 12, 13, 17, 24, 40, 48, 65, 96, 129, 200]
+
+
+def large():
+    """Programs of a large launch."""
+    return 8 if os.environ.get("TRITON_TARGET", "").startswith("sim") else 1 << 18
 
 
 @dataclass(frozen=True)
@@ -206,7 +210,7 @@ class Generator:
         options = {"num_warps": self.pick([1, 2, 4, 4, 8]), "num_stages": self.integer(1, 5)}
         padding = self.pick([None, *PADDINGS])
         self.limit = min(LIMIT, 512 * options["num_warps"])
-        self.program = Program(seed, grid, options, padding, launched=LARGE if self.chance(0.25) else grid)
+        self.program = Program(seed, grid, options, padding, launched=large() if self.chance(0.25) else grid)
         self.values = []  # References of the first program
 
     def integer(self, low, high):

@@ -5,8 +5,6 @@ import functools
 import re
 from pathlib import Path
 
-import numpy as np
-
 ROOT = Path(__file__).parent.parent.parent
 FOLDERS = ["tutorials", "tests/language", "tests/gpu", "tests/runtime", "tests/errors/cases"]
 POINTER = re.compile(r"(?i).*(ptr|pointer|out|lock|counts|flags)s?$|^[a-z]{1,2}$|^(input|output|result|dst|src)$")
@@ -53,8 +51,10 @@ def closure(name, functions):
     return needed
 
 
+@functools.cache
 def arguments(source):
-    """Positional arguments and keywords of the kernel that its parameters' names and annotations suggest."""
+    """Positional arguments and keywords, as texts of Python, that the names and annotations of a kernel's parameters
+    suggest."""
     tree = ast.parse(source)
     function = next(f for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == tree.body[-1].value.id)
     positional, keywords = [], {}
@@ -62,12 +62,13 @@ def arguments(source):
         if parameter.annotation and "constexpr" in ast.unparse(parameter.annotation):
             keywords[parameter.arg] = constant(parameter.arg)
         elif POINTER.match(parameter.arg) and parameter.arg not in ("n", "m"):
-            positional.append(np.zeros(4096, np.float32))
+            positional.append("np.zeros(4096, np.float32)")
         else:
-            positional.append(24)
+            positional.append("24")
     return positional, keywords
 
 
 def constant(name):
     """A compile-time value: a flag where the name sounds like one, else an extent."""
-    return bool(re.match(r"(?i)(is|has|use|causal|even)_?", name)) or (1 if "GROUP" in name.upper() else 16)
+    is_flag = re.match(r"(?i)(is|has|use|causal|even)_?", name)
+    return "True" if is_flag else "1" if "GROUP" in name.upper() else "16"

@@ -1,12 +1,12 @@
-"""Runs random kernels and compares them with NumPy: `python tests/fuzz/kernels.py --count 2000 --seed 0`.
+"""Random kernels, compared with NumPy: `python tests/fuzz/campaign.py kernels` runs as many as one likes.
 
-A difference is printed with the smallest part of the kernel that shows it; `--seed N --count 1` runs it again.
+`--explain SEED` shows what is wrong with one, and the smallest part of it that is wrong, on the target that
+TRITON_TARGET names.
 """
 
 import argparse
-import subprocess
+import os
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,15 +14,16 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 
-import batches  # noqa: E402
 from generate import generate  # noqa: E402
 from harness import DTYPES, Array, Buffer, define, padding  # noqa: E402
 
 import triton  # noqa: E402
 
+FINE = AGREES, OUT_OF_RESOURCES = "agrees", "OutOfResources"
+
 
 def execute(program):
-    """None when every output agrees with the reference, else what differs and the kernel's source."""
+    """AGREES when every output does with the reference, else what differs and the kernel's source."""
     runs = [program.run(pid) for pid in range(program.grid)]
     expected = {i: [values[i] for values in runs] for i in program.outputs}
     source = program.source([expected[i][0] for i in program.outputs])
@@ -39,12 +40,12 @@ def execute(program):
             for pid, reference in enumerate(expected[i]):
                 report = difference(actual[pid], reference)
                 if report:
-                    return f"{program.name(i)} of program {pid}: {report}\n{launch}\n{source}"
+                    return f"differs: {program.name(i)} of program {pid}: {report}\n{launch}\n{source}"
     except triton.OutOfResources:  # a scan in 8 warps may want more shared memory than there is
-        return None
+        return OUT_OF_RESOURCES
     except Exception as error:
-        return f"{type(error).__name__}: {error}\n{launch}\n{source}"
-    return None
+        return f"differs: {type(error).__name__}: {error}\n{launch}\n{source}"
+    return AGREES
 
 
 def blank(references):
@@ -75,7 +76,7 @@ def minimised(program):
     for i in range(len(program.inputs) + len(program.steps)):
         candidate = replace(program, outputs=[i])
         candidate = without_unused(candidate)
-        if execute(candidate):
+        if execute(candidate) not in FINE:
             return candidate
     return smallest
 
@@ -101,47 +102,34 @@ def without_unused(program):
     )
 
 
-def run(seeds):
-    """Yields a report for every seed that fails."""
-    for seed, outcome in batches.outcomes(__file__, seeds):
-        if outcome == "agrees":
-            continue
-        yield f"seed {seed} {outcome}\n{explained(seed) or source_of(generate(seed))}"
+def prepare():
+    """What need not happen in each process."""
+    import operations  # noqa: F401
+    import torch  # noqa: F401
 
 
-def explained(seed):
-    """What --explain says, or nothing: what shows a difference may crash or hang when it is made smaller."""
-    command = [sys.executable, __file__, "--explain", str(seed)]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout.strip()
-    except subprocess.TimeoutExpired:
-        return ""
+def outcomes(seed, targets, begin):
+    """Yields what comes of a kernel on each target."""
+    for target in targets:
+        begin(target)
+        os.environ["TRITON_TARGET"] = target
+        yield execute(generate(seed))
 
 
-def source_of(program):
-    runs = program.run(0)
-    return program.source([runs[i] for i in program.outputs])
+def script(seed, target):
+    """What shows the failure of a kernel."""
+    program = generate(seed)
+    results = program.run(0)
+    shown = program.source([results[i] for i in program.outputs])
+    return f"# TRITON_TARGET={target} python tests/fuzz/kernels.py --explain {seed}\n{shown}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--work", type=int, nargs="+")
-    parser.add_argument("--explain", type=int)
-    options = parser.parse_args()
-    if options.explain is not None:
-        program = generate(options.explain)
-        return print(execute(minimised(program)) or execute(program))
-    if options.work:
-        return batches.work(options.work, lambda seed: "agrees" if execute(generate(seed)) is None else "differs")
-    failures, start = 0, time.monotonic()
-    for report in run(range(options.seed, options.seed + options.count)):
-        failures += 1
-        print(report, end="\n\n", flush=True)
-    print(f"{options.count} kernels, {failures} failed, {time.monotonic() - start:.0f} s")
-    return failures > 0
+    parser.add_argument("--explain", type=int, metavar="SEED", required=True)
+    program = generate(parser.parse_args().explain)
+    print(execute(minimised(program)))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,76 +1,130 @@
-"""Feeds mangled kernels to the compiler: `python tests/fuzz/mutate.py --count 20000`.
+"""Mangled kernels for the compiler: `python tests/fuzz/campaign.py mutants` makes as many as one likes.
 
 Each must compile or raise an exception; none may crash, hang, or meet a mistake of the compiler (InternalError).
-They are compiled, not run: what a mangled kernel would store where is nobody's business. Batches run in processes of
-their own, so that a crash is seen, reported with its source, and minimised. `--show SEED` prints one,
-`--run SEED` compiles it.
+They are compiled, not run: what a mangled kernel would store where is nobody's business. What one target compiles is
+compiled for the others, too, "ptx" being a GPU of one of several generations. `--show SEED` prints the script of a
+mutant, and `--minimise FILE` such a script with as few statements as still make it fail.
 """
 
 import argparse
 import ast
+import os
+import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 
-import batches  # noqa: E402
 import corpus  # noqa: E402
+import harvest  # noqa: E402
 import mutations  # noqa: E402
 from harness import define  # noqa: E402
 
-SECONDS, MEMORY = 10, 2 << 30  # that a mutant may take
+import triton  # noqa: E402
+from triton import _C  # noqa: E402
+
+GPUS = ["cuda:75", "cuda:80", "cuda:89", "cuda:90", "cuda:90", "cuda:100", "cuda:120"]
+GOES_ON = "compiled", "OutOfResources", "UnsupportedError"  # what other targets may say something else to
+
+
+def prepare():
+    """What need not happen in each process."""
+    harvest.sources()
 
 
 def make(seed):
-    """The source and arguments of one mutant."""
+    """The source of one mutant, and its positional arguments and keywords as texts of Python."""
     random = np.random.default_rng(seed)
     original = corpus.pick(random)
     positional, keywords = corpus.arguments(original)
     return mutations.mutant(random, original), *mutations.mutate_arguments(random, positional, keywords)
 
 
-def compile_mutant(source, positional, keywords):
-    """The name of what came of it: "compiled" or that of an exception; "bug" when the compiler is to blame."""
-    import triton
-
+def outcomes(seed, targets, begin):
+    """Yields what comes of a mutant on each target, as far as it gets."""
+    source, positional, keywords = make(seed)
+    targets = [*targets[seed % len(targets) :], *targets[: seed % len(targets)]]
+    begin(targets[0])
     try:
-        define(source, np=np)["kernel"].warmup(*positional, grid=(1,), **keywords)
+        kernel = define(source, np=np)["kernel"]
+        positional, keywords = [eval(x) for x in positional], {name: eval(x) for name, x in keywords.items()}
+    except Exception as error:
+        yield type(error).__name__
+        return
+    for target in targets:
+        begin(target)
+        outcome = compiled(kernel, positional, keywords, GPUS[seed % len(GPUS)] if target == "ptx" else target)
+        yield outcome
+        if outcome not in GOES_ON:
+            return
+
+
+def compiled(kernel, positional, keywords, target):
+    """ "compiled", or the name of an exception; "bug" and more when the compiler is to blame."""
+    is_gpu = target.startswith("cuda")
+    os.environ["TRITON_TARGET"] = "cpu" if is_gpu else target
+    try:
+        code = kernel.warmup(*positional, grid=(1,), **keywords)
+        if is_gpu:
+            _C.compile(code.fn, code.src.entries(), code.info["options"], target)
     except triton.errors.InternalError as error:
-        return f"bug {str(error).splitlines()[0]}"
+        return f"bug: {error}"
     except (SystemError, AssertionError) as error:
-        return f"bug {type(error).__name__}: {error}".splitlines()[0]
+        return f"bug: {type(error).__name__}: {error}"
     except Exception as error:
         return type(error).__name__
     return "compiled"
 
 
-def is_failure(outcome):
-    return outcome.split()[0] in ("crash", "hangs", "bug")
+# ---- scripts --------------------------------------------------------------------------------------------------------
+
+SCRIPT = """\
+import numpy as np
+import triton
+import triton.language as tl
+
+{source}
+
+code = kernel.warmup({arguments})
+"""
+PTX = 'triton._C.compile(code.fn, code.src.entries(), code.info["options"], "{gpu}")\n'
 
 
-def still_fails(source, seed):
-    """Whether the source with the mutant's arguments fails in a process of its own."""
+def script(seed, target):
+    """What compiles a mutant by itself."""
+    source, positional, keywords = make(seed)
+    named = [f"{name}={text}" for name, text in keywords.items()]
+    text = SCRIPT.format(source=source, arguments=", ".join([*positional, "grid=(1,)", *named]))
+    if target == "ptx":
+        return text + PTX.format(gpu=GPUS[seed % len(GPUS)])
+    return f'import os\n\nos.environ["TRITON_TARGET"] = "{target}"\n' + text
+
+
+def fails(text):
+    """Whether a script crashes, hangs or meets a mistake of the compiler."""
     with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
-        file.write(source)
+        file.write(text)
         file.flush()
-        return batches.fails(__file__, "--run", str(seed), "--source", file.name)
+        try:
+            done = subprocess.run([sys.executable, file.name], capture_output=True, text=True, timeout=30)
+        except subprocess.TimeoutExpired:
+            return True
+    return done.returncode not in (0, 1) or "InternalError" in done.stderr or "SystemError" in done.stderr
 
 
-def minimised(seed):
-    """The mutant with as few statements as still make it fail."""
-    source = make(seed)[0]
-    again = True
+def minimised(text):
+    """The script with as few statements as still make it fail."""
+    again = fails(text)
     while again:
         again = False
-        for candidate in with_a_statement_less(source):
-            if still_fails(candidate, seed):
-                source, again = candidate, True
+        for candidate in with_a_statement_less(text):
+            if fails(candidate):
+                text, again = candidate, True
                 break
-    return source
+    return text
 
 
 def with_a_statement_less(source):
@@ -87,48 +141,16 @@ def with_a_statement_less(source):
             yield candidate
 
 
-def report(seed, outcome, minimise=True):
-    source = minimised(seed) if minimise else make(seed)[0]
-    _, positional, keywords = make(seed)
-    shown = ", ".join(f"{a.dtype}{list(a.shape)}" if isinstance(a, np.ndarray) else repr(a) for a in positional)
-    return f"seed {seed}: {outcome}\narguments: {shown}, {keywords}\n{source}"
-
-
-def run(seeds, tell=lambda report: None):
-    """Counts of outcomes, and reports of failures, each told as it is found."""
-    counts, reports = {}, []
-    for seed, outcome in batches.outcomes(__file__, seeds):
-        name = outcome.split()[0]
-        counts[name] = counts.get(name, 0) + 1
-        if is_failure(outcome):
-            reports.append(report(seed, outcome, minimise=len(reports) < 10))
-            tell(reports[-1])
-    return counts, reports
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=20000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--show", type=int)
-    parser.add_argument("--run", type=int)
-    parser.add_argument("--source")
-    parser.add_argument("--work", type=int, nargs="+")
+    parser.add_argument("--show", type=int, metavar="SEED")
+    parser.add_argument("--minimise", type=Path, metavar="FILE")
     options = parser.parse_args()
-    if options.work:
-        return batches.work(options.work, lambda seed: compile_mutant(*make(seed)), SECONDS, MEMORY)
     if options.show is not None:
-        return print(report(options.show, "", minimise=False))
-    if options.run is not None:
-        source, positional, keywords = make(options.run)
-        source = Path(options.source).read_text() if options.source else source
-        return print(compile_mutant(source, positional, keywords))
-    start = time.monotonic()
-    counts, reports = run(range(options.seed, options.seed + options.count), lambda text: print(text, flush=True))
-    print(f"{options.count} mutants, {len(reports)} failed, {time.monotonic() - start:.0f} s")
-    print(*(f"{count:6} {name}" for name, count in sorted(counts.items(), key=lambda item: -item[1])), sep="\n")
-    return len(reports) > 0
+        print(script(options.show, "cpu"))
+    if options.minimise:
+        print(minimised(options.minimise.read_text()))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -5,8 +5,6 @@ import copy
 import io
 import tokenize
 
-import numpy as np
-
 CONSTANTS = [
     0, 1, -1, 2, 3, 7, 16, 127, 1 << 16, 1 << 20, 1 << 31, (1 << 31) - 1, -(1 << 31), 1 << 32, 1 << 63, (1 << 64) - 1,
     1 << 64,
@@ -392,46 +390,34 @@ TREE_MUTATIONS = [change_constant, change_name, change_attribute, change_operato
 TREE_MUTATIONS += [wrap_expression, wrap_expression, change_statements, change_statements, change_parameters]
 
 
+VALUES = [
+    *(f"np.zeros(64, {dtype!r})" for dtype in ("int8", "int64", "uint32", "float16", "float64", "bool", "complex64")),
+    "np.zeros(64, object)", "np.zeros(0, np.float32)", "np.zeros((8, 8), np.float32)[:, ::2]",
+    "np.broadcast_to(np.float32(0), (64,))", "np.zeros(4, 'S3')", "np.float16(1)", "np.int8(3)", "np.uint64(1 << 63)",
+    "(np.zeros(4, np.float32), 3)", "[1, 2]", "{'a': 1}", "object()", "len", "np.float32",
+    "float('inf')", "float('nan')",
+    *(repr(value) for value in CONSTANTS if repr(value) not in ("inf", "nan")),
+]  # fmt: skip
+OPTIONS = ["num_warps", "num_stages", "nothing", "debug", "extra"]
+
+
 def mutate_arguments(random, positional, keywords):
-    """Sometimes other arguments: dtypes, kinds, numbers and names."""
+    """Sometimes other arguments: dtypes, kinds, numbers and names. All are texts of Python."""
+    positional, keywords = list(positional), dict(keywords)
+    if random.random() < 0.3:
+        keywords["num_warps"] = pick(random, ["1", "2", "8", "16"])
+        keywords["num_stages"] = pick(random, ["1", "2", "4", "5"])
+    if random.random() < 0.15:
+        keywords["debug"] = "True"
     if random.random() < 0.7:
         return positional, keywords
-    positional, keywords = list(positional), dict(keywords)
-    values = [
-        np.zeros(64, dtype)
-        for dtype in ["int8", "int64", "uint32", "float16", "float64", "bool", "complex64", "object"]
-    ]
-    values += [
-        np.zeros(0, np.float32),
-        np.zeros((8, 8), np.float32)[:, ::2],
-        read_only(),
-        *CONSTANTS,
-        [1, 2],
-        {"a": 1},
-        object(),
-    ]
-    values += [
-        np.float16(1),
-        np.int8(3),
-        np.uint64(1 << 63),
-        (np.zeros(4, np.float32), 3),
-        np.zeros(4, "S3"),
-        len,
-        np.float32,
-    ]
     kind = int(random.integers(4))
     if kind == 0 and positional:
-        positional[int(random.integers(len(positional)))] = pick(random, values)
+        positional[int(random.integers(len(positional)))] = pick(random, VALUES)
     elif kind == 1 and keywords:
-        keywords[pick(random, list(keywords))] = pick(random, values)
+        keywords[pick(random, list(keywords))] = pick(random, VALUES)
     elif kind == 2:
-        keywords[pick(random, ["num_warps", "num_stages", "nothing", "debug", "extra"])] = pick(random, values)
+        keywords[pick(random, OPTIONS)] = pick(random, VALUES)
     elif positional:
         del positional[int(random.integers(len(positional)))]
     return positional, keywords
-
-
-def read_only():
-    array = np.zeros(64, np.float32)
-    array.flags.writeable = False
-    return array

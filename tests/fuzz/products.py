@@ -1,4 +1,4 @@
-"""Random loops of products, on tensor cores and without: `python tests/fuzz/products.py --count 2000 --seed 0`.
+"""Random loops of products, on tensor cores and without: `python tests/fuzz/campaign.py products` runs many.
 
 Operands are small whole numbers, so every order of adding gives the same: the simulator's results, for GPUs with wgmma
 and with mma.sync, have to be those of the CPU, bit by bit. `--explain N` prints the kernel of a seed and what is wrong
@@ -8,7 +8,6 @@ with it.
 import argparse
 import os
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,6 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 
-import batches  # noqa: E402
 from harness import DTYPES, PADDINGS, Array, Buffer, define, padding, round_to  # noqa: E402
 
 import triton  # noqa: E402
@@ -213,55 +211,52 @@ def result(kernel, g, target):
     return [b.host().values for b in buffers]
 
 
-def execute(seed):
-    """None when the targets agree, else what differs and the kernel's source."""
+def outcomes(seed, targets, begin):
+    """Yields whether each target gives what the CPU does, or what differs."""
+    begin(targets[0])
     g = Generator(seed)
     source = g.source()
     about = f"seed {seed}, {g.warps} warps, size {g.size}\n{source}"
     try:
-        kernel = define(source)["kernel"]
+        kernel, word = define(source)["kernel"], g.pick(None, *PADDINGS)
         expected = result(kernel, g, "cpu")
     except Exception as error:
-        return f"cpu: {type(error).__name__}: {error}\n{about}"
-    for target in TARGETS:
+        yield f"differs: cpu: {type(error).__name__}: {error}\n{about}"
+        return
+    for target in targets:
+        begin(target)
         try:
-            with padding(g.pick(None, *PADDINGS)):
+            with padding(word):
                 found = result(kernel, g, target)
         except triton.OutOfResources:
+            yield "OutOfResources"
             continue
         except Exception as error:
-            return f"{target}: {type(error).__name__}: {error}\n{about}"
-        for name, x, y in zip([*g.arrays, "side", "out"], found, expected, strict=True):
-            if not np.array_equal(x, y):
-                return f"{target}: {(x != y).sum()} of {x.size} of {name} differ\n{about}"
-    return None
+            yield f"differs: {type(error).__name__}: {error}\n{about}"
+            continue
+        names = zip([*g.arrays, "side", "out"], found, expected, strict=True)
+        wrong = [f"{(x != y).sum()} of {x.size} of {name}" for name, x, y in names if not np.array_equal(x, y)]
+        yield f"differs: {', '.join(wrong)}\n{about}" if wrong else "agrees"
 
 
-def run(seeds):
-    """Yields a report for every seed that fails."""
-    for seed, outcome in batches.outcomes(__file__, seeds):
-        if outcome != "agrees":
-            yield f"seed {seed} {outcome}"
+def prepare():
+    """What need not happen in each process."""
+    import torch  # noqa: F401
+
+
+def script(seed, target):
+    """What shows the failure of a kernel."""
+    return f"# python tests/fuzz/products.py --explain {seed} --targets {target}\n{Generator(seed).source()}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--work", type=int, nargs="+")
-    parser.add_argument("--explain", type=int)
+    parser.add_argument("--explain", type=int, metavar="SEED", required=True)
+    parser.add_argument("--targets", nargs="+", default=TARGETS)
     options = parser.parse_args()
-    if options.explain is not None:
-        return print(execute(options.explain))
-    if options.work:
-        return batches.work(options.work, lambda seed: "agrees" if execute(seed) is None else "differs")
-    failures, start = 0, time.monotonic()
-    for report in run(range(options.seed, options.seed + options.count)):
-        failures += 1
-        print(report, flush=True)
-    print(f"{options.count} kernels, {failures} failed, {time.monotonic() - start:.0f} s")
-    return failures > 0
+    begin = lambda target: print(target, end=": ")  # noqa: E731
+    print(*outcomes(options.explain, options.targets, begin), sep="\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
