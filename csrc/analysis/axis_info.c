@@ -279,7 +279,7 @@ static void visit_if(AxisInfos *infos, const Op *op)
 
 static void visit_op(AxisInfos *infos, const Op *op)
 {
-    if (tt_has(op, LOOPS)) {
+    if (tt_is_loop(op)) {
         visit_loop(infos, op);
     } else if (op->opcode == OP_if) {
         visit_if(infos, op);

@@ -94,7 +94,7 @@ static void take_buffer(Lower *l, const RegionPlan *plan, Value *value, Target t
         bool stored =
             accumulator->op && accumulator->op->parent == plan->region && info_of(accumulator)->group >= 0;
         if (!stored || info_of(accumulator)->buffer || !tt_has_one_use(accumulator) ||
-            is_control(accumulator->op) || !can_overwrite(l, plan, accumulator, target.old))
+            tt_is_control(accumulator->op) || !can_overwrite(l, plan, accumulator, target.old))
             return;
         info_of(accumulator)->buffer = target.buffer;
         value = accumulator;
@@ -169,7 +169,7 @@ static void assign_control(Lower *l, Op *op)
 
 static void assign_results(Lower *l, Op *op)
 {
-    if (is_control(op)) {
+    if (tt_is_control(op)) {
         assign_control(l, op);
         return;
     }
@@ -235,7 +235,7 @@ static void time_control(Clock *clock, Op *op)
         time_region(clock, op->regions[i]);
     clock->now++;
     touch_results(clock, op);
-    if (!tt_has(op, LOOPS))
+    if (!tt_is_loop(op))
         return;
     for (int i = 0; i < clock->l->buffers.count; i++) {
         Buffer *buffer = clock->l->buffers.data[i];
@@ -262,7 +262,7 @@ static void time_group(Clock *clock, const RegionPlan *plan, int index)
     touch_results(clock, group->step);
     if (group->step->opcode == OP_dot)
         plan_dot(clock->l, group->step, clock->now);
-    if (is_control(group->step))
+    if (tt_is_control(group->step))
         time_control(clock, group->step);
 }
 

@@ -145,7 +145,6 @@ SinkKind sink_kind(const Op *op);
 bool has_tile_result(const Op *op);
 bool is_virtual_op(const Op *op); /* its tile is computed where it is needed */
 bool is_pure_scalar(const Op *op);
-bool is_control(const Op *op);
 bool any_inside(const Op *op, unsigned traits);  /* in op or its regions */
 bool is_splat(const Value *value);               /* all elements equal by its operation */
 bool keeps_coordinates(const Op *reshape);       /* only adds and removes dimensions of extent 1 */

@@ -333,7 +333,7 @@ static void plan_region(Lower *l, Region *region)
             mark_shared(&planner);
     } while (planner.again);
     for (Op *op = region->first; op; op = op->next)
-        for (int i = 0; i < op->region_count && is_control(op); i++)
+        for (int i = 0; i < op->region_count && tt_is_control(op); i++)
             plan_region(l, op->regions[i]);
 }
 

@@ -58,11 +58,6 @@ bool is_pure_scalar(const Op *op)
     return op->result_count == 1 && tt_has(op, PURE) && !has_tile_result(op) && sink_kind(op) == SINK_NONE;
 }
 
-bool is_control(const Op *op)
-{
-    return op->opcode == OP_for || op->opcode == OP_while || op->opcode == OP_if;
-}
-
 bool any_inside(const Op *op, unsigned traits)
 {
     if (tt_has(op, traits))

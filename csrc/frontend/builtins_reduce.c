@@ -94,7 +94,7 @@ static void make_scalar(Walker *w, const Op *op, Value *value)
 static Value *scalar_result(const Op *op, int index)
 {
     Builder b = tt_builder_before((Op *)op);
-    bool combines = op->region_count && tt_has(op, PURE);
+    bool combines = tt_control(op) == COMBINE;
     if (op->opcode == OP_range)
         return tt_build_int(&b, op->results[0]->type, tt_int_attr(op, ATTR_start, 0));
     return tt_has(op, SHAPE) || combines || op->opcode == OP_gather || op->opcode == OP_hint

@@ -249,7 +249,7 @@ static void assign_control(Assigner *a, Op *op)
     int first = op->operand_count - op->result_count;
     for (int i = 0; i < op->result_count; i++)
         op->results[i]->layout = tt_group_layout(a->groups, op->results[i]);
-    for (int i = 0; i < op->result_count && tt_has(op, LOOPS); i++)
+    for (int i = 0; i < op->result_count && tt_is_loop(op); i++)
         want(a, op, first + i, op->results[i]->layout);
     for (int r = 0; r < op->region_count; r++) {
         Region *region = op->regions[r];
@@ -272,7 +272,7 @@ static void assign_op(Assigner *a, Op *op)
 {
     if (is_cheap(a, op) || op->opcode == OP_convert_layout || tt_has(op, TERMINATOR))
         return;
-    if (op->region_count && !tt_has(op, PURE)) {
+    if (tt_is_control(op)) {
         assign_control(a, op);
     } else if (tt_has(op, ACCESS)) {
         assign_memory(a, op);

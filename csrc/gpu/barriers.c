@@ -48,7 +48,7 @@ static void add_shared(Barriers *b, const Op *op, const Value *buffer, bool writ
 static void add_products(Barriers *b, const Op *wait, const Value *value)
 {
     const Op *op = value->op;
-    while (op && (tt_has(op, LOOPS) || op->opcode == OP_wgmma_wait)) {
+    while (op && (tt_is_loop(op) || op->opcode == OP_wgmma_wait)) {
         value = op->opcode == OP_wgmma_wait
                     ? tt_operand(op, 0)
                     : tt_operand(op->regions[op->region_count - 1]->last, value->index);

@@ -82,7 +82,7 @@ static void flow_branches(Flow *flow, const Op *op)
 /* The accesses under way at the loop's start are those from before it and from the end of its body. */
 static void flow_body(Flow *flow, const Op *op)
 {
-    bool tests = op->region_count == 2; /* while: region 0 runs once more than region 1 */
+    bool tests = tt_control(op) == WHILE; /* while: region 0 runs once more than region 1 */
     for (;;) {
         uint64_t *start = copy(flow);
         flow_region(flow, op->regions[0]);
@@ -125,11 +125,11 @@ static void flow_op(Flow *flow, Op *op)
 {
     if (op->opcode == OP_barrier || op->opcode == OP_async_wait) {
         clear(flow);
-    } else if (tt_has(op, LOOPS)) {
+    } else if (tt_is_loop(op)) {
         if (flow->mode == FLOW_INSERTS && flow->must_wait)
             flow_into_loop(flow, op);
         flow_body(flow, op);
-    } else if (op->region_count && !tt_has(op, PURE)) {
+    } else if (tt_is_control(op)) {
         flow_branches(flow, op);
     } else {
         flow_access(flow, op);

@@ -7,7 +7,7 @@ static bool has_loop(const Region *region)
 {
     TT_FOR_OPS(op, region)
     {
-        if (tt_has(op, LOOPS))
+        if (tt_is_loop(op))
             return true;
         for (int i = 0; i < op->region_count; i++)
             if (has_loop(op->regions[i]))
@@ -19,7 +19,7 @@ static bool has_loop(const Region *region)
 static void visit(Op *op, void *context)
 {
     Module *module = context;
-    if (!tt_has(op, LOOPS))
+    if (!tt_is_loop(op))
         return;
     if (tt_int_attr(op, ATTR_flatten, 0) && has_loop(op->regions[op->region_count - 1]))
         tt_remark(module, op->loc, "flatten=True is not done: loops are not joined, this one stays as it is");

@@ -133,9 +133,9 @@ static void tie_values(LayoutGroups *g, const Op *op)
     Value **operands = TT_NEW_ARRAY(g->arena, Value *, op->operand_count);
     for (int i = 0; i < op->operand_count; i++)
         operands[i] = tt_operand(op, i);
-    if (tt_has(op, LOOPS)) {
+    if (tt_is_loop(op)) {
         tie_loop(g, op);
-    } else if (op->region_count == 2) {
+    } else if (tt_is_control(op)) {
         tie_region(g, op, op->regions[0]);
         tie_region(g, op, op->regions[1]);
     } else if (keeps_layout(op) || op->opcode == OP_reduce || op->opcode == OP_join) {
@@ -251,7 +251,7 @@ static void collect_votes(LayoutGroups *g, const Region *region, int depth, bool
         if (accesses_memory(op) && is_strong(g, op, &preference) != weak)
             vote_everywhere(g, op, preference, depth);
         for (int i = 0; i < op->region_count; i++)
-            collect_votes(g, op->regions[i], depth + tt_has(op, LOOPS), weak);
+            collect_votes(g, op->regions[i], depth + tt_is_loop(op), weak);
     }
 }
 

@@ -168,7 +168,7 @@ static LLVMValueRef reduce_warp(Simt *s, Opcode opcode, LLVMValueRef word)
 
 static bool is_in_loop(const Op *op)
 {
-    while (op && !tt_has(op, LOOPS))
+    while (op && !tt_is_loop(op))
         op = op->parent->op;
     return op != NULL;
 }

@@ -752,7 +752,7 @@ static bool visit_region(Pipeline *p, Region *region)
     bool changed = false;
     TT_FOR_OPS_SAFE(op, region)
     {
-        for (int i = 0; i < op->region_count && !tt_has(op, PURE); i++)
+        for (int i = 0; i < op->region_count && tt_is_control(op); i++)
             changed |= visit_region(p, op->regions[i]);
         if (op->opcode == OP_for)
             changed |= pipeline_loop(p, op);

@@ -25,7 +25,7 @@ static bool combines(const Region *region)
 {
     TT_FOR_OPS(op, region)
     {
-        bool combining = tt_has(op, PURE) && op->region_count;
+        bool combining = tt_control(op) == COMBINE;
         for (int i = 0; i < op->region_count && !combining; i++)
             combining = combines(op->regions[i]);
         if (combining)
@@ -178,7 +178,7 @@ static bool visit_region(Prefetch *p, Region *region)
     bool changed = false;
     TT_FOR_OPS_SAFE(op, region)
     {
-        for (int i = 0; i < op->region_count && !tt_has(op, PURE); i++)
+        for (int i = 0; i < op->region_count && tt_is_control(op); i++)
             changed |= visit_region(p, op->regions[i]);
         if (!is_candidate(op))
             continue;

@@ -129,8 +129,8 @@ static void visit(Pressure *p, Op *op)
 {
     for (int i = 0; i < op->result_count; i++)
         end(p, op->results[i]);
-    for (int i = 0; i < op->region_count && !tt_has(op, PURE); i++) {
-        if (tt_has(op, LOOPS)) /* in every round */
+    for (int i = 0; i < op->region_count && tt_is_control(op); i++) {
+        if (tt_is_loop(op)) /* in every round */
             tt_walk(op->regions[i], begin_outer_operands, &(OuterUses){p, op->regions[i]});
         visit_region(p, op->regions[i]);
     }

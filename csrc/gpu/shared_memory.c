@@ -48,7 +48,7 @@ static void live_until(const Allocator *a, Buffer *buffer, const Op *op)
 {
     int last = number_of(&a->numbers, op);
     for (const Op *around = op; around; around = around->parent->op)
-        if (tt_has(around, LOOPS) && number_of(&a->numbers, around) > buffer->first)
+        if (tt_is_loop(around) && number_of(&a->numbers, around) > buffer->first)
             last = number_of(&a->ends, around);
     buffer->last = TT_MAX(buffer->last, last);
 }

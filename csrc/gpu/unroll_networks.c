@@ -27,7 +27,7 @@ static int64_t count_lookups(const Unroller *u, const Region *region)
     {
         if (op->opcode == OP_gather)
             count += elements_per_thread(u, op->results[0]->type);
-        for (int i = 0; i < op->region_count && !tt_has(op, PURE); i++)
+        for (int i = 0; i < op->region_count && tt_is_control(op); i++)
             count += count_lookups(u, op->regions[i]);
     }
     return count;
@@ -133,7 +133,7 @@ static bool unroll_region(Unroller *u, Region *region)
             next = before ? before->next : region->first; /* loops in what was peeled off */
             continue;
         }
-        for (int i = 0; i < op->region_count && !tt_has(op, PURE); i++)
+        for (int i = 0; i < op->region_count && tt_is_control(op); i++)
             changed |= unroll_region(u, op->regions[i]);
     }
     return changed;

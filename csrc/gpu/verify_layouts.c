@@ -51,13 +51,13 @@ static void check_control(Checker *c, const Op *op)
     int first = op->operand_count - op->result_count;
     for (int i = 0; i < op->result_count; i++) {
         const LinearLayout *layout = op->results[i]->layout;
-        if (tt_has(op, LOOPS))
+        if (tt_is_loop(op))
             expect_same(c, op, tt_operand(op, first + i), layout, first + i);
         for (int r = 0; r < op->region_count; r++) {
             const Region *region = op->regions[r];
             if (region->last->opcode == OP_yield)
                 expect_same(c, region->last, tt_operand(region->last, i), layout, i);
-            if (tt_has(op, LOOPS))
+            if (tt_is_loop(op))
                 expect_same(c, op, region->args[region->arg_count - op->result_count + i], layout, first + i);
         }
     }
@@ -75,7 +75,7 @@ static void check_op(Op *op, void *context)
         if (!has_layout(tt_operand(op, i)))
             return; /* reported where it is made */
     const LinearLayout *first = op->operand_count ? tt_operand(op, 0)->layout : NULL;
-    if (op->region_count && !tt_has(op, PURE)) {
+    if (tt_is_control(op)) {
         check_control(c, op);
     } else if (op->opcode == OP_reduce || op->opcode == OP_extract) {
         for (int i = 1; i < op->operand_count && op->opcode == OP_reduce; i++)

@@ -5,10 +5,16 @@
 _Static_assert(TT_ATTR_KEYS <= 64, "OpInfo.attrs has a bit for each attribute");
 
 const OpInfo tt_op_infos[TT_OPCODES] = {
-#define OP(name, lowest, highest, results, regions, rule, traits, attrs, meaning)                            \
-    [OP_##name] = {#name, lowest, highest, results, regions, rule, traits, attrs, meaning},
+#define OP(name, lowest, highest, results, control, rule, traits, stages, attrs, meaning)                    \
+    [OP_##name] = {#name, lowest, highest, results, control, rule, traits, stages, attrs, meaning},
 #include "ir/ops.def"
 };
+
+int tt_region_count(Control control)
+{
+    static const int counts[] = {[NO_REGION] = 0, [COMBINE] = 1, [IF] = 2, [FOR] = 1, [WHILE] = 2};
+    return counts[control];
+}
 
 const char *const tt_attr_names[TT_ATTR_KEYS] = {
 #define ATTR(name, kind) #name,

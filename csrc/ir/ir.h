@@ -123,7 +123,6 @@ typedef enum Trait {
     WRITES = 1 << 6,     /* may write memory */
     HAS_EFFECT = 1 << 7, /* must stay, in order */
     TERMINATOR = 1 << 8,
-    LOOPS = 1 << 9, /* a region runs any number of times */
     ON_INTS = 1 << 10,
     ON_FLOATS = 1 << 11,
     ACCESS = 1 << 12,     /* of memory, through its first operand */
@@ -132,13 +131,36 @@ typedef enum Trait {
     SMEM_WRITES = 1 << 15,
 } Trait;
 
+/* What an operation's regions are for. */
+typedef enum Control {
+    NO_REGION,
+    COMBINE, /* one region combines elements: a function, not a part of the program's course */
+    IF,      /* two regions, one of which runs */
+    FOR,     /* one region, run as often as said */
+    WHILE,   /* two regions: one tests, before each run of the other and once more */
+} Control;
+
+/* How far a module has come down. */
+typedef enum Stage {
+    STAGE_TILES,   /* what the frontend builds */
+    STAGE_BUFFERS, /* one function, without calls, for a GPU; what tensor cores read lies in buffers */
+    STAGE_LAYOUTS, /* every tile has a layout */
+} Stage;
+enum { /* the stages of a row */
+       TILES = 1 << STAGE_TILES,
+       LAYOUTS = 1 << STAGE_LAYOUTS,
+       ON_GPU = 1 << STAGE_BUFFERS | LAYOUTS,
+       ANY = TILES | ON_GPU,
+};
+
 typedef enum TypeRule { SAME, COMPARE, SELECT, CAST, GIVEN, NOTHING } TypeRule;
 
 typedef struct OpInfo {
     const char *name;
-    int operands_min, operands_max, results, regions; /* -1: any number */
+    int operands_min, operands_max, results; /* -1: any number */
+    Control control;
     TypeRule rule;
-    unsigned traits;
+    unsigned traits, stages;
     uint64_t attrs; /* bit 1 << AttrKey: allowed */
     const char *meaning;
 } OpInfo;
@@ -198,13 +220,6 @@ struct Function {
     Function *next;
 };
 
-/* How far the module has come down. */
-typedef enum Stage {
-    STAGE_TILES,   /* what the frontend builds */
-    STAGE_BUFFERS, /* one function, without calls, for a GPU; what tensor cores read lies in buffers */
-    STAGE_LAYOUTS, /* every tile has a layout */
-} Stage;
-
 /* A request of the program that is not met. */
 typedef struct Remark {
     const Loc *loc; /* NULL where it is not known */
@@ -225,6 +240,11 @@ static inline bool tt_has(const Op *op, unsigned trait)
 {
     return (tt_op_infos[op->opcode].traits & trait) != 0;
 }
+static inline Control tt_control(const Op *op) { return tt_op_infos[op->opcode].control; }
+static inline bool tt_is_loop(const Op *op) { return tt_control(op) >= FOR; }
+/* A loop or a branch: its regions are parts of the program's course. */
+static inline bool tt_is_control(const Op *op) { return tt_control(op) >= IF; }
+int tt_region_count(Control control);
 static inline Value *tt_operand(const Op *op, int i) { return op->operands[i].value; }
 static inline Op *tt_terminator(const Region *region) { return region->last; }
 static inline bool tt_has_uses(const Value *value) { return value->uses != NULL; }

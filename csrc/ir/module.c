@@ -268,7 +268,7 @@ Op *tt_build_op(Builder *b, Opcode opcode, Value *const *operands, int operand_c
         op->results[i] = new_value(module, result_types[i], b->loc, i);
         op->results[i]->op = op;
     }
-    op->region_count = info->regions;
+    op->region_count = tt_region_count(info->control);
     op->regions = TT_NEW_ARRAY(module->arena, Region *, op->region_count);
     for (int i = 0; i < op->region_count; i++)
         op->regions[i] = new_region(module, op, b->region->function);

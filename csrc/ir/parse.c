@@ -273,6 +273,8 @@ static const LinearLayout *parse_layout_use(Parser *p, const Type *type)
         tt_error(loc, "layout #%s is not defined yet", name);
     if (!tt_layout_fits(layout, type))
         tt_error(loc, "layout #%s has another shape", name);
+    if (tt_is_tile(type))
+        p->module->stage = STAGE_LAYOUTS;
     return layout;
 }
 
@@ -591,6 +593,8 @@ static void parse_op(Parser *p, Region *region)
     const Type *none = NULL;
     Op *op = tt_build_op(&builder, opcode, operands.data, operands.count, types.data ? types.data : &none,
                          types.count, attrs.list);
+    int first_stage = __builtin_ctz(tt_op_infos[opcode].stages); /* text does not say which it is in */
+    p->module->stage = TT_MAX(p->module->stage, (Stage)first_stage);
     for (int i = 0; i < op->region_count; i++)
         parse_region(p, op->regions[i]);
     for (int i = 0; i < names.count; i++) {

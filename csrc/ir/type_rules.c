@@ -883,7 +883,7 @@ static void check_call(Verifier *v, const Op *op)
 #define RULE_GIVEN(name) check_##name
 #define RULE_NOTHING(name) check_##name
 static void (*const checks[TT_OPCODES])(Verifier *v, const Op *op) = {
-#define OP(name, lowest, highest, results, regions, rule, traits, attributes, meaning)                       \
+#define OP(name, lowest, highest, results, control, rule, traits, stages, attributes, meaning)               \
     [OP_##name] = RULE_##rule(name),
 #include "ir/ops.def"
 };

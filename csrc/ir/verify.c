@@ -105,7 +105,8 @@ static bool check_counts(Verifier *v, const Op *op)
     const OpInfo *info = &tt_op_infos[op->opcode];
     bool right = check_count(v, op, "operands", op->operand_count, info->operands_min, info->operands_max);
     right &= check_count(v, op, "results", op->result_count, TT_MAX(info->results, 0), info->results);
-    right &= check_count(v, op, "regions", op->region_count, info->regions, info->regions);
+    int regions = tt_region_count(info->control);
+    right &= check_count(v, op, "regions", op->region_count, regions, regions);
     for (int i = 0; i < op->operand_count; i++)
         right &= tt_operand(op, i) != NULL;
     return right;
@@ -163,8 +164,16 @@ static void check_region(Verifier *v, const Region *region, const void *subject)
         tt_verify_fail(v, subject, "a region does not end with '%s'", tt_op_infos[last].name);
 }
 
+static void check_stage(Verifier *v, const Op *op)
+{
+    static const char *const names[] = {"tiles", "buffers", "layouts"};
+    if (!(tt_op_infos[op->opcode].stages >> v->module->stage & 1))
+        tt_verify_fail(v, op, "is not for modules in the stage of %s", names[v->module->stage]);
+}
+
 static void check_op(Verifier *v, const Op *op)
 {
+    check_stage(v, op);
     check_operands(v, op);
     check_results(v, op);
     check_attrs(v, op);

@@ -354,7 +354,7 @@ static bool move_constant_right(Op *op)
 
 static bool visit_op(Op *op)
 {
-    if (op->region_count && !tt_has(op, PURE))
+    if (tt_is_control(op))
         return tt_simplify_control(op);
     if (simplify_effect(op) || move_constant_right(op) || drop_reduction(op) || tt_simplify_split(op))
         return true;

@@ -150,7 +150,7 @@ static bool simplify_while(Loop *loop)
 {
     int64_t condition;
     Value *values[64];
-    if (loop->op->region_count != 2 || loop->count > (int)TT_COUNT(values) ||
+    if (tt_control(loop->op) != WHILE || loop->count > (int)TT_COUNT(values) ||
         !tt_constant_int(tt_operand(tt_terminator(loop->first), 0), &condition) || condition)
         return false;
     for (int i = 0; i < loop->count; i++) {
@@ -165,7 +165,7 @@ static bool simplify_while(Loop *loop)
 
 bool tt_simplify_control(Op *op)
 {
-    if (!tt_has(op, LOOPS))
+    if (!tt_is_loop(op))
         return simplify_if(op);
     Loop loop = tt_loop(op);
     bool changed = drop_unchanged(&loop);

@@ -137,12 +137,12 @@ static void visit_region(Table *table, Region *region);
 static void visit_regions(Table *table, Op *op)
 {
     bool writes = tt_writes_memory(op) || tt_may_wait(op);
-    if (writes && tt_has(op, LOOPS))
+    if (writes && tt_is_loop(op))
         table->state = ++table->states;
     int before = table->state;
     for (int i = 0; i < op->region_count; i++) {
         /* Regions of a loop follow one another; those of a branch both begin where it stands. */
-        if (!tt_has(op, LOOPS))
+        if (!tt_is_loop(op))
             table->state = before;
         visit_region(table, op->regions[i]);
     }

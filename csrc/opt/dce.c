@@ -19,8 +19,6 @@ static void need_value(Liveness *l, Value *value)
     tt_push(l->scratch, l->work, value);
 }
 
-static bool is_control(const Op *op) { return tt_has(op, LOOPS) || (op->region_count && !tt_has(op, PURE)); }
-
 /* The operation stays. Of loops and branches only what steers them is needed by that, of the region that combines
  * elements what it yields. */
 static void need_op(Liveness *l, Op *op)
@@ -30,11 +28,11 @@ static void need_op(Liveness *l, Op *op)
     op->index = 1;
     if (op->parent->op)
         need_op(l, op->parent->op);
-    bool control = is_control(op);
-    int count = !control ? op->operand_count : tt_has(op, LOOPS) ? tt_loop(op).init : 1;
+    bool control = tt_is_control(op);
+    int count = !control ? op->operand_count : tt_is_loop(op) ? tt_loop(op).init : 1;
     for (int i = 0; i < count; i++)
         need_value(l, tt_operand(op, i));
-    if (control && op->region_count == 2 && tt_has(op, LOOPS))
+    if (tt_control(op) == WHILE)
         need_op(l, tt_terminator(op->regions[0])); /* the condition of a while */
     for (int i = 0; i < op->region_count && !control; i++)
         need_op(l, tt_terminator(op->regions[i]));
@@ -53,9 +51,9 @@ static void need_carried(Liveness *l, Op *op, int i)
 static void need_result(Liveness *l, Op *op, int index)
 {
     need_op(l, op);
-    if (tt_has(op, LOOPS))
+    if (tt_is_loop(op))
         need_carried(l, op, index);
-    else if (is_control(op))
+    else if (tt_is_control(op))
         for (int r = 0; r < op->region_count; r++)
             need_value(l, tt_operand(tt_terminator(op->regions[r]), index));
 }
@@ -63,7 +61,7 @@ static void need_result(Liveness *l, Op *op, int index)
 static void need_argument(Liveness *l, Region *region, int index)
 {
     Op *op = region->op;
-    if (!op || !tt_has(op, LOOPS))
+    if (!op || !tt_is_loop(op))
         return;
     need_op(l, op);
     if (index >= tt_loop(op).arg)
@@ -71,7 +69,7 @@ static void need_argument(Liveness *l, Region *region, int index)
 }
 
 /* What comes behind a loop is not reached if it goes on for ever: a `while` stays, even if nobody needs its results. */
-static bool may_not_end(const Op *op) { return tt_has(op, LOOPS) && op->region_count == 2; }
+static bool may_not_end(const Op *op) { return tt_control(op) == WHILE; }
 
 /* Terminators of control stay with their operation; what they yield is needed one by one. */
 static void find_roots(Liveness *l, Region *region)
@@ -107,7 +105,7 @@ static bool drop_operands(Op *op)
         if (op->results[i]->mark)
             continue;
         changed = true;
-        if (tt_has(op, LOOPS)) {
+        if (tt_is_loop(op)) {
             Loop loop = tt_loop(op);
             tt_remove_operand(loop.yield, i);
             tt_remove_operand(op, loop.init + i);
@@ -121,12 +119,12 @@ static bool drop_operands(Op *op)
 
 static void drop_results(Op *op)
 {
-    int arg = tt_has(op, LOOPS) && op->region_count == 1;
+    int arg = tt_control(op) == FOR;
     for (int i = op->result_count - 1; i >= 0; i--) {
         if (op->results[i]->mark)
             continue;
         tt_remove_result(op, i);
-        for (int r = 0; r < op->region_count && tt_has(op, LOOPS); r++)
+        for (int r = 0; r < op->region_count && tt_is_loop(op); r++)
             tt_remove_region_arg(op->regions[r], arg + i);
     }
 }
@@ -136,7 +134,7 @@ static bool sweep_operands(Region *region)
     bool changed = false;
     TT_FOR_OPS(op, region)
     {
-        if (op->index && is_control(op))
+        if (op->index && tt_is_control(op))
             changed |= drop_operands(op);
         for (int i = 0; i < op->region_count && op->index; i++)
             changed |= sweep_operands(op->regions[i]);
@@ -164,7 +162,7 @@ static void sweep_results(Region *region)
 {
     TT_FOR_OPS(op, region)
     {
-        if (is_control(op))
+        if (tt_is_control(op))
             drop_results(op);
         for (int i = 0; i < op->region_count; i++)
             sweep_results(op->regions[i]);

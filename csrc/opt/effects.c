@@ -18,7 +18,7 @@ static bool is_volatile(const Op *op) { return tt_int_attr(op, ATTR_volatile, 0)
 static bool reads(const Op *op) { return tt_has(op, READS); }
 static bool writes(const Op *op) { return tt_has(op, WRITES); }
 
-bool tt_may_wait(const Op *op) { return tt_has(op, LOOPS) && op->region_count == 2 && any_inside(op, reads); }
+bool tt_may_wait(const Op *op) { return tt_control(op) == WHILE && any_inside(op, reads); }
 
 static bool has_effect(const Op *op) { return tt_has(op, HAS_EFFECT) || is_volatile(op) || tt_may_wait(op); }
 static bool is_seen(const Op *op) { return writes(op) || has_effect(op); }

@@ -107,7 +107,7 @@ static bool visit_region(Region *region)
     {
         for (int i = 0; i < op->region_count; i++)
             changed |= visit_region(op->regions[i]);
-        if (!tt_has(op, LOOPS))
+        if (!tt_is_loop(op))
             continue;
         Loop loop = tt_loop(op);
         for (int i = 0, count = loop.count; i < count; i++)

@@ -60,7 +60,7 @@ static bool visit_region(Region *region)
     {
         for (int i = 0; i < op->region_count; i++)
             changed |= visit_region(op->regions[i]);
-        if (!tt_has(op, LOOPS) || tt_int_attr(op, ATTR_disable_licm, 0))
+        if (!tt_is_loop(op) || tt_int_attr(op, ATTR_disable_licm, 0))
             continue;
         bool loads = surely_runs(op) && !tt_writes_memory(op);
         for (int i = 0; i < op->region_count; i++)

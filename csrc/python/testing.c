@@ -270,11 +270,19 @@ static PyObject *trait_names(unsigned traits)
     static const struct {
         unsigned trait;
         const char *name;
-    } names[] = {{PURE, "pure"},         {ELEMENTWISE, "elementwise"}, {SHAPE, "shape"},
-                 {COMMUTES, "commutes"}, {COSTLY, "costly"},           {READS, "reads"},
-                 {WRITES, "writes"},     {HAS_EFFECT, "has effect"},   {TERMINATOR, "terminator"},
-                 {LOOPS, "loops"},       {ON_INTS, "on ints"},         {ON_FLOATS, "on floats"},
-                 {ACCESS, "access"},     {ONE_LAYOUT, "one layout"}};
+    } names[] = {{PURE, "pure"},
+                 {ELEMENTWISE, "elementwise"},
+                 {SHAPE, "shape"},
+                 {COMMUTES, "commutes"},
+                 {COSTLY, "costly"},
+                 {READS, "reads"},
+                 {WRITES, "writes"},
+                 {HAS_EFFECT, "has effect"},
+                 {TERMINATOR, "terminator"},
+                 {ON_INTS, "on ints"},
+                 {ON_FLOATS, "on floats"},
+                 {ACCESS, "access"},
+                 {ONE_LAYOUT, "one layout"}};
     PyObject *set = PyFrozenSet_New(NULL);
     for (unsigned i = 0; set && i < TT_COUNT(names); i++)
         if (traits & names[i].trait) {
@@ -293,9 +301,9 @@ static PyObject *py_operations(PyObject *module, PyObject *unused)
     PyObject *list = PyList_New(0);
     for (int opcode = 0; list && opcode < TT_OPCODES; opcode++) {
         const OpInfo *info = &tt_op_infos[opcode];
-        PyObject *row =
-            Py_BuildValue("(siiiisNs)", info->name, info->operands_min, info->operands_max, info->results,
-                          info->regions, rules[info->rule], trait_names(info->traits), info->meaning);
+        PyObject *row = Py_BuildValue("(siiiisNs)", info->name, info->operands_min, info->operands_max,
+                                      info->results, tt_region_count(info->control), rules[info->rule],
+                                      trait_names(info->traits), info->meaning);
         if (!row || PyList_Append(list, row))
             Py_CLEAR(list);
         Py_XDECREF(row);
