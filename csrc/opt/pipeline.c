@@ -28,20 +28,24 @@ typedef struct Step {
     OptPass passes[6];
     int count;
     bool repeat;
+    bool is_chosen; /* only if the launch needs it */
 } Step;
 
 /* Calls are not inlined here: the frontend builds one only for a function that asks not to be inlined. */
 static const Step pipeline[] = {
     /* What the frontend wrote down is full of constants, repeated index arithmetic and values no one uses. */
-    {{PASS_canonicalize, PASS_cse, PASS_dce}, 3, true},
+    {{PASS_canonicalize, PASS_cse, PASS_dce}, 3, true, false},
+    /* Values that addresses and masks share are one value now, and loops are still loops, whose bounds bound what they
+     * carry. */
+    {{PASS_widen}, 1, false, true},
     /* Bounds are as constant now as they get, and each copy of a body is yet to be simplified for its
      * iteration. */
-    {{PASS_unroll}, 1, false},
-    {{PASS_canonicalize, PASS_cse, PASS_dce}, 3, true},
+    {{PASS_unroll}, 1, false, false},
+    {{PASS_canonicalize, PASS_cse, PASS_dce}, 3, true, false},
     /* Combine looks for patterns of simplified operations. Induction makes of a carried tile an invariant one
      * and a scalar, which canonicalize moves into base addresses, dce forgets the tile that nothing carries
      * any more, and licm takes out what now does not change; all of which may show more. */
-    {{PASS_combine, PASS_induction, PASS_canonicalize, PASS_cse, PASS_dce, PASS_licm}, 6, true},
+    {{PASS_combine, PASS_induction, PASS_canonicalize, PASS_cse, PASS_dce, PASS_licm}, 6, true, false},
 };
 
 bool tt_opt_run_pass(Module *module, OptPass pass) { return tt_run_pass(module, &table, (int)pass); }
@@ -57,7 +61,7 @@ static void run_step(Module *module, const Step *step)
     }
 }
 
-void tt_run_pipeline(Module *module)
+void tt_run_pipeline(Module *module, OffsetChoice *choice)
 {
     for (unsigned i = 0; i < TT_COUNT(pipeline); i++)
         run_step(module, &pipeline[i]);

@@ -38,7 +38,7 @@ static void run_passes(Build *build)
 {
     if (build->checks_bounds)
         tt_check_bounds(build->module);
-    tt_run_pipeline(build->module);
+    tt_run_pipeline(build->module, NULL);
 }
 
 static void make_code(Apart *apart)

@@ -75,7 +75,7 @@ static void run_pass(Job *job)
     if (failures)
         tt_error(NULL, "%s", failures);
     if (!strcmp(job->name, "pipeline"))
-        tt_run_pipeline(module);
+        tt_run_pipeline(module, NULL);
     else
         tt_opt_run_pass_named(module, job->name);
     failures = tt_verify(module, &job->arena);

@@ -34,7 +34,7 @@ static void compile(GpuJob *job)
     if (job->options.debug)
         tt_check_bounds(module);
     if (job->run_pipeline)
-        tt_run_pipeline(module);
+        tt_run_pipeline(module, NULL);
     job->kernel = tt_gpu_compile(module, &job->options, &job->arena);
 }
 

@@ -85,7 +85,7 @@ static Code *compile(RunJob *job)
     if (mistakes)
         tt_error(NULL, "%s", mistakes);
     if (job->passes)
-        tt_run_pipeline(module);
+        tt_run_pipeline(module, NULL);
     if (!job->what)
         encode_floats(job, module->functions);
     Code *code = tt_code_compile(module, &job->options, &job->arena);

@@ -1,0 +1,163 @@
+/* See ranges.h. */
+#include "analysis/ranges.h"
+#include <stdlib.h>
+
+static const IntBounds anything = {INT64_MIN, INT64_MAX};
+
+static IntBounds add(IntBounds a, IntBounds b)
+{
+    IntBounds sum;
+    return __builtin_add_overflow(a.lowest, b.lowest, &sum.lowest) ||
+                   __builtin_add_overflow(a.highest, b.highest, &sum.highest)
+               ? anything
+               : sum;
+}
+
+static IntBounds subtract(IntBounds a, IntBounds b)
+{
+    IntBounds difference;
+    return __builtin_sub_overflow(a.lowest, b.highest, &difference.lowest) ||
+                   __builtin_sub_overflow(a.highest, b.lowest, &difference.highest)
+               ? anything
+               : difference;
+}
+
+static IntBounds hull(const int64_t values[4])
+{
+    IntBounds bounds = {values[0], values[0]};
+    for (int i = 1; i < 4; i++) {
+        bounds.lowest = TT_MIN(bounds.lowest, values[i]);
+        bounds.highest = TT_MAX(bounds.highest, values[i]);
+    }
+    return bounds;
+}
+
+static IntBounds multiply(IntBounds a, IntBounds b)
+{
+    int64_t products[4];
+    if (__builtin_mul_overflow(a.lowest, b.lowest, &products[0]) ||
+        __builtin_mul_overflow(a.lowest, b.highest, &products[1]) ||
+        __builtin_mul_overflow(a.highest, b.lowest, &products[2]) ||
+        __builtin_mul_overflow(a.highest, b.highest, &products[3]))
+        return anything;
+    return hull(products);
+}
+
+/* What a division by zero gives is not said, but it is a number of the type. */
+static IntBounds any_of(const RangeTerm *term)
+{
+    return term->is_long ? anything : (IntBounds){INT32_MIN, INT32_MAX};
+}
+
+static bool has(IntBounds bounds, int64_t value) { return bounds.lowest <= value && value <= bounds.highest; }
+
+static IntBounds divide(const RangeTerm *term, IntBounds a, IntBounds b)
+{
+    if (has(b, 0) || (a.lowest == INT64_MIN && has(b, -1)))
+        return any_of(term);
+    int64_t quotients[] = {a.lowest / b.lowest, a.lowest / b.highest, a.highest / b.lowest,
+                           a.highest / b.highest};
+    return hull(quotients);
+}
+
+/* The sign is that of the dividend. */
+static IntBounds remainder_of(const RangeTerm *term, IntBounds a, IntBounds b)
+{
+    if (has(b, 0) || b.lowest == INT64_MIN || a.lowest == INT64_MIN)
+        return any_of(term);
+    int64_t most = TT_MAX(b.highest, -b.lowest) - 1;
+    return (IntBounds){a.lowest < 0 ? -TT_MIN(-a.lowest, most) : 0,
+                       a.highest > 0 ? TT_MIN(a.highest, most) : 0};
+}
+
+/* Arithmetic shift; by the width or more it leaves the sign. */
+static IntBounds shift_right(IntBounds a, IntBounds b)
+{
+    if (b.lowest < 0)
+        return anything;
+    int least = (int)TT_MIN(b.lowest, 63), most = (int)TT_MIN(b.highest, 63);
+    return (IntBounds){a.lowest >> (a.lowest < 0 ? least : most),
+                       a.highest >> (a.highest < 0 ? most : least)};
+}
+
+static IntBounds trips(IntBounds lower, IntBounds upper, IntBounds step)
+{
+    IntBounds distance = subtract(upper, lower);
+    int64_t by = TT_MAX(step.lowest, 1);
+    return (IntBounds){0, distance.highest <= 0 ? 0 : (distance.highest - 1) / by + 1};
+}
+
+static IntBounds carried(IntBounds initial, IntBounds step, IntBounds count)
+{
+    return add(initial, multiply((IntBounds){0, TT_MAX(count.highest, 0)}, step));
+}
+
+static IntBounds below(IntBounds initial, IntBounds limit, IntBounds step)
+{
+    if (step.lowest < 0 || limit.highest == INT64_MIN)
+        return anything;
+    return (IntBounds){initial.lowest, TT_MAX(initial.lowest, limit.highest - 1)};
+}
+
+IntBounds tt_range_of_term(const RangeTerm *term, const IntBounds *terms, const IntBounds *inputs)
+{
+    IntBounds a = terms[term->a], b = terms[term->b], c = terms[term->c];
+    switch (term->kind) {
+    case RANGE_CONSTANT:
+        return term->bounds;
+    case RANGE_INPUT:
+        return inputs[term->input];
+    case RANGE_PROGRAM_ID:
+        return (IntBounds){0, TT_MAX(a.highest - 1, 0)};
+    case RANGE_ADD:
+        return add(a, b);
+    case RANGE_SUB:
+        return subtract(a, b);
+    case RANGE_MUL:
+        return multiply(a, b);
+    case RANGE_DIV:
+        return divide(term, a, b);
+    case RANGE_REM:
+        return remainder_of(term, a, b);
+    case RANGE_SHR:
+        return shift_right(a, b);
+    case RANGE_MIN:
+        return (IntBounds){TT_MIN(a.lowest, b.lowest), TT_MIN(a.highest, b.highest)};
+    case RANGE_MAX:
+        return (IntBounds){TT_MAX(a.lowest, b.lowest), TT_MAX(a.highest, b.highest)};
+    case RANGE_UNION:
+        return (IntBounds){TT_MIN(a.lowest, b.lowest), TT_MAX(a.highest, b.highest)};
+    case RANGE_MASKED:
+        return (IntBounds){0, b.highest};
+    case RANGE_LOW:
+        return tt_fits_32_bits(a) ? a : (IntBounds){INT32_MIN, INT32_MAX};
+    case RANGE_UNSIGNED:
+        return a.lowest >= 0 ? a : (IntBounds){0, UINT32_MAX};
+    case RANGE_INDEX:
+        return (IntBounds){a.lowest, TT_MAX(a.lowest, b.highest - (b.highest > INT64_MIN))};
+    case RANGE_TRIPS:
+        return trips(a, b, c);
+    case RANGE_CARRIED:
+        return carried(a, b, c);
+    case RANGE_BELOW:
+        return below(a, b, c);
+    }
+    return anything;
+}
+
+bool tt_ranges_fit(const RangeProgram *program, const IntBounds *inputs)
+{
+    enum { FEW = 128 };
+    IntBounds few[FEW], *terms = few;
+    if (program->term_count > FEW && !(terms = malloc(sizeof *terms * (size_t)program->term_count)))
+        return false; /* which is always right */
+    bool fit = true;
+    for (int i = 0; fit && i < program->term_count; i++) {
+        const RangeTerm *term = &program->terms[i];
+        terms[i] = tt_range_of_term(term, terms, inputs);
+        fit = !term->must_fit || tt_fits_32_bits(terms[i]);
+    }
+    if (terms != few)
+        free(terms);
+    return fit;
+}
