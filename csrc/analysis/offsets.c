@@ -74,8 +74,9 @@ static int input_term(Offsets *offsets, bool is_extent, int index)
     while (number < offsets->inputs.count && (offsets->inputs.data[number].is_extent != is_extent ||
                                               offsets->inputs.data[number].index != index))
         number++;
+    bool is_long = !is_extent && tt_bit_width(offsets->kernel->body->args[index]->type) == 64;
     if (number == offsets->inputs.count)
-        tt_push(offsets->arena, offsets->inputs, ((RangeInput){is_extent, index}));
+        tt_push(offsets->arena, offsets->inputs, ((RangeInput){is_extent, is_long, index}));
     return add_term(offsets, (RangeTerm){.kind = RANGE_INPUT, .input = number});
 }
 
@@ -241,8 +242,7 @@ static int below_term(Offsets *offsets, const Carry *carry, int number)
 {
     const Region *before = carry->loop->regions[0];
     const Op *test = tt_operand(tt_terminator(before), 0)->op;
-    if (!test || test->opcode != OP_lt_s || tt_operand(test, 0) != before->args[number] ||
-        !tt_is_defined_outside(tt_operand(test, 1), before))
+    if (!test || test->opcode != OP_lt_s || tt_operand(test, 0) != before->args[number])
         return UNKNOWN;
     return add_term(offsets, (RangeTerm){.kind = RANGE_BELOW,
                                          .a = term_of(offsets, carry->initial),

@@ -161,3 +161,51 @@ bool tt_ranges_fit(const RangeProgram *program, const IntBounds *inputs)
         free(terms);
     return fit;
 }
+
+/* ---- launches --------------------------------------------------------------------------------------------- */
+
+static int64_t number_of(RangeInput input, LaunchNumbers numbers)
+{
+    if (input.is_extent)
+        return numbers.extents[input.index];
+    uint64_t bits = numbers.slots[input.index];
+    return input.is_long ? (int64_t)bits : (int32_t)bits;
+}
+
+/* Bounds that hold what is proved and the number, and with room for what may come next. */
+static IntBounds grown(IntBounds proved, int64_t number, bool with_room)
+{
+    int64_t lowest = number, highest = number;
+    if (with_room && number > 0 && number <= INT32_MAX) {
+        lowest = 1;
+        highest = tt_next_pow2(number);
+    }
+    return (IntBounds){TT_MIN(proved.lowest, lowest), TT_MAX(proved.highest, highest)};
+}
+
+/* Tries the widest bounds first; what fits is proved from now on. */
+static bool prove(const RangeProgram *program, IntBounds *proved, LaunchNumbers numbers)
+{
+    static const IntBounds nothing = {INT64_MAX, INT64_MIN};
+    IntBounds bounds[program->input_count];
+    for (int attempt = 0; attempt < 4; attempt++) {
+        bool keeps = attempt < 2, with_room = attempt % 2 == 0;
+        for (int i = 0; i < program->input_count; i++)
+            bounds[i] = grown(keeps ? proved[i] : nothing, number_of(program->inputs[i], numbers), with_room);
+        if (!tt_ranges_fit(program, bounds))
+            continue;
+        memcpy(proved, bounds, sizeof bounds);
+        return true;
+    }
+    return false;
+}
+
+bool tt_launch_fits(const RangeProgram *program, IntBounds *proved, LaunchNumbers numbers)
+{
+    for (int i = 0; i < program->input_count; i++) {
+        int64_t number = number_of(program->inputs[i], numbers);
+        if (number < proved[i].lowest || number > proved[i].highest)
+            return prove(program, proved, numbers);
+    }
+    return true;
+}

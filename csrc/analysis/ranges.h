@@ -37,6 +37,7 @@ typedef struct RangeTerm {
 
 typedef struct RangeInput {
     bool is_extent; /* of the grid; else a parameter */
+    bool is_long;   /* of 64 bits */
     int index;      /* the axis, or the parameter's number */
 } RangeInput;
 
@@ -57,3 +58,13 @@ static inline bool tt_fits_32_bits(IntBounds bounds)
 }
 /* Does everything fit that must, for any inputs between the given ones? */
 bool tt_ranges_fit(const RangeProgram *program, const IntBounds *inputs);
+
+/* What a launch comes with: 64 bits a parameter, and the grid. */
+typedef struct LaunchNumbers {
+    const uint64_t *slots;
+    int slot_count;
+    const int32_t *extents;
+} LaunchNumbers;
+/* Does everything fit for these numbers? `proved`, a pair for each input and at first {INT64_MAX, INT64_MIN}, are
+ * numbers that are known to do: launches between them cost a comparison each. */
+bool tt_launch_fits(const RangeProgram *program, IntBounds *proved, LaunchNumbers numbers);

@@ -1,17 +1,23 @@
 /* The compile entry: from a kernel and a signature to code, holding the GIL only while the frontend walks the tree. */
+#include "analysis/offsets.h"
 #include "python/extension.h"
+#include <stddef.h>
 #include <stdlib.h>
 
 typedef enum Phase { PHASE_AST, PHASE_FRONTEND, PHASE_PASSES, PHASE_LOWERING, PHASE_LLVM, PHASES } Phase;
 
 /* What is done without the GIL, and perhaps given up: nothing of Python's. */
 typedef struct Build {
-    Apart apart;           /* first: its functions get a pointer to it */
+    Apart apart; /* first: its functions get a pointer to it */
+    OffsetChoice choice;
     Arena arena;           /* of `module` */
     const char *ir, *name; /* tile IR instead of a request, and what it is named in messages; or NULL */
     Module *module;
     CodeOptions options;
-    bool checks_bounds;
+    bool checks_bounds, has_numbers, is_wide;
+    LaunchNumbers numbers; /* of a launch that it is for: copies, for that may be over */
+    int32_t extents[3];
+    RangeProgram *checks;
     const ParamPointers *pointers;
     Code *code;
     Phase phase;
@@ -34,20 +40,35 @@ static void enter_phase(Build *build, Phase phase)
     build->phase = phase;
 }
 
+/* Keeps what launches will have to check; true if the one at hand does not do with 32 bits. */
+static bool must_widen(OffsetChoice *choice, const Function *kernel)
+{
+    Build *build = (Build *)((char *)choice - offsetof(Build, choice));
+    build->checks = tt_offset_checks(tt_analyze_offsets(kernel, &build->arena));
+    if (!build->checks || !build->has_numbers)
+        return false;
+    IntBounds *proved = TT_NEW_ARRAY(&build->arena, IntBounds, build->checks->input_count);
+    for (int i = 0; i < build->checks->input_count; i++)
+        proved[i] = (IntBounds){INT64_MAX, INT64_MIN};
+    return build->is_wide = !tt_launch_fits(build->checks, proved, build->numbers);
+}
+
 static void run_passes(Build *build)
 {
     if (build->checks_bounds)
         tt_check_bounds(build->module);
-    tt_run_pipeline(build->module, NULL);
+    build->choice.must_widen = must_widen;
+    tt_run_pipeline(build->module, &build->choice);
 }
 
 static void make_code(Apart *apart)
 {
     Build *build = (Build *)apart;
     enter_phase(build, PHASE_PASSES);
-    if (build->ir)
+    if (build->ir) {
         build->module = tt_parse_module(&build->arena, build->ir, build->name);
-    else
+        must_widen(&build->choice, build->module->functions);
+    } else
         run_passes(build);
     build->pointers = tt_analyze_param_pointers(build->module->functions, &build->arena);
     enter_phase(build, PHASE_LLVM);
@@ -61,6 +82,7 @@ static void release_build(Apart *apart)
     Build *build = (Build *)apart;
     if (build->code)
         tt_code_release(build->code);
+    free(build->checks);
     tt_arena_release(&build->arena);
     free(build);
 }
@@ -107,8 +129,23 @@ static bool build_code(Compilation *c)
         return false;
     }
     c->compiled->code = c->build->code;
+    c->compiled->checks = c->build->checks;
+    c->compiled->is_wide = c->build->is_wide;
     c->build->code = NULL;
+    c->build->checks = NULL;
     return true;
+}
+
+/* Nothing is proved of launches yet. */
+static bool keep_checks(Compiled *compiled)
+{
+    int count = compiled->checks ? compiled->checks->input_count : 0;
+    compiled->proved = PyMem_Malloc(sizeof *compiled->proved * (size_t)TT_MAX(count, 1));
+    if (!compiled->proved)
+        return PyErr_NoMemory();
+    for (int i = 0; i < count; i++)
+        compiled->proved[i] = (IntBounds){INT64_MAX, INT64_MIN};
+    return !PyDict_SetItemString(compiled->info, "wide_offsets", compiled->is_wide ? Py_True : Py_False);
 }
 
 /* What outlives the IR: how many slots the code takes, which it stores through, times, and memory. */
@@ -126,7 +163,7 @@ static bool keep_facts(Compilation *c)
     PyObject *shared = PyLong_FromLongLong(facts.shared);
     bool done = shared && !PyDict_SetItemString(compiled->info, "shared", shared);
     Py_XDECREF(shared);
-    return done;
+    return done && keep_checks(compiled);
 }
 
 /* Requests that were not met, as warnings; false where the program makes exceptions of these. */
@@ -247,13 +284,33 @@ static bool compile(Compilation *c, PyObject *signature)
            keep_used_names(c->compiled, c->request.used_names) && keep_timings(c);
 }
 
-Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target, bool standalone)
+/* The numbers outlive the launch if its handlers of signals give it up. */
+static bool copy_numbers(Build *build, const LaunchNumbers *numbers)
+{
+    Trap trap;
+    if (!numbers)
+        return true;
+    if (!tt_try(&trap, &build->arena)) {
+        tt_set_error(&trap.diag, NULL);
+        return false;
+    }
+    build->numbers.slots =
+        tt_arena_copy(&build->arena, numbers->slots, sizeof(uint64_t) * (size_t)numbers->slot_count);
+    tt_end_try(&trap);
+    memcpy(build->extents, numbers->extents, sizeof build->extents);
+    build->numbers.extents = build->extents;
+    return build->has_numbers = true;
+}
+
+Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target, bool standalone,
+                     const LaunchNumbers *numbers)
 {
     Compilation c = {.build = new_build(target)};
     PyObject *info = c.build ? tt_compilation_info(kernel, signature, options, target, standalone) : NULL;
     c.compiled = info ? tt_new_compiled(kernel, info) : NULL;
     c.request.used_names = PyList_New(0);
-    bool done = c.compiled && c.request.used_names && compile(&c, signature);
+    bool done =
+        c.compiled && c.request.used_names && copy_numbers(c.build, numbers) && compile(&c, signature);
     if (!done)
         Py_CLEAR(c.compiled);
     release_compilation(&c);

@@ -2,6 +2,7 @@
 #include "python/extension.h"
 #include "runtime/cuda.h"
 #include <stddef.h>
+#include <stdlib.h>
 
 /* In cycles with its kernel, whose table holds it: the collector breaks them through the functions below. */
 static void fill(Compiled *compiled, Kernel *kernel, PyObject *info)
@@ -28,6 +29,7 @@ static int compiled_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(compiled->kernel);
     Py_VISIT(compiled->info);
+    Py_VISIT(compiled->other);
     for (int i = 0; i < compiled->key.object_count; i++)
         Py_VISIT(compiled->key.objects[i]);
     for (int i = 0; i < compiled->used_name_count; i++) {
@@ -53,6 +55,7 @@ static int compiled_clear(PyObject *self)
     PyMem_Free(names);
     tt_key_release(&compiled->key);
     Py_CLEAR(compiled->info);
+    Py_CLEAR(compiled->other);
     Py_CLEAR(compiled->kernel);
     return 0;
 }
@@ -66,6 +69,8 @@ static void compiled_dealloc(PyObject *self)
     if (compiled->code)
         tt_code_release(compiled->code);
     PyMem_Free(compiled->stored);
+    PyMem_Free(compiled->proved);
+    free(compiled->checks);
     tt_release_run_params(compiled);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);

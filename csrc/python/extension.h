@@ -4,6 +4,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "analysis/ranges.h"
 #include "frontend/frontend.h"
 #include "opt/opt.h"
 #include "runtime/code.h"
@@ -281,7 +282,11 @@ typedef struct Compiled {
     PyObject *info;              /* dict: name, target, signature, timings, ... */
     bool *stored;                /* for each slot: is it a pointer that the kernel may store through? */
     int slot_count;
-    bool checks_bounds; /* the slots have the ranges behind them */
+    bool checks_bounds;     /* the slots have the ranges behind them */
+    bool is_wide;           /* offsets are computed in 64 bits */
+    RangeProgram *checks;   /* whether a launch does with 32 bits; NULL: each does */
+    IntBounds *proved;      /* for each input of `checks`: see tt_launch_fits */
+    struct Compiled *other; /* the same with offsets of the other width, once a launch needed it, or NULL */
 } Compiled;
 
 typedef struct Table {
@@ -331,6 +336,12 @@ bool tt_read_stream_handle(PyObject *number, void **stream);
 /* Fills in the capability of the machine's own device where `name` does not say it. False with an error set. */
 bool tt_read_target(const char *name, Target *target);
 
+/* variants.c: the compiled kernel for a specialisation, compiled now if there is none; without `numbers` nothing is to be
+ * launched. A new reference, or NULL with an error set. */
+Compiled *tt_find_variant(Kernel *kernel, const Specialization *s, const LaunchNumbers *numbers);
+/* Can it be launched with these numbers? */
+bool tt_variant_fits(Compiled *compiled, LaunchNumbers numbers);
+
 /* launch.c: launches, or with `grid` NULL takes the grid from the keywords. Returns the Compiled that ran. */
 PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ssize_t count,
                     PyObject *keywords, bool warmup);
@@ -371,8 +382,10 @@ bool tt_read_grid(const Kernel *kernel, PyObject *grid, const Call *call, int32_
 
 /* Compiles for a signature and options as in FrontendRequest; NULL with an error set. `standalone`: for callers that
  * launch it by themselves, with nothing but its arguments: the program's own assertions are checked and no bounds, and
- * one that fails on a GPU ends the context. */
-Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target, bool standalone);
+ * one that fails on a GPU ends the context. `numbers`: of the launch that it is for, which says how wide offsets are; NULL:
+ * as they were written. */
+Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target, bool standalone,
+                     const LaunchNumbers *numbers);
 /* Makes the code of one that has none from the text of tt_code_source. False with an error set. */
 bool tt_compile_ir(Compiled *compiled, const char *text);
 /* The target, the options with their defaults, and the name: what is said of the compiled kernel later. */

@@ -151,8 +151,9 @@ static PyObject *kernel_variants(PyObject *self, PyObject *unused)
     const Table *table = &((Kernel *)self)->table;
     PyObject *list = PyList_New(0);
     for (int i = 0; list && i < table->capacity; i++)
-        if (table->entries[i] && PyList_Append(list, (PyObject *)table->entries[i]) < 0)
-            Py_CLEAR(list);
+        for (Compiled *c = table->entries[i]; list && c; c = c->other)
+            if (PyList_Append(list, (PyObject *)c) < 0)
+                Py_CLEAR(list);
     (void)unused;
     return list;
 }

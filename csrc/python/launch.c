@@ -17,32 +17,6 @@ static bool specialize(const Kernel *kernel, const Call *call, Specialization *s
     return tt_specialization_finish(s);
 }
 
-/* Compiles and remembers the variant; a new reference. Of two threads that do so at once, the second one's stays. */
-static Compiled *add_variant(Kernel *kernel, const Specialization *s)
-{
-    PyObject *signature, *options;
-    if (!tt_describe_key(&s->key, kernel, &signature, &options))
-        return NULL;
-    Compiled *compiled = tt_compile(kernel, signature, options, s->target, false);
-    Py_DECREF(signature);
-    Py_DECREF(options);
-    if (compiled)
-        compiled->device = s->place.device;
-    if (compiled && !tt_table_add(&kernel->table, &s->key, compiled))
-        Py_CLEAR(compiled);
-    return compiled;
-}
-
-static Compiled *find_variant(Kernel *kernel, const Specialization *s)
-{
-    Compiled *compiled = tt_table_find(&kernel->table, &s->key);
-    if (compiled)
-        Py_INCREF((PyObject *)compiled);
-    else if (!PyErr_Occurred())
-        compiled = add_variant(kernel, s);
-    return compiled;
-}
-
 /* For a message: slots do not know their parameter, so the arguments are read again until the slot appears. */
 static const Param *param_of_slot(const Kernel *kernel, const Call *call, const Specialization *s, int slot)
 {
@@ -253,12 +227,9 @@ static bool run_between_hooks(Launch *launch, Compiled *compiled, const int32_t 
     return done;
 }
 
-/* Whatever may raise comes before the hooks, and they come before the programs: a launch happens as a whole or not. */
-static bool start(Launch *launch, Compiled *compiled)
+static bool read_grid(const Launch *launch, int32_t extents[3])
 {
-    Kernel *kernel = launch->kernel;
-    const Specialization *s = &launch->specialization;
-    int32_t extents[3];
+    const Kernel *kernel = launch->kernel;
     PyObject *keyword = launch->call.options[OPTION_grid], *grid = launch->grid ? launch->grid : keyword;
     if (!grid || grid == Py_None || (launch->grid && keyword)) {
         const char *format = launch->grid && keyword
@@ -267,10 +238,32 @@ static bool start(Launch *launch, Compiled *compiled)
         PyErr_Format(PyExc_TypeError, format, kernel->name);
         return false;
     }
-    return tt_read_grid(kernel, grid, &launch->call, extents) && choose_stream(launch) &&
+    return tt_read_grid(kernel, grid, &launch->call, extents);
+}
+
+/* Whatever may raise comes before the hooks, and they come before the programs: a launch happens as a whole or not. */
+static bool start(Launch *launch, Compiled *compiled, const int32_t extents[3])
+{
+    const Kernel *kernel = launch->kernel;
+    const Specialization *s = &launch->specialization;
+    return choose_stream(launch) &&
            !(s->any_read_only && stores_to_read_only(kernel, &launch->call, s, compiled)) &&
            run_hooks(kernel, launch->args, launch->count, launch->keywords) &&
            run_between_hooks(launch, compiled, extents);
+}
+
+/* Which variant it is depends on the grid, too. */
+static Compiled *launch_specialized(Launch *launch)
+{
+    int32_t extents[3];
+    const Specialization *s = &launch->specialization;
+    if (!read_grid(launch, extents))
+        return NULL;
+    LaunchNumbers numbers = {s->slots, s->slot_count, extents};
+    Compiled *compiled = tt_find_variant(launch->kernel, s, &numbers);
+    if (compiled && !start(launch, compiled, extents))
+        Py_CLEAR(compiled);
+    return compiled;
 }
 
 static Compiled *launch_bound(Launch *launch, int warmup)
@@ -285,9 +278,9 @@ static Compiled *launch_bound(Launch *launch, int warmup)
     if (warmup < 0)
         return NULL;
     tt_specialization_init(s, kernel->state, kernel->name, warmup);
-    Compiled *compiled = specialize(kernel, call, s) ? find_variant(kernel, s) : NULL;
-    if (compiled && !warmup && !start(launch, compiled))
-        Py_CLEAR(compiled);
+    Compiled *compiled = NULL;
+    if (specialize(kernel, call, s))
+        compiled = warmup ? tt_find_variant(kernel, s, NULL) : launch_specialized(launch);
     tt_specialization_release(s);
     return compiled;
 }

@@ -72,7 +72,7 @@ static PyObject *compile_signature(PyObject *module, PyObject *args)
                           &PyDict_Type, &options, &name) ||
         !tt_read_target(name, &target))
         return NULL;
-    return (PyObject *)tt_compile((Kernel *)kernel, signature, options, target, true);
+    return (PyObject *)tt_compile((Kernel *)kernel, signature, options, target, true, NULL);
 }
 
 /* `libtriton`, in which other programs look for the intermediate representation, is made when it is asked for. */

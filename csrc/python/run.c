@@ -183,6 +183,19 @@ static bool call_hook(const State *state, PyObject *hook, PyObject *metadata)
     return empty || result;
 }
 
+/* This is the code that the caller wants, and no other. */
+static bool check_width(Compiled *compiled, const Specialization *s, const int32_t extents[3])
+{
+    if (tt_variant_fits(compiled, (LaunchNumbers){s->slots, s->slot_count, extents}))
+        return true;
+    PyErr_Format(
+        PyExc_ValueError,
+        "%U was compiled with offsets of 32 bits, which do not do for these arguments and this grid; "
+        "launch the kernel itself",
+        compiled->kernel->name);
+    return false;
+}
+
 static bool run(Compiled *compiled, Specialization *s, PyObject *const *args, Py_ssize_t count)
 {
     int32_t extents[3];
@@ -191,7 +204,7 @@ static bool run(Compiled *compiled, Specialization *s, PyObject *const *args, Py
     return read_grid(compiled, args, extents) &&
            add_arguments(compiled, s, args + ARGUMENTS, count - ARGUMENTS) &&
            (!compiled->checks_bounds || tt_specialization_add_ranges(s)) &&
-           choose_place(compiled, s, args[STREAM]) &&
+           check_width(compiled, s, extents) && choose_place(compiled, s, args[STREAM]) &&
            call_hook(compiled->state, args[ENTER_HOOK], args[LAUNCH_METADATA]) &&
            tt_run_programs(compiled, s, extents) &&
            call_hook(compiled->state, args[EXIT_HOOK], args[LAUNCH_METADATA]);

@@ -29,6 +29,7 @@ from gpu_kernels import (
 
 import triton
 import triton.language as tl
+from triton import _C
 
 SMS = [80, 90]
 WIDE_LOAD, WIDE_STORE = r"\bld\.global[\w.:]*\.v4\.b32", r"\bst\.global[\w.:]*\.v4\.b32"
@@ -87,6 +88,19 @@ def test_kernel(name, sm):
     assert compiled.ttgir.count("convert_layout") == conversions
     used = assemble(compiled, sm)
     assert (used.stack, used.spills) == (0, 0)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_wide_offsets_keep_the_accesses(name):
+    """With offsets of 64 bits, for arrays of more than 2**31 elements, memory is accessed as it is with 32."""
+    kernel, entries, constants, warps, accesses, barriers, conversions = CASES[name]
+    text = _C._run_pass(ir(kernel, *entries, **constants), "cse")
+    wide = compile_ir(_C._run_pass(text, "widen"), 90, warps, pipeline=True)
+    vectors = wide.count(WIDE_LOAD), wide.count(WIDE_STORE)
+    assert (*vectors, wide.count(LOAD) - vectors[0], wide.count(STORE) - vectors[1]) == accesses
+    assert wide.count(BARRIER) == barriers
+    assert wide.ttgir.count("convert_layout") == conversions
+    assert assemble(wide, 90).spills == 0
 
 
 @pytest.mark.parametrize("sm", SMS)
