@@ -277,7 +277,7 @@ static int term_of_argument(Offsets *offsets, const Value *value)
                        tt_bit_width(value->type) >= 32
                    ? input_term(offsets, false, value->index)
                    : UNKNOWN;
-    if (!tt_has(op, LOOPS))
+    if (!tt_is_loop(op))
         return UNKNOWN;
     if (op->opcode != OP_for || value->index)
         return carried_term(offsets, op, value->index - (op->opcode == OP_for), value->region);
@@ -289,7 +289,7 @@ static int term_of_argument(Offsets *offsets, const Value *value)
 static int term_of_result(Offsets *offsets, const Value *value)
 {
     const Op *op = value->op;
-    if (tt_has(op, LOOPS))
+    if (tt_is_loop(op))
         return carried_term(offsets, op, value->index, NULL);
     if (op->opcode == OP_if)
         return union_term(offsets, tt_operand(tt_terminator(op->regions[0]), value->index),
@@ -344,7 +344,7 @@ static bool has_index(const Value *value)
 static const Op *carrying_loop(const Value *value, int *number)
 {
     const Op *op = value->op ? value->op : value->region->op;
-    if (!op || !tt_has(op, LOOPS) || has_index(value))
+    if (!op || !tt_is_loop(op) || has_index(value))
         return NULL;
     *number = value->index - (!value->op && op->opcode == OP_for);
     return op;

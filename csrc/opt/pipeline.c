@@ -64,7 +64,8 @@ static void run_step(Module *module, const Step *step)
 void tt_run_pipeline(Module *module, OffsetChoice *choice)
 {
     for (unsigned i = 0; i < TT_COUNT(pipeline); i++)
-        run_step(module, &pipeline[i]);
+        if (!pipeline[i].is_chosen || (choice && choice->must_widen(choice, module->functions)))
+            run_step(module, &pipeline[i]);
     tt_passes_done(module, &table);
 }
 

@@ -127,7 +127,7 @@ static Value *find_wide(Widening *w, Value *value)
         return wide_argument(w, value);
     if (value->op->opcode == OP_if)
         return wide_result_of_if(w, value);
-    if (!tt_has(value->op, LOOPS))
+    if (!tt_is_loop(value->op))
         return wide_operation(w, value);
     widen_carried(w, value->op, value->index);
     return tt_map_find_ptr(&w->wide, value);
