@@ -302,7 +302,9 @@ Builder tt_builder_after(Op *op);
  * arguments; add them with tt_add_region_arg. A module of too many operations raises a user error. */
 Op *tt_build_op(Builder *b, Opcode opcode, Value *const *operands, int operand_count,
                 const Type *const *result_types, int result_count, Attr *attrs);
-/* Single results, folded and simplified before anything is allocated (unless b->raw): */
+/* The result's type by the row's rule, or NULL where the builder of the operation must give it. */
+const Type *tt_infer_type(Module *module, Opcode opcode, Value *const *operands);
+/* builder.c. Single results, folded and simplified before anything is allocated (unless b->raw): */
 Value *tt_build(Builder *b, Opcode opcode, Value *const *operands, int operand_count, const Type *type,
                 Attr *attrs);
 Value *tt_build1(Builder *b, Opcode opcode, Value *x);
