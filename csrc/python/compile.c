@@ -14,6 +14,7 @@ typedef struct Build {
     const char *ir, *name; /* tile IR instead of a request, and what it is named in messages; or NULL */
     Module *module;
     CodeOptions options;
+    char *choices; /* owned */
     bool checks_bounds, has_numbers, is_wide;
     LaunchNumbers numbers; /* of a launch that it is for: copies, for that may be over */
     int32_t extents[3];
@@ -84,6 +85,7 @@ static void release_build(Apart *apart)
         tt_code_release(build->code);
     free(build->checks);
     tt_arena_release(&build->arena);
+    free(build->choices);
     free(build);
 }
 
@@ -252,6 +254,16 @@ static bool bool_option(const Compilation *c, const char *name, bool otherwise)
     return value && value != Py_None ? PyObject_IsTrue(value) == 1 : otherwise;
 }
 
+/* A copy, for what compiles may outlive the dict. */
+static char *text_option(const Compilation *c, const char *name)
+{
+    PyObject *value = PyDict_GetItemString(c->compiled->info, name);
+    PyObject *bytes = value && PyUnicode_Check(value) ? PyUnicode_AsUTF8String(value) : NULL;
+    char *text = bytes ? strdup(PyBytes_AsString(bytes)) : NULL;
+    Py_XDECREF(bytes);
+    return text;
+}
+
 static void read_options(Compilation *c)
 {
     CodeOptions *options = &c->build->options;
@@ -265,6 +277,7 @@ static void read_options(Compilation *c)
     c->build->checks_bounds = c->compiled->checks_bounds = options->debug && !standalone;
     options->no_fusion = !bool_option(c, "enable_fp_fusion", true);
     options->cooperative = bool_option(c, "launch_cooperative_grid", false);
+    options->choices = c->build->choices = text_option(c, "choices");
     options->early = bool_option(c, "launch_pdl", false);
 }
 

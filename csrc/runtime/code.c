@@ -158,6 +158,7 @@ static void compile_for_gpu(Code *code, Module *module, const CodeOptions *optio
                       .debug = options->debug && !options->traps,
                       .left_out = options->left_out,
                       .early = options->early};
+    module->asked_choices = options->choices;
     if (options->num_ctas > 1)
         tt_unsupported(module->functions->loc,
                        "num_ctas=%d: a program runs on one block of threads, and clusters of "
