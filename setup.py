@@ -107,7 +107,7 @@ class Build(build_ext):
         linker = [f"-B{bin_dir}", "-fuse-ld=lld"] if which("ld.lld", path=bin_dir) else []
         return [
             *CC, "-shared", *linker, *VARIANTS[self.variant][1], "-static-libgcc",
-            "-Wl,--gc-sections", "-Wl,--exclude-libs,ALL", *map(str, objects),
+            "-Wl,--gc-sections", "-Wl,--exclude-libs,ALL", "-Wl,--build-id=sha1", *map(str, objects),
             *output(llvm, "--link-static", "--ldflags", "--libs", *LLVM_COMPONENTS).split(),
             *map(archive, ("stdc++", "zstd", "z")), "-lm", "-o", str(self.objects / "_C.so"),
         ]  # fmt: skip

@@ -21,6 +21,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     os.environ["TRITON_TARGET"] = config.getoption("--target")
     os.environ.setdefault("TRITON_VERIFY", "1")
+    os.environ.setdefault("TRITON_CACHE_SIZE", "0")  # nothing is left on this machine, nor taken from what is there
     if config.getoption("--padding"):
         os.environ["TEST_PADDING"] = "1"
     if config.getoption("--assemble"):

@@ -1,6 +1,5 @@
 /* See offsets.h. */
 #include "analysis/offsets.h"
-#include <stdlib.h>
 
 enum { UNKNOWN = -1 };
 
@@ -503,19 +502,6 @@ static int number_terms(const Offsets *offsets, int *numbers)
     return count;
 }
 
-static RangeProgram *new_program(int inputs, int terms)
-{
-    size_t size =
-        sizeof(RangeProgram) + sizeof(RangeTerm) * (size_t)terms + sizeof(RangeInput) * (size_t)inputs;
-    RangeProgram *program = calloc(1, size);
-    if (!program)
-        tt_raise(&(Diagnostic){.kind = TT_OUT_OF_MEMORY, .message = "out of memory while compiling"});
-    program->terms = (RangeTerm *)(program + 1);
-    program->inputs = (RangeInput *)(program->terms + terms);
-    program->size = (int)size;
-    return program;
-}
-
 RangeProgram *tt_offset_checks(Offsets *offsets)
 {
     bool any = false;
@@ -530,7 +516,9 @@ RangeProgram *tt_offset_checks(Offsets *offsets)
         return NULL;
     int *numbers = TT_NEW_ARRAY(offsets->arena, int, offsets->terms.count);
     int *inputs = TT_NEW_ARRAY(offsets->arena, int, offsets->inputs.count);
-    RangeProgram *program = new_program(offsets->inputs.count, number_terms(offsets, numbers));
+    RangeProgram *program = TT_NEW(offsets->arena, RangeProgram);
+    program->inputs = TT_NEW_ARRAY(offsets->arena, RangeInput, offsets->inputs.count);
+    program->terms = TT_NEW_ARRAY(offsets->arena, RangeTerm, number_terms(offsets, numbers));
     for (int i = 0; i < offsets->terms.count; i++) {
         RangeTerm term = offsets->terms.data[i];
         if (numbers[i] == UNKNOWN)

@@ -20,5 +20,5 @@ bool tt_offset_is_reached(const Offsets *offsets, const Value *value);
 bool tt_offset_may_wrap(Offsets *offsets, const Value *value);
 /* A comparison that goes by the sign. */
 bool tt_is_signed_comparison(const Op *op);
-/* What a launch has to check, in one block of malloc; NULL: nothing. Out of memory raises. */
+/* What a launch has to check, in the arena; NULL: nothing. */
 RangeProgram *tt_offset_checks(Offsets *offsets);

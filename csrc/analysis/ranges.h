@@ -41,9 +41,7 @@ typedef struct RangeInput {
     int index;      /* the axis, or the parameter's number */
 } RangeInput;
 
-/* One block of memory. */
 typedef struct RangeProgram {
-    int size; /* in bytes */
     int input_count, term_count;
     RangeInput *inputs;
     RangeTerm *terms;

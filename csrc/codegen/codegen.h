@@ -18,19 +18,13 @@ typedef struct HostCpu {
     bool has_avx512_vnni; /* dot products of i8 quadruples and i16 pairs */
 } HostCpu;
 
-typedef struct CodegenSymbol {
-    const char *name;
-    void *address;
-} CodegenSymbol;
-
 typedef struct Codegen {
     Arena *arena;
     HostCpu host;
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMTargetMachineRef machine;
-    TT_VECTOR(CodegenSymbol) symbols; /* what the code may refer to outside of itself */
-    const char *error;                /* LLVM's first complaint about this module */
+    const char *error; /* LLVM's first complaint about this module */
 } Codegen;
 
 /* ---- target.c ------------------------------------------------------------------------------------------------------- */
@@ -43,8 +37,8 @@ Codegen *tt_new_codegen(Arena *arena, const char *module_name);
 /* For any target: `machine` is the codegen's own. */
 Codegen *tt_new_codegen_for(Arena *arena, const char *module_name, const char *triple,
                             LLVMTargetMachineRef machine);
-/* An address that the code may call or read under this name; every outside symbol must be declared so. */
-void tt_add_symbol(Codegen *codegen, const char *name, void *address);
+/* What decides the code for this machine: its CPU and features, or what TRITON_CPU_ARCH makes of them. */
+const char *tt_host_description(Arena *arena);
 /* How many LLVM instructions the module has. */
 int tt_codegen_instructions(const Codegen *codegen);
 /* From here on machine code is made without optimisation, in half of the time; for the host. */
@@ -91,8 +85,14 @@ int tt_codegen_line_at(Codegen *codegen, size_t offset, uint64_t *hash);
 
 /* ---- jit.c ---------------------------------------------------------------------------------------------------------- */
 
-/* The module as an object file, for the caller to dispose of. */
-LLVMMemoryBufferRef tt_codegen_object(Codegen *codegen);
-/* Compiles the module into memory and returns the address of function `name`, the module's first. The code is released
- * with `owner`, which may outlive the Codegen. *size (if not NULL): bytes of code from there on. */
-void *tt_jit_load(Codegen *codegen, const char *name, Arena *owner, size_t *size);
+typedef struct HostObject {
+    Bytes file;       /* a relocatable object file */
+    size_t code_size; /* bytes of code from the module's first function on */
+} HostObject;
+/* The module's machine code, in the codegen's arena. */
+HostObject tt_codegen_object(Codegen *codegen);
+/* The address of something outside of the code by the name that the code has for it, or NULL. */
+typedef void *SymbolFinder(const char *name);
+/* Makes code in memory of an object file and returns the address of function `name`. The code is released with `owner`.
+ * What does not link raises a bug. */
+void *tt_link_object(Bytes object, const char *name, SymbolFinder *find, Arena *owner);

@@ -159,7 +159,7 @@ static uint64_t find_line(Section section, uint64_t address)
 
 int tt_codegen_line_at(Codegen *codegen, size_t offset, uint64_t *hash)
 {
-    LLVMMemoryBufferRef object = tt_codegen_object(codegen);
+    LLVMMemoryBufferRef object = tt_codegen_object_buffer(codegen);
     Section code = tt_object_section(codegen, object, ".text");
     *hash = tt_hash_bytes(code.data, code.size, 0);
     uint64_t line = find_line(tt_object_section(codegen, object, ".debug_line"), offset);

@@ -2,6 +2,9 @@
 #pragma once
 #include "codegen/codegen.h"
 
+/* The module as an object file, for the caller to dispose of. */
+LLVMMemoryBufferRef tt_codegen_object_buffer(Codegen *codegen);
+
 /* Bytes of a section, which belong to `object`; NULL and 0 where there is none of that name. */
 typedef struct Section {
     const uint8_t *data;

@@ -151,13 +151,10 @@ Codegen *tt_new_codegen(Arena *arena, const char *module_name)
     return codegen;
 }
 
-void tt_add_symbol(Codegen *codegen, const char *name, void *address)
+const char *tt_host_description(Arena *arena)
 {
-    for (int i = 0; i < codegen->symbols.count; i++)
-        if (!strcmp(codegen->symbols.data[i].name, name))
-            return;
-    CodegenSymbol symbol = {tt_arena_strdup(codegen->arena, name), address};
-    tt_push(codegen->arena, codegen->symbols, symbol);
+    HostCpu host = describe_host(arena);
+    return tt_arena_format(arena, "%s %s %s", host.triple, host.name, host.features);
 }
 
 const char *tt_codegen_llvm_text(Codegen *codegen)

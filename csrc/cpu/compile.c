@@ -27,27 +27,20 @@ static void bound_effort(Codegen *codegen)
 }
 
 /* With `places` the code comes with a line table of them. */
-static void lower_module(Codegen *codegen, Module *module, CpuKernel *kernel, Places *places, Arena *arena)
+static void lower_module(Codegen *codegen, Module *module, CpuImage *image, Places *places, Arena *arena)
 {
     if (!module->functions)
         tt_bug("cpu: the module has no kernel");
     Map functions = {.arena = arena};
     Emit *emit = new_emit(codegen, arena);
-    emit->no_fusion = kernel->options.no_fusion;
+    emit->no_fusion = image->options.no_fusion;
     emit->places = places;
-    Lower *l = new_lower(emit, arena, kernel, module->functions, &functions);
-    kernel->stored_bytes = (float)bytes_stored_in(l->function->body);
+    Lower *l = new_lower(emit, arena, image, module->functions, &functions);
+    image->stored_bytes = (float)bytes_stored_in(l->function->body);
     lower_kernel(l);
     finish_places(emit);
     tt_return_marks(l->function);
     bound_effort(codegen);
-}
-
-static void release_unfinished(void *holder)
-{
-    CpuKernel **kernel = holder;
-    if (*kernel)
-        tt_cpu_release(*kernel);
 }
 
 static void release_arena(void *arena) { tt_arena_release(arena); }
@@ -65,28 +58,44 @@ static const Pass passes[] = {
 #include "opt/passes.def"
 };
 
-CpuKernel *tt_cpu_compile(Module *module, const CpuOptions *options, Arena *arena)
+CpuImage *tt_cpu_compile(Module *module, const CpuOptions *options, Arena *arena)
 {
     tt_run_passes(module, &(PassTable){"cpu", passes, TT_COUNT(passes), NULL, NULL}, NULL);
-    CpuKernel **holder = TT_NEW(arena, CpuKernel *);
-    tt_arena_on_release(arena, release_unfinished, holder);
-    CpuKernel *kernel = *holder = calloc(1, sizeof *kernel);
-    if (!kernel)
-        tt_raise(&(Diagnostic){.kind = TT_OUT_OF_MEMORY, .message = "out of memory while compiling"});
-    kernel->options = *options;
-    kernel->source = tt_print_module(module, &kernel->arena, TT_PRINT_LOCATIONS);
-    kernel->name = tt_arena_strdup(&kernel->arena, module->functions->name);
+    CpuImage *image = TT_NEW(arena, CpuImage);
+    image->options = *options;
+    image->source = tt_print_module(module, arena, TT_PRINT_LOCATIONS);
+    image->name = tt_arena_strdup(arena, module->functions->name);
     Arena *work = TT_NEW(arena, Arena); /* released at the end, or when the compilation fails */
     tt_arena_on_release(arena, release_arena, work);
-    Codegen *codegen = tt_new_codegen(work, kernel->name);
+    Codegen *codegen = tt_new_codegen(work, image->name);
     double start = tt_milliseconds();
-    lower_module(codegen, module, kernel, NULL, work);
-    kernel->lowering_milliseconds = tt_milliseconds() - start;
+    lower_module(codegen, module, image, NULL, work);
+    image->lowering_milliseconds = tt_milliseconds() - start;
     if (tt_verifies_passes())
         tt_codegen_verify(codegen);
-    kernel->entry = (CpuEntry)(uintptr_t)tt_jit_load(codegen, kernel->name, &kernel->arena, NULL);
-    *holder = NULL;
+    Bytes object = tt_codegen_object(codegen).file;
+    image->object = (Bytes){tt_arena_copy(arena, object.data, object.size), object.size};
     tt_arena_release(work);
+    return image;
+}
+
+CpuKernel *tt_cpu_load(const CpuImage *image)
+{
+    CpuKernel *kernel = calloc(1, sizeof *kernel);
+    if (!kernel)
+        tt_raise(&(Diagnostic){.kind = TT_OUT_OF_MEMORY, .message = "out of memory while compiling"});
+    Trap trap;
+    if (!tt_try(&trap, &kernel->arena)) {
+        Trap *outer = trap.outer;
+        trap.diag.message = tt_arena_strdup(outer->arena, trap.diag.message);
+        tt_cpu_release(kernel);
+        tt_raise(&trap.diag);
+    }
+    kernel->image = *image;
+    kernel->stored_bytes = image->stored_bytes;
+    kernel->entry =
+        (CpuEntry)(uintptr_t)tt_link_object(image->object, image->name, tt_cpu_symbol, &kernel->arena);
+    tt_end_try(&trap);
     return kernel;
 }
 
@@ -97,47 +106,40 @@ void tt_cpu_release(CpuKernel *kernel)
     free(kernel);
 }
 
-const char *tt_cpu_source(const CpuKernel *kernel) { return kernel->source; }
-
 void *tt_cpu_entry(const CpuKernel *kernel) { return (void *)(uintptr_t)kernel->entry; }
 
-CpuFacts tt_cpu_facts(const CpuKernel *kernel)
-{
-    return (CpuFacts){kernel->lowering_milliseconds, kernel->scratch_size};
-}
-
 /* The kernel lowered once more. */
-static Codegen *lower_again(const CpuKernel *kernel, Module *module, Places *places, Arena *arena)
+static Codegen *lower_again(const CpuImage *image, Module *module, Places *places, Arena *arena)
 {
-    CpuKernel *copy = TT_NEW(arena, CpuKernel);
-    *copy = (CpuKernel){.name = kernel->name, .options = kernel->options};
-    tt_arena_on_release(arena, release_arena, &copy->arena);
-    Codegen *codegen = tt_new_codegen(arena, kernel->name);
+    CpuImage *copy = TT_NEW(arena, CpuImage);
+    *copy = (CpuImage){.name = image->name, .options = image->options};
+    Codegen *codegen = tt_new_codegen(arena, image->name);
     lower_module(codegen, module, copy, places, arena);
     return codegen;
 }
 
-const char *tt_cpu_text(const CpuKernel *kernel, const char *what, Arena *arena)
+const char *tt_cpu_text(const CpuImage *image, const char *what, Arena *arena)
 {
     bool assembly = !strcmp(what, "asm"), tiles = !strcmp(what, "ttir");
     if (!assembly && !tiles && strcmp(what, "llir"))
         return NULL;
-    Module *module = tt_parse_module(arena, kernel->source, kernel->name);
+    Module *module = tt_parse_module(arena, image->source, image->name);
     if (tiles)
         return tt_print_module(module, arena, 0);
-    Codegen *codegen = lower_again(kernel, module, NULL, arena);
+    Codegen *codegen = lower_again(image, module, NULL, arena);
     return assembly ? tt_codegen_assembly(codegen) : tt_codegen_llvm_text(codegen);
 }
 
 /* Line tables do not change the code, as a rule: where they do, they say nothing of the code that runs. */
 const char *tt_cpu_place(const CpuKernel *kernel, uintptr_t instruction, Arena *arena)
 {
+    const CpuImage *image = &kernel->image;
     size_t offset = instruction - (uintptr_t)kernel->entry;
     uint64_t hash, hash_with_lines;
     Places *places = new_places(arena);
-    Module *module = tt_parse_module(arena, kernel->source, kernel->name);
-    tt_codegen_line_at(lower_again(kernel, module, NULL, arena), offset, &hash);
-    module = tt_parse_module(arena, kernel->source, kernel->name);
-    int number = tt_codegen_line_at(lower_again(kernel, module, places, arena), offset, &hash_with_lines);
+    Module *module = tt_parse_module(arena, image->source, image->name);
+    tt_codegen_line_at(lower_again(image, module, NULL, arena), offset, &hash);
+    module = tt_parse_module(arena, image->source, image->name);
+    int number = tt_codegen_line_at(lower_again(image, module, places, arena), offset, &hash_with_lines);
     return hash == hash_with_lines ? place_text(places, number) : NULL;
 }

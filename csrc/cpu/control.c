@@ -108,7 +108,7 @@ void lower_while(Lower *l, Op *op)
     LLVMBuildBr(e->b, header);
     LLVMPositionBuilderAtEnd(e->b, header);
     begin_args(l, op, 0, test, 0, before);
-    if (l->kernel->options.debug) /* it may wait for a program that has failed: for a lock, say */
+    if (l->image->options.debug) /* it may wait for a program that has failed: for a lock, say */
         emit_stop_after_failure(l);
     for (int i = 0; i < op->result_count; i++) {
         info_of(body->args[i])->scalar = info_of(test->args[i])->scalar;

@@ -13,34 +13,79 @@ LLVMValueRef stack_slot(Emit *e, LLVMTypeRef type)
     return slot;
 }
 
-/* The record of a place in the program, as an outside symbol of the code. */
+/* ---- constant data: the code brings along what it calls back with ------------------------------------------------------ */
+
+static LLVMValueRef constant(Emit *e, LLVMValueRef value, const char *name)
+{
+    LLVMValueRef global = LLVMAddGlobal(e->module, LLVMTypeOf(value), name);
+    LLVMSetInitializer(global, value);
+    LLVMSetGlobalConstant(global, 1);
+    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    return global;
+}
+
+static LLVMValueRef constant_text(Emit *e, const char *text)
+{
+    return constant(e, LLVMConstStringInContext2(e->context, text, strlen(text), 0), "text");
+}
+
+static LLVMValueRef constant_struct(Emit *e, LLVMValueRef *fields, unsigned count)
+{
+    return LLVMConstStructInContext(e->context, fields, count, 0);
+}
+
+/* A CpuPrintOperand: LLVM lays out the fields as C does. */
+static LLVMValueRef print_operand(Emit *e, const Type *type, bool is_unsigned)
+{
+    int rank = tt_is_tile(type) ? type->rank : 0;
+    LLVMValueRef shape[TT_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        shape[i] = const_int(e->i64, type->shape[i]);
+    LLVMValueRef extents = LLVMConstArray2(e->i64, shape, (uint64_t)rank);
+    LLVMValueRef fields[] = {const_int(e->i32, (int64_t)tt_element(type)->kind),
+                             const_int(e->i8, is_unsigned), const_int(e->i32, rank),
+                             rank ? constant(e, extents, "shape") : LLVMConstNull(e->ptr)};
+    _Static_assert(offsetof(CpuPrintOperand, is_unsigned) == 4 && offsetof(CpuPrintOperand, rank) == 8 &&
+                       offsetof(CpuPrintOperand, shape) == 16,
+                   "the order above");
+    return constant_struct(e, fields, TT_COUNT(fields));
+}
+
+static LLVMValueRef print_operands(Emit *e, const Op *op)
+{
+    if (!op->operand_count)
+        return LLVMConstNull(e->ptr);
+    int64_t is_unsigned = tt_int_attr(op, ATTR_unsigned_mask, 0);
+    LLVMValueRef *operands = TT_NEW_ARRAY(e->arena, LLVMValueRef, op->operand_count);
+    for (int i = 0; i < op->operand_count; i++)
+        operands[i] = print_operand(e, tt_operand(op, i)->type, is_unsigned >> i & 1);
+    return constant(e, LLVMConstArray2(LLVMTypeOf(operands[0]), operands, (uint64_t)op->operand_count),
+                    "operands");
+}
+
+/* The CpuSite of a place in the program. */
 static LLVMValueRef site_of(Lower *l, const Op *op)
 {
     Emit *e = l->e;
-    Arena *arena = &l->kernel->arena;
-    CpuSite *site = TT_NEW(arena, CpuSite);
-    if (op->opcode == OP_assert) {
-        site->failure = tt_assert_failure(op, arena);
-    } else {
-        site->message = tt_arena_strdup(arena, tt_string_attr(op, ATTR_message, ""));
-        site->hex = tt_int_attr(op, ATTR_hex, 0) != 0;
-        int64_t is_unsigned = tt_int_attr(op, ATTR_unsigned_mask, 0);
-        site->operand_count = op->operand_count;
-        site->operands = TT_NEW_ARRAY(arena, CpuPrintOperand, op->operand_count);
-        for (int i = 0; i < op->operand_count; i++) {
-            const Type *type = tt_operand(op, i)->type;
-            CpuPrintOperand *operand = &site->operands[i];
-            operand->kind = tt_element(type)->kind;
-            operand->is_unsigned = is_unsigned >> i & 1;
-            operand->rank = tt_is_tile(type) ? type->rank : 0;
-            operand->shape = tt_arena_copy(arena, type->shape, sizeof(int64_t) * (size_t)operand->rank);
-        }
-    }
-    const char *name = tt_arena_format(l->arena, "site.%d", e->codegen->symbols.count);
-    tt_add_symbol(e->codegen, name, site);
-    LLVMValueRef global = LLVMAddGlobal(e->module, e->i8, name);
-    return global;
+    bool prints = op->opcode == OP_print;
+    Failure failure = {.place = "", .message = ""};
+    if (!prints)
+        failure = tt_assert_failure(op, l->arena);
+    LLVMValueRef fields[] = {const_int(e->i32, (int64_t)failure.kind),
+                             constant_text(e, failure.place),
+                             constant_text(e, failure.message),
+                             constant_text(e, prints ? tt_string_attr(op, ATTR_message, "") : ""),
+                             const_int(e->i8, tt_int_attr(op, ATTR_hex, 0) != 0),
+                             const_int(e->i32, prints ? op->operand_count : 0),
+                             prints ? print_operands(e, op) : LLVMConstNull(e->ptr)};
+    _Static_assert(offsetof(CpuSite, failure.place) == 8 && offsetof(CpuSite, failure.message) == 16 &&
+                       offsetof(CpuSite, message) == 24 && offsetof(CpuSite, hex) == 32 &&
+                       offsetof(CpuSite, operand_count) == 36 && offsetof(CpuSite, operands) == 40,
+                   "the order above");
+    return constant(e, constant_struct(e, fields, TT_COUNT(fields)), "site");
 }
+
+/* ---- calls back -------------------------------------------------------------------------------------------------------- */
 
 static void call_back(Lower *l, size_t field, LLVMValueRef site, LLVMValueRef operands)
 {

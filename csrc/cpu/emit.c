@@ -219,8 +219,7 @@ LLVMValueRef emit_intrinsic2(Emit *e, const char *name, LLVMValueRef x, LLVMValu
     return emit_intrinsic(e, name, &type, 1, (LLVMValueRef[]){x, y}, 2);
 }
 
-LLVMValueRef emit_call(Emit *e, const char *name, void *address, LLVMTypeRef result, LLVMValueRef *args,
-                       int arg_count)
+LLVMValueRef emit_call(Emit *e, const char *name, LLVMTypeRef result, LLVMValueRef *args, int arg_count)
 {
     LLVMTypeRef params[8];
     TT_ASSERT(arg_count <= (int)TT_COUNT(params));
@@ -228,10 +227,8 @@ LLVMValueRef emit_call(Emit *e, const char *name, void *address, LLVMTypeRef res
         params[i] = LLVMTypeOf(args[i]);
     LLVMTypeRef type = LLVMFunctionType(result, params, (unsigned)arg_count, false);
     LLVMValueRef function = LLVMGetNamedFunction(e->module, name);
-    if (!function) {
+    if (!function)
         function = LLVMAddFunction(e->module, name, type);
-        tt_add_symbol(e->codegen, name, address);
-    }
     return LLVMBuildCall2(e->b, type, function, args, (unsigned)arg_count, "");
 }
 

@@ -16,7 +16,6 @@ typedef struct Emit {
     LLVMValueRef function; /* that is being emitted */
     bool no_fusion;        /* see CpuOptions */
     int widest;            /* bytes of a machine vector */
-    void *libmvec;         /* once opened */
     struct Places *places; /* of the code, or NULL: nobody asks for them */
 } Emit;
 
@@ -58,9 +57,8 @@ LLVMValueRef emit_intrinsic(Emit *e, const char *name, const LLVMTypeRef *types,
                             LLVMValueRef *args, int arg_count);
 LLVMValueRef emit_intrinsic1(Emit *e, const char *name, LLVMValueRef x); /* overloaded on x's type */
 LLVMValueRef emit_intrinsic2(Emit *e, const char *name, LLVMValueRef x, LLVMValueRef y);
-/* A C function at `address`. */
-LLVMValueRef emit_call(Emit *e, const char *name, void *address, LLVMTypeRef result, LLVMValueRef *args,
-                       int arg_count);
+/* A C function that tt_cpu_symbol knows. */
+LLVMValueRef emit_call(Emit *e, const char *name, LLVMTypeRef result, LLVMValueRef *args, int arg_count);
 
 /* ---- memory ---- */
 LLVMValueRef emit_load(Emit *e, LLVMTypeRef type, LLVMValueRef pointer, int align);

@@ -34,12 +34,12 @@ static void add_parameter_attribute(Emit *e, LLVMValueRef function, int paramete
 
 static void release_builder(void *builder) { LLVMDisposeBuilder(builder); }
 
-Lower *new_lower(Emit *e, Arena *arena, CpuKernel *kernel, Function *function, Map *functions)
+Lower *new_lower(Emit *e, Arena *arena, CpuImage *image, Function *function, Map *functions)
 {
     Lower *l = TT_NEW(arena, Lower);
     l->e = e;
     l->arena = arena;
-    l->kernel = kernel;
+    l->image = image;
     l->function = function;
     l->functions = functions;
     l->plans.arena = l->dots.arena = l->views.arena = arena;
@@ -143,10 +143,10 @@ void lower_kernel(Lower *l)
     LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, rest, const_int(e->i64, 0), ""), done, program);
     LLVMPositionBuilderAtEnd(e->b, done);
     report_stores(l);
-    if (l->kernel->streams) /* so that whoever waits for the programs sees what they stored */
+    if (l->image->streams) /* so that whoever waits for the programs sees what they stored */
         emit_intrinsic(e, "llvm.x86.sse.sfence", NULL, 0, NULL, 0);
     LLVMBuildRetVoid(e->b);
-    l->kernel->scratch_size = (size_t)(l->scratch_size + l->callee_scratch);
+    l->image->scratch_size = (size_t)(l->scratch_size + l->callee_scratch);
 }
 
 /* ---- functions that are called, not inlined --------------------------------------------------------------------------------- */
@@ -221,7 +221,7 @@ LoweredFunction *lower_function(Lower *caller, Function *function, const Loc *ca
     *slot = lowered = TT_NEW(caller->arena, LoweredFunction);
     Emit *e = caller->e;
     LLVMValueRef outer = e->function;
-    Lower *l = new_lower(e, caller->arena, caller->kernel, function, caller->functions);
+    Lower *l = new_lower(e, caller->arena, caller->image, function, caller->functions);
     l->is_callee = true;
     lowered->type = callee_type(e, function);
     e->function = lowered->function = add_function(e, function->name, lowered->type);

@@ -45,14 +45,9 @@ typedef void (*CpuEntry)(CpuLaunch *launch, void *scratch, int64_t count, int32_
 
 struct CpuKernel {
     Arena arena; /* owns all of it, the code included */
-    const char *name;
-    const char *source; /* the tile IR, from which texts are made on request */
-    CpuOptions options;
+    CpuImage image;
     CpuEntry entry;
-    size_t scratch_size; /* of one program at a time */
-    double lowering_milliseconds;
     float
         stored_bytes; /* by one program, of the stores that can bypass the caches: a guess, then the last launch's */
-    bool streams;      /* its stores can bypass the caches */
     float nanoseconds; /* of one program, by the last launches; 0: not launched yet. Races do no harm. */
 };

@@ -106,7 +106,7 @@ typedef struct OpPlace {
 typedef struct Lower {
     Emit *e;
     Arena *arena;
-    CpuKernel *kernel;
+    CpuImage *image;
     Function *function;
     AxisInfos *axis;
     Map plans; /* Region* -> RegionPlan* */
@@ -185,7 +185,7 @@ void lower_copy(Lower *l, Value *value, Buffer *to, int64_t origin);
 void straight(Lower *l); /* code goes to straight code */
 
 /* ---- function.c ---- */
-Lower *new_lower(Emit *e, Arena *arena, CpuKernel *kernel, Function *function, Map *functions);
+Lower *new_lower(Emit *e, Arena *arena, CpuImage *image, Function *function, Map *functions);
 void lower_kernel(Lower *l);
 LoweredFunction *lower_function(Lower *caller, Function *function, const Loc *call);
 

@@ -41,39 +41,52 @@ static const MathFunction *find_function(const char *name)
 }
 
 /* The library stays open: code that calls into it may live as long as the process. */
-static void *find_in_libmvec(Emit *e, const char *name)
+static void *find_in_libmvec(const char *name)
 {
-    if (!e->libmvec)
-        e->libmvec = dlopen("libmvec.so.1", RTLD_LAZY | RTLD_LOCAL);
-    return e->libmvec ? dlsym(e->libmvec, name) : NULL;
+    void *library = dlopen("libmvec.so.1", RTLD_LAZY | RTLD_LOCAL);
+    return library ? dlsym(library, name) : NULL;
+}
+
+void *tt_cpu_symbol(const char *name)
+{
+    if (!strncmp(name, "_ZGV", 4))
+        return find_in_libmvec(name);
+    for (size_t i = 0; i < TT_COUNT(functions); i++) {
+        size_t length = strlen(functions[i].name);
+        if (strncmp(functions[i].name, name, length))
+            continue;
+        if (!name[length])
+            return functions[i].on_double;
+        if (!strcmp(name + length, "f"))
+            return functions[i].on_float;
+    }
+    return NULL;
 }
 
 /* The vector function of `lanes` lanes, or NULL. */
-static void *find_vector_function(Emit *e, const MathFunction *function, bool is_double, int lanes,
-                                  const char **name)
+static const char *find_vector_function(Emit *e, const MathFunction *function, bool is_double, int lanes)
 {
     char isa = !e->codegen->host.is_x86 ? 'n' : e->widest == 64 ? 'e' : e->widest == 32 ? 'd' : 'b';
     int bytes = lanes * (is_double ? 8 : 4);
     if (e->codegen->host.is_x86 && bytes < e->widest)
         isa = bytes == 32 ? 'd' : 'b';
-    *name = tt_arena_format(e->arena, "_ZGV%cN%d%.*s_%s%s", isa, lanes, function->arity, "vvv",
-                            function->name, is_double ? "" : "f");
-    return find_in_libmvec(e, *name);
+    const char *name = tt_arena_format(e->arena, "_ZGV%cN%d%.*s_%s%s", isa, lanes, function->arity, "vvv",
+                                       function->name, is_double ? "" : "f");
+    return find_in_libmvec(name) ? name : NULL;
 }
 
 static LLVMValueRef call_by_lanes(Emit *e, const MathFunction *function, LLVMTypeRef type, LLVMValueRef *args)
 {
     bool is_double = element_of(type) == e->f64;
     const char *name = is_double ? function->name : tt_arena_format(e->arena, "%sf", function->name);
-    void *address = is_double ? function->on_double : function->on_float;
     int width = width_of(args[0]);
     if (!width)
-        return emit_call(e, name, address, type, args, function->arity);
+        return emit_call(e, name, type, args, function->arity);
     LLVMValueRef result = LLVMGetPoison(type), lane[3];
     for (int i = 0; i < width; i++) {
         for (int j = 0; j < function->arity; j++)
             lane[j] = emit_lane(e, args[j], i);
-        LLVMValueRef value = emit_call(e, name, address, element_of(type), lane, function->arity);
+        LLVMValueRef value = emit_call(e, name, element_of(type), lane, function->arity);
         result = LLVMBuildInsertElement(e->b, result, value, const_int(e->i32, i), "");
     }
     return result;
@@ -86,10 +99,9 @@ static LLVMValueRef call_vector_function(Emit *e, const MathFunction *function, 
     bool is_double = element_of(type) == e->f64;
     int width = width_of(args[0]), least = is_double ? 2 : 4;
     int lanes = TT_MAX(least, TT_MIN(width, e->widest / (is_double ? 8 : 4)));
-    const char *name;
-    void *address =
-        function->vectors && width ? find_vector_function(e, function, is_double, lanes, &name) : NULL;
-    if (!address)
+    const char *name =
+        function->vectors && width ? find_vector_function(e, function, is_double, lanes) : NULL;
+    if (!name)
         return NULL;
     LLVMValueRef result = NULL, piece[3];
     LLVMTypeRef piece_type = widened(element_of(type), lanes);
@@ -99,7 +111,7 @@ static LLVMValueRef call_vector_function(Emit *e, const MathFunction *function, 
             indices[i] = at + i < width ? at + i : -1;
         for (int j = 0; j < function->arity; j++)
             piece[j] = lanes == width ? args[j] : emit_shuffle(e, args[j], NULL, indices, lanes);
-        LLVMValueRef part = emit_call(e, name, address, piece_type, piece, function->arity);
+        LLVMValueRef part = emit_call(e, name, piece_type, piece, function->arity);
         result = at ? emit_join(e, result, part) : part;
     }
     return width < lanes ? emit_part(e, result, 0, width) : result;

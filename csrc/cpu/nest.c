@@ -161,7 +161,7 @@ static void emit_streaming(Nest *n, int k, int64_t end, int64_t step)
     open_branch(n, stream);
     n->assumed_level = n->level;
     n->streamed = true;
-    n->streaming = n->l->kernel->streams = true;
+    n->streaming = n->l->image->streams = true;
     emit_range(n, k, 0, end, step);
     n->streaming = false;
     n->assumed_count = 0;

@@ -61,6 +61,7 @@ Term tt_builtin_static_print(Walker *w, Term *args)
     PyObject *builtins = tt_keep(w, PyImport_ImportModule("builtins"));
     PyObject *print = tt_keep(w, PyObject_GetAttrString(builtins, "print"));
     tt_keep(w, PyObject_Call(print, values, options));
+    tt_note_effect(w);
     return tt_none(w);
 }
 

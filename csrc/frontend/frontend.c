@@ -121,6 +121,7 @@ static void start(Walker *w, const FrontendRequest *request)
     state->builtins = PyEval_GetBuiltins();
     tt_keep(w, Py_XNewRef(state->builtins));
     state->used_names = request->used_names == Py_None ? NULL : request->used_names;
+    state->own_names = request->own_names;
 }
 
 static void release(WalkerState *state)
@@ -161,7 +162,7 @@ static _Noreturn void fail(Walker *w, Diagnostic *diag)
     tt_raise(diag);
 }
 
-Module *tt_frontend_build(Arena *arena, const FrontendRequest *request)
+Module *tt_frontend_build(Arena *arena, FrontendRequest *request)
 {
     WalkerState *state = TT_NEW(arena, WalkerState);
     Walker *w = TT_NEW(arena, Walker);
@@ -174,6 +175,7 @@ Module *tt_frontend_build(Arena *arena, const FrontendRequest *request)
         fail(w, &trap.diag);
     start(w, request);
     build(w, request);
+    request->had_effects = state->had_effects;
     tt_end_try(&trap);
     release(state);
     const char *broken = tt_verify(w->module, arena);

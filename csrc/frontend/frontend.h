@@ -17,9 +17,12 @@ typedef struct FrontendRequest {
      * the program could bind anew: globals (the dict), closure cells (the cell, name None), attributes of modules (the
      * module's dict). Names of the language itself need not be reported. */
     PyObject *used_names;
+    /* List or NULL. Receives (globals, name) for each name that was looked up there and is one of Python's own. */
+    PyObject *own_names;
+    bool had_effects; /* set when the program did something while it was read, and wants to do so each time */
 } FrontendRequest;
 
 /* The kernel and every function it calls, as verified tile IR. Raises diagnostics. When a compile-time expression
  * raised, the diagnostic is a TT_USER_ERROR at its place and the Python exception is still set: the cause to chain.
  * Holds no Python reference once it returns or raises. */
-Module *tt_frontend_build(Arena *arena, const FrontendRequest *request);
+Module *tt_frontend_build(Arena *arena, FrontendRequest *request);

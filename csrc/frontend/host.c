@@ -1,5 +1,6 @@
 /* Python's own functions. Most run at compile time on what is known then; a few have a meaning for run-time values too:
  * min and max become tl.minimum and tl.maximum, print becomes tl.device_print, len and zip work on tuples, and so on. */
+#include "frontend/semantic.h"
 #include "frontend/walker.h"
 
 static _Noreturn void needs_constants(Walker *w, PyObject *function, Term t)
@@ -317,8 +318,10 @@ static Term special_getattr(Walker *w, PyObject *function, const Arguments *args
 
 static Term special_print(Walker *w, PyObject *function, const Arguments *args)
 {
-    if (!any_values(args))
+    if (!any_values(args)) {
+        tt_note_effect(w);
         return tt_call_host(w, function, args);
+    }
     if (args->named_count)
         tt_fail_with_remedy(w, "use tl.device_print for options",
                             "print() of run-time values takes no keyword arguments");

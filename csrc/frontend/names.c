@@ -169,19 +169,36 @@ void tt_raise_undefined(Walker *w, const char *name, const Undefined *why)
     tt_raise(&diag);
 }
 
+void tt_note_effect(Walker *w) { w->state->had_effects = true; }
+
 /* ---- closure and globals -------------------------------------------------------------------------------------------- */
+
+static bool is_first_report(Walker *w, PyObject *space, PyObject *name)
+{
+    const PyObject *key[] = {space, name};
+    void **slot = tt_map_slot(&w->state->reported, key, sizeof key);
+    bool is_first = !*slot;
+    *slot = (void *)1;
+    return is_first;
+}
 
 void tt_report_name(Walker *w, PyObject *space, PyObject *name, PyObject *value)
 {
     PyObject *list = w->state->used_names;
-    const PyObject *key[] = {space, name};
-    if (!list)
+    if (!list || !is_first_report(w, space, name))
         return;
-    void **slot = tt_map_slot(&w->state->reported, key, sizeof key);
-    if (*slot)
-        return;
-    *slot = (void *)1;
     PyObject *entry = tt_keep(w, PyTuple_Pack(3, space, name, value));
+    if (PyList_Append(list, entry))
+        tt_python_error(w);
+}
+
+/* A name of Python's own: the program might give it to something else. */
+static void report_own_name(Walker *w, PyObject *globals, PyObject *name)
+{
+    PyObject *list = w->state->own_names;
+    if (!list || !is_first_report(w, globals, name))
+        return;
+    PyObject *entry = tt_keep(w, PyTuple_Pack(2, globals, name));
     if (PyList_Append(list, entry))
         tt_python_error(w);
 }
@@ -277,11 +294,12 @@ static PyObject *closure_value(Walker *w, PyObject *name)
     return NULL;
 }
 
-/* Modules of triton itself are not bound anew by any program. */
-static bool is_own_module(Walker *w, PyObject *object)
+bool tt_is_of_this_package(Walker *w, PyObject *object)
 {
+    enum { LENGTH = sizeof "triton" - 1 };
     PyObject *name = PyModule_Check(object) ? tt_attribute_or_null(w, object, FIELD___name__) : NULL;
-    return name && PyUnicode_Check(name) && !strncmp(tt_utf8(w, name), "triton", strlen("triton"));
+    const char *text = name && PyUnicode_Check(name) ? tt_utf8(w, name) : "";
+    return !strncmp(text, "triton", LENGTH) && (!text[LENGTH] || text[LENGTH] == '.');
 }
 
 static PyObject *global_value(Walker *w, PyObject *name)
@@ -291,10 +309,11 @@ static PyObject *global_value(Walker *w, PyObject *name)
     if (!value) {
         if (PyErr_Occurred())
             tt_python_error(w);
+        report_own_name(w, globals, name);
         return PyDict_GetItem(w->state->builtins, name);
     }
     check_outer_name(w, name, value, globals, "global");
-    if (!is_own_module(w, value))
+    if (!tt_is_of_this_package(w, value))
         tt_report_name(w, globals, name, value);
     return value;
 }

@@ -6,6 +6,8 @@
 
 /* The builtin being called, as "tl.load". */
 const char *tt_call_name(Walker *w);
+/* The program has done something that it wants to happen in each compilation, as printing. */
+void tt_note_effect(Walker *w);
 /* Is this a debug compilation (the option `debug`), with checks at run time? */
 bool tt_debug(const Walker *w);
 bool tt_checks_overflow(const Walker *w); /* and does it check integer arithmetic? */

@@ -152,11 +152,8 @@ static Term missing_attribute(Walker *w, Term t, PyObject *name)
 
 static void report_module_attribute(Walker *w, PyObject *module, PyObject *name, PyObject *value)
 {
-    PyObject *module_name = tt_attribute_or_null(w, module, FIELD___name__);
-    if (module_name && PyUnicode_Check(module_name) &&
-        !strncmp(tt_utf8(w, module_name), "triton", strlen("triton")))
-        return;
-    tt_report_name(w, tt_attribute(w, module, FIELD___dict__), name, value);
+    if (!tt_is_of_this_package(w, module))
+        tt_report_name(w, tt_attribute(w, module, FIELD___dict__), name, value);
 }
 
 static Term python_attribute(Walker *w, Term t, PyObject *name)

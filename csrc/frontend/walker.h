@@ -135,9 +135,10 @@ typedef struct WalkerState {
     Map assigned;                 /* names assigned in a loop, by its node */
     Map dtypes, dtype_objects, pointers;
     TT_VECTOR(PyObject *) kept;
-    PyObject *builtins;   /* Python's, a dict */
-    PyObject *language;   /* triton.language or NULL */
-    PyObject *used_names; /* list of the request or NULL */
+    PyObject *builtins;               /* Python's, a dict */
+    PyObject *language;               /* triton.language or NULL */
+    PyObject *used_names, *own_names; /* lists of the request or NULL */
+    bool had_effects;                 /* see FrontendRequest */
     Map reported;
     const char *stack_base;
     unsigned steps;                      /* of the walk: Python's signals are handled now and then */
@@ -176,6 +177,8 @@ void tt_init_scope(Walker *w, Scope *scope);
 Bindings tt_copy_bindings(Walker *w);
 /* The error that says why a name has no value here. */
 _Noreturn void tt_raise_undefined(Walker *w, const char *name, const Undefined *why);
+/* A module of triton itself: no program gives its names to something else. */
+bool tt_is_of_this_package(Walker *w, PyObject *object);
 void tt_report_name(Walker *w, PyObject *space, PyObject *name, PyObject *value);
 
 /* ---- constexpr.c -------------------------------------------------------------------------------------------------- */

@@ -63,17 +63,6 @@ static Codegen *new_codegen(const Module *module, const GpuOptions *options, Are
     return tt_new_nvptx_codegen(arena, module->functions->name, cpu, tt_arena_format(arena, "+ptx%d", ptx));
 }
 
-GpuEstimate tt_gpu_estimate(Module *module, const GpuOptions *options)
-{
-    static const int64_t warps[] = {1, 2, 4, 8, 16};
-    check_options(options);
-    tt_choose(module, "num_warps", warps, TT_COUNT(warps), options->num_warps);
-    tt_gpu_run_passes(module, NULL, options);
-    tt_wanted_programs(module, options); /* a choice, too */
-    tt_check_choices(module);
-    return (GpuEstimate){tt_shared_bytes(module), tt_tile_registers(module)};
-}
-
 GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *arena)
 {
     check_options(options);
@@ -81,32 +70,34 @@ GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *aren
     GpuKernel *kernel = TT_NEW(arena, GpuKernel);
     kernel->name = module->functions->name;
     kernel->num_warps = options->num_warps;
-    kernel->ttgir = tt_print_module(module, arena, 0);
+    if (options->texts)
+        kernel->ttgir = tt_print_module(module, arena, 0);
     kernel->shared_bytes = tt_shared_bytes(module);
     Codegen *codegen = new_codegen(module, options, arena);
     tt_lower_kernel(codegen, module, options, &tt_nvptx_ops, kernel);
-    tt_check_choices(module);
     tt_codegen_verify(codegen);
     tt_link_libdevice(codegen, options->libdevice);
     if (LLVMGetNextFunction(LLVMGetFirstFunction(codegen->module)))
         tt_codegen_run_passes(codegen, library_passes);
     tt_codegen_run_passes(codegen, llvm_passes);
     tt_order_arithmetic(codegen, arena);
-    kernel->llir = tt_codegen_llvm_text(codegen);
+    if (options->texts)
+        kernel->llir = tt_codegen_llvm_text(codegen);
     kernel->ptx = tt_codegen_assembly(codegen);
     return kernel;
 }
 
 /* Compiling is most of the time of what runs once or twice, so it is done without optimisation. All threads of a block
  * have stacks: they are kept small. */
-SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *options, Arena *arena, Arena *owner)
+SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *options, Arena *arena)
 {
     enum { LONGEST_FUNCTION = 8000, STACK_FOR_INSTRUCTION = 16, STACK_FOR_LIBRARIES = 64 << 10 };
     check_options(options);
     tt_gpu_run_passes(module, NULL, options);
     SimKernel *kernel = TT_NEW(arena, SimKernel);
     kernel->num_warps = options->num_warps;
-    kernel->ttgir = tt_print_module(module, arena, 0);
+    if (options->texts)
+        kernel->ttgir = tt_print_module(module, arena, 0);
     kernel->shared_bytes = tt_shared_bytes(module);
     Codegen *codegen = tt_new_codegen(arena, module->functions->name);
     tt_codegen_hurry(codegen);
@@ -115,8 +106,9 @@ SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *option
     tt_codegen_run_passes(codegen, llvm_passes);
     tt_codegen_split(codegen, LONGEST_FUNCTION);
     tt_codegen_mask_selects(codegen);
-    kernel->llir = tt_codegen_llvm_text(codegen);
+    if (options->texts)
+        kernel->llir = tt_codegen_llvm_text(codegen);
     kernel->stack_bytes = STACK_FOR_LIBRARIES + (int)tt_codegen_stack(codegen, STACK_FOR_INSTRUCTION);
-    *(void **)&kernel->entry = tt_jit_load(codegen, module->functions->name, owner, &kernel->code_size);
+    kernel->object = tt_codegen_object(codegen);
     return kernel;
 }

@@ -1,6 +1,7 @@
 /* gpu: tile IR to PTX. The passes of design.md §8 in order (pipeline in compile.c), then the SIMT lowering, where a
  * tile is an array of LLVM scalars in each thread. */
 #pragma once
+#include "codegen/codegen.h"
 #include "opt/opt.h"
 
 typedef struct GpuOptions {
@@ -13,6 +14,7 @@ typedef struct GpuOptions {
     bool debug;            /* a failed assertion leaves a record (below); else it ends the context */
     bool early;            /* launched while the kernel before still runs, for which it has to wait */
     const char *libdevice; /* path of libdevice's bitcode; NULL: looked for when it is needed */
+    bool texts;            /* are wanted: ttgir and llir */
     int left_out; /* for tests of the tests: the synchronisation, counted from 1, that the code lacks; 0: none */
     uint64_t
         padding; /* for tests: what elements outside of a tile's shape are filled with; 0: with anything */
@@ -22,13 +24,13 @@ typedef struct GpuOptions {
 typedef struct GpuKernel {
     const char *name;  /* of the entry */
     const char *ptx;   /* one kernel parameter for each parameter of the IR */
-    const char *llir;  /* LLVM IR after its passes */
-    const char *ttgir; /* tile IR with layouts, scratch and barriers */
+    const char *llir;  /* LLVM IR after its passes, if texts are wanted */
+    const char *ttgir; /* tile IR with layouts, scratch and barriers, likewise */
     int shared_bytes;  /* of dynamic shared memory to launch with */
     int num_warps;
     /* Debug: the kernel has one more parameter, the address of a zeroed FailureRecord in device memory. The first thread
      * whose assertion fails fills it in; failing threads end. `message` counts from 1 in `failures`. */
-    const Failure *failures;
+    Failure *failures;
     int failure_count;
 } GpuKernel;
 
@@ -40,24 +42,16 @@ typedef struct FailureRecord {
 /* Compiles the module's kernel; changes the module (layouts, calls inlined). Raises diagnostics. GIL not needed. */
 GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *arena);
 
-/* What is known of a kernel after its passes, without its code. */
-typedef struct GpuEstimate {
-    int shared_bytes, registers; /* of a program; of a thread, by its tiles alone */
-} GpuEstimate;
-GpuEstimate tt_gpu_estimate(Module *module, const GpuOptions *options);
-
-struct SimThread;
-/* The same SIMT code for the simulator; its machine code is released with `owner`. */
+/* The same SIMT code for the simulator: a SimEntry in an object file of this machine, which calls what tt_sim_symbol
+ * knows. */
 typedef struct SimKernel {
-    void (*entry)(struct SimThread *self, const uint64_t *args);
-    size_t code_size;
-    const char *llir, *ttgir;
+    HostObject object;
+    const char *llir, *ttgir; /* as above */
     int shared_bytes, num_warps;
     int stack_bytes;      /* a thread needs at most */
     int synchronisations; /* in the code: barriers (syncs of the one warp), waits and fences */
 } SimKernel;
-SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *options, Arena *arena,
-                                        Arena *owner);
+SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *options, Arena *arena);
 
 /* Runs the pipeline up to and including the pass called `name`. TT_USER_ERROR when there is none. */
 void tt_gpu_run_passes(Module *module, const char *last, const GpuOptions *options);

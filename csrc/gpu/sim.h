@@ -7,10 +7,11 @@
 LLVMValueRef machine_thread(Simt *s);             /* the SimThread */
 LLVMValueRef machine_site(Simt *s);               /* the SimSite of the operation being lowered */
 LLVMValueRef machine_scratch(Simt *s, int words); /* memory of the thread's own, of this many 64-bit words */
-LLVMValueRef machine_call(Simt *s, const char *name, void *address, LLVMTypeRef result,
-                          LLVMValueRef const *arguments, int count);
+/* One of the functions that tt_sim_symbol knows. */
+LLVMValueRef machine_call(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *arguments,
+                          int count);
 #define MACHINE(s, function, result, ...)                                                                    \
-    machine_call((s), #function, (void *)function, (result), (LLVMValueRef[]){__VA_ARGS__},                  \
+    machine_call((s), #function, (result), (LLVMValueRef[]){__VA_ARGS__},                                    \
                  (int)(sizeof((LLVMValueRef[]){__VA_ARGS__}) / sizeof(LLVMValueRef)))
 
 /* sim_tensor.c */

@@ -3,16 +3,14 @@
  * lowering's own software (narrow floats, reductions of a warp), which is tested that way. */
 #include "gpu/sim.h"
 
-#include <dlfcn.h>
-
 /* ---- calls into the machine ---------------------------------------------------------------------------------------------- */
 
 static LLVMTypeRef host_ptr(Simt *s) { return LLVMPointerTypeInContext(s->context, 0); }
 
 LLVMValueRef machine_thread(Simt *s) { return LLVMGetParam(s->function, 0); }
 
-LLVMValueRef machine_call(Simt *s, const char *name, void *address, LLVMTypeRef result,
-                          LLVMValueRef const *arguments, int count)
+LLVMValueRef machine_call(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *arguments,
+                          int count)
 {
     LLVMTypeRef types[8];
     TT_ASSERT(count <= (int)TT_COUNT(types));
@@ -20,10 +18,8 @@ LLVMValueRef machine_call(Simt *s, const char *name, void *address, LLVMTypeRef 
         types[i] = LLVMTypeOf(arguments[i]);
     LLVMTypeRef type = LLVMFunctionType(result, types, (unsigned)count, 0);
     LLVMValueRef function = LLVMGetNamedFunction(s->llvm, name);
-    if (!function) {
+    if (!function)
         function = LLVMAddFunction(s->llvm, name, type);
-        tt_add_symbol(s->codegen, name, address);
-    }
     return LLVMBuildCall2(s->b, type, function, (LLVMValueRef *)arguments, (unsigned)count, "");
 }
 
@@ -100,9 +96,6 @@ static void add_kernel(Simt *s, const Function *function)
     add_attribute(s, "target-features",
                   tt_arena_format(s->arena, "%s,-avx512bf16,-avxneconvert", s->codegen->host.features));
     add_attribute(s, "no-builtins", "");
-    tt_add_symbol(s->codegen, "__truncsfbf2", (void *)tt_sim_float_to_bf16);
-    tt_add_symbol(s->codegen, "__truncdfbf2", (void *)tt_sim_double_to_bf16);
-    tt_add_symbol(s->codegen, "__truncdfhf2", (void *)tt_sim_double_to_f16);
 }
 
 static LLVMValueRef load_field(Simt *s, LLVMValueRef base, LLVMTypeRef type, size_t offset)
@@ -281,10 +274,9 @@ static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMV
                             int count)
 {
     const char *symbol = tt_arena_format(s->arena, "%s%s", name, result == s->f32 ? "f" : "");
-    void *address = dlsym(RTLD_DEFAULT, symbol);
-    if (!address)
+    if (!tt_sim_symbol(symbol))
         tt_unsupported(s->op ? s->op->loc : NULL, "the simulator has no function %s", symbol);
-    return machine_call(s, symbol, address, result, operands, count);
+    return machine_call(s, symbol, result, operands, count);
 }
 
 static LLVMValueRef move_pointer(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t bytes)

@@ -1,6 +1,11 @@
-/* The compile entry: from a kernel and a signature to code, holding the GIL only while the frontend walks the tree. */
+/* The compile entry: from a kernel and a signature to code, holding the GIL only while the frontend walks the tree. What
+ * was compiled before comes from the store: by the source, without a look at its tree, or else by its tile IR. */
 #include "analysis/offsets.h"
+#include "cache/store.h"
 #include "python/extension.h"
+#include "python/uses.h"
+#include "runtime/identity.h"
+
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -10,17 +15,18 @@ typedef enum Phase { PHASE_AST, PHASE_FRONTEND, PHASE_PASSES, PHASE_LOWERING, PH
 typedef struct Build {
     Apart apart; /* first: its functions get a pointer to it */
     OffsetChoice choice;
-    Arena arena;           /* of `module` */
-    const char *ir, *name; /* tile IR instead of a request, and what it is named in messages; or NULL */
+    Arena arena; /* of `module` */
+    Bytes image; /* of an earlier compilation, instead of a request; or nothing */
     Module *module;
     CodeOptions options;
-    char *choices; /* owned */
     bool checks_bounds, has_numbers, is_wide;
     LaunchNumbers numbers; /* of a launch that it is for: copies, for that may be over */
     int32_t extents[3];
     RangeProgram *checks;
-    const ParamPointers *pointers;
+    bool reads, writes; /* the store */
+    Digest made_of;     /* the tile IR, and all else that decides the code but for the width of offsets */
     Code *code;
+    double lowering; /* milliseconds of PHASE_LLVM */
     Phase phase;
     double milliseconds[PHASES], started;
 } Build;
@@ -41,41 +47,126 @@ static void enter_phase(Build *build, Phase phase)
     build->phase = phase;
 }
 
+/* ---- the store ---------------------------------------------------------------------------------------------------------- */
+
+/* Everything that the passes, the code generators and the texts of the kernel depend on. */
+static Digest digest_of_module(Build *build)
+{
+    Hasher hasher;
+    tt_hasher_init(&hasher);
+    tt_hash_compiler(&hasher);
+    tt_hash_options(&hasher, &build->options);
+    tt_hasher_add_number(&hasher, build->checks_bounds << 1 | tt_is_strict());
+    tt_hasher_add_string(&hasher, tt_print_module(build->module, &build->arena, TT_PRINT_LOCATIONS));
+    for (int i = 0; i < build->module->remarks.count; i++)
+        tt_hasher_add_string(&hasher, build->module->remarks.data[i].message);
+    return tt_hasher_end(&hasher);
+}
+
+/* There may be two of the same tile IR. */
+static Digest image_key(const Build *build, bool is_wide)
+{
+    Hasher hasher;
+    tt_hasher_init(&hasher);
+    tt_hasher_add(&hasher, &build->made_of, sizeof build->made_of);
+    tt_hasher_add_number(&hasher, is_wide);
+    return tt_hasher_end(&hasher);
+}
+
+/* Does the launch that it is for do with offsets of 32 bits? */
+static bool launch_fits(Build *build, const RangeProgram *checks)
+{
+    if (!checks || !build->has_numbers)
+        return true;
+    IntBounds *proved = TT_NEW_ARRAY(&build->arena, IntBounds, checks->input_count);
+    for (int i = 0; i < checks->input_count; i++)
+        proved[i] = (IntBounds){INT64_MAX, INT64_MIN};
+    return tt_launch_fits(checks, proved, build->numbers);
+}
+
+/* False if there is no image of this width, or it is not the one that the launch needs. */
+static bool find_width(Build *build, bool is_wide)
+{
+    Digest key = image_key(build, is_wide);
+    Bytes bytes = tt_store_read(SEAL_IMAGE, &key, &build->arena);
+    const Image *image = tt_read_image(bytes, &key, &build->arena);
+    if (image && launch_fits(build, image->checks) != is_wide)
+        build->code = tt_new_code(bytes);
+    return build->code != NULL;
+}
+
+/* What does not load was made by something else than it says, and is made again. */
+static bool find_code(Build *build)
+{
+    Trap trap;
+    if (!tt_try(&trap, &build->arena))
+        return false;
+    bool found = find_width(build, false) || find_width(build, true);
+    tt_end_try(&trap);
+    return found;
+}
+
+/* ---- compiling ---------------------------------------------------------------------------------------------------------- */
+
+static void make_code(Build *build)
+{
+    enter_phase(build, PHASE_LLVM);
+    Image *image = tt_make_image(build->module, &build->options, &build->arena);
+    image->checks = build->checks;
+    image->is_wide = build->is_wide;
+    Digest key = image_key(build, build->is_wide);
+    Bytes bytes = tt_image_bytes(image, &key, &build->arena);
+    if (build->writes)
+        tt_store_write(SEAL_IMAGE, &key, bytes, &build->arena);
+    build->code = tt_new_code(bytes);
+    build->lowering = image->lowering_milliseconds;
+    if (!build->code)
+        tt_bug("a compiled kernel is refused by its own compiler");
+}
+
 /* Keeps what launches will have to check; true if the one at hand does not do with 32 bits. */
 static bool must_widen(OffsetChoice *choice, const Function *kernel)
 {
     Build *build = (Build *)((char *)choice - offsetof(Build, choice));
     build->checks = tt_offset_checks(tt_analyze_offsets(kernel, &build->arena));
-    if (!build->checks || !build->has_numbers)
-        return false;
-    IntBounds *proved = TT_NEW_ARRAY(&build->arena, IntBounds, build->checks->input_count);
-    for (int i = 0; i < build->checks->input_count; i++)
-        proved[i] = (IntBounds){INT64_MAX, INT64_MIN};
-    return build->is_wide = !tt_launch_fits(build->checks, proved, build->numbers);
+    return build->is_wide = !launch_fits(build, build->checks);
 }
 
-static void run_passes(Build *build)
+static void compile_module(Apart *apart)
 {
+    Build *build = (Build *)apart;
+    enter_phase(build, PHASE_PASSES);
+    if (build->writes)
+        build->made_of = digest_of_module(build);
+    if (build->reads && find_code(build))
+        return;
     if (build->checks_bounds)
         tt_check_bounds(build->module);
     build->choice.must_widen = must_widen;
     tt_run_pipeline(build->module, &build->choice);
+    tt_stop_if_given_up();
+    make_code(build);
+    enter_phase(build, PHASE_LLVM);
 }
 
-static void make_code(Apart *apart)
+/* The code of an image, or where it does not fit this machine, what is made of the image's source here. */
+static void load_image(Apart *apart)
 {
     Build *build = (Build *)apart;
-    enter_phase(build, PHASE_PASSES);
-    if (build->ir) {
-        build->module = tt_parse_module(&build->arena, build->ir, build->name);
-        must_widen(&build->choice, build->module->functions);
-    } else
-        run_passes(build);
-    build->pointers = tt_analyze_param_pointers(build->module->functions, &build->arena);
-    enter_phase(build, PHASE_LLVM);
-    tt_stop_if_given_up();
-    build->code = tt_code_compile(build->module, &build->options, &build->arena);
-    enter_phase(build, PHASE_LLVM);
+    build->code = tt_new_code(build->image);
+    if (build->code)
+        return;
+    const Image *image = tt_read_image(build->image, NULL, &build->arena);
+    if (!image)
+        tt_error(NULL,
+                 "this compiled kernel was made by another version of the compiler, or was changed since");
+    build->options = image->options;
+    build->checks = image->checks;
+    build->is_wide = image->is_wide;
+    build->options.machine = build->options.libraries = NULL;
+    tt_complete_options(&build->options, &build->arena);
+    build->module = tt_parse_module(&build->arena, image->source, image->name);
+    make_code(build);
 }
 
 static void release_build(Apart *apart)
@@ -83,9 +174,7 @@ static void release_build(Apart *apart)
     Build *build = (Build *)apart;
     if (build->code)
         tt_code_release(build->code);
-    free(build->checks);
     tt_arena_release(&build->arena);
-    free(build->choices);
     free(build);
 }
 
@@ -96,7 +185,7 @@ static Build *new_build(Target target)
         PyErr_NoMemory();
         return NULL;
     }
-    build->apart = (Apart){.work = make_code, .release = release_build, .arena = &build->arena};
+    build->apart = (Apart){.work = compile_module, .release = release_build, .arena = &build->arena};
     build->options.target = target;
     return build;
 }
@@ -131,10 +220,7 @@ static bool build_code(Compilation *c)
         return false;
     }
     c->compiled->code = c->build->code;
-    c->compiled->checks = c->build->checks;
-    c->compiled->is_wide = c->build->is_wide;
     c->build->code = NULL;
-    c->build->checks = NULL;
     return true;
 }
 
@@ -150,29 +236,29 @@ static bool keep_checks(Compiled *compiled)
     return !PyDict_SetItemString(compiled->info, "wide_offsets", compiled->is_wide ? Py_True : Py_False);
 }
 
-/* What outlives the IR: how many slots the code takes, which it stores through, times, and memory. */
+/* What launches ask for at once: how many slots the code takes, which it stores through, and memory. */
 static bool keep_facts(Compilation *c)
 {
     Compiled *compiled = c->compiled;
-    compiled->slot_count = c->build->module->functions->body->arg_count;
-    compiled->stored = PyMem_Malloc((size_t)compiled->slot_count + 1);
-    if (!compiled->stored)
-        return PyErr_NoMemory();
-    memcpy(compiled->stored, c->build->pointers->stored, sizeof(bool) * (size_t)compiled->slot_count);
-    CodeFacts facts = tt_code_facts(compiled->code);
-    c->build->milliseconds[PHASE_LOWERING] = facts.lowering_milliseconds;
-    c->build->milliseconds[PHASE_LLVM] -= facts.lowering_milliseconds;
-    PyObject *shared = PyLong_FromLongLong(facts.shared);
+    const Image *image = tt_code_image(compiled->code);
+    compiled->slot_count = image->parameter_count;
+    compiled->stored = image->stored;
+    compiled->checks = image->checks;
+    compiled->is_wide = image->is_wide;
+    c->build->milliseconds[PHASE_LOWERING] = c->build->lowering;
+    c->build->milliseconds[PHASE_LLVM] -= c->build->lowering;
+    bool on_cpu = image->options.target.kind == TARGET_CPU;
+    PyObject *shared = PyLong_FromLongLong(on_cpu ? TT_MAX(image->memory, 64) : image->memory);
     bool done = shared && !PyDict_SetItemString(compiled->info, "shared", shared);
     Py_XDECREF(shared);
     return done && keep_checks(compiled);
 }
 
 /* Requests that were not met, as warnings; false where the program makes exceptions of these. */
-static bool warn(const Module *module)
+static bool warn(const Image *image)
 {
-    for (int i = 0; i < module->remarks.count; i++) {
-        const Remark *remark = &module->remarks.data[i];
+    for (int i = 0; i < image->remark_count; i++) {
+        const Remark *remark = &image->remarks[i];
         const char *file = remark->loc && remark->loc->file ? remark->loc->file : "?";
         if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s:%d: %s", file, remark->loc ? remark->loc->line : 0,
                              remark->message) < 0)
@@ -254,47 +340,106 @@ static bool bool_option(const Compilation *c, const char *name, bool otherwise)
     return value && value != Py_None ? PyObject_IsTrue(value) == 1 : otherwise;
 }
 
-/* A copy, for what compiles may outlive the dict. */
-static char *text_option(const Compilation *c, const char *name)
+static bool is_set(const char *name)
 {
-    PyObject *value = PyDict_GetItemString(c->compiled->info, name);
-    PyObject *bytes = value && PyUnicode_Check(value) ? PyUnicode_AsUTF8String(value) : NULL;
-    char *text = bytes ? strdup(PyBytes_AsString(bytes)) : NULL;
-    Py_XDECREF(bytes);
-    return text;
+    const char *text = getenv(name);
+    return text && *text && strcmp(text, "0");
 }
 
-static void read_options(Compilation *c)
+/* Who checks or looks at the passes wants them to run. */
+static void choose_store(Build *build)
 {
+    Hasher hasher;
+    tt_hasher_init(&hasher);
+    build->writes = !is_set("TRITON_VERIFY") && !is_set("TRITON_DUMP") && tt_hash_compiler(&hasher);
+    build->reads = build->writes && !is_set("TRITON_ALWAYS_COMPILE");
+}
+
+static bool checks_bounds(const Compilation *c)
+{
+    return bool_option(c, "debug", false) && !bool_option(c, "standalone", false);
+}
+
+static bool read_options(Compilation *c)
+{
+    Trap trap;
     CodeOptions *options = &c->build->options;
-    bool standalone = bool_option(c, "standalone", false);
     options->num_warps = int_option(c, "num_warps");
     options->num_stages = int_option(c, "num_stages");
     options->num_ctas = int_option(c, "num_ctas");
     options->max_registers = int_option(c, "maxnreg");
     options->debug = bool_option(c, "debug", false);
-    options->traps = standalone;
-    c->build->checks_bounds = c->compiled->checks_bounds = options->debug && !standalone;
+    options->traps = bool_option(c, "standalone", false);
+    c->build->checks_bounds = c->compiled->checks_bounds = checks_bounds(c);
     options->no_fusion = !bool_option(c, "enable_fp_fusion", true);
     options->cooperative = bool_option(c, "launch_cooperative_grid", false);
-    options->choices = c->build->choices = text_option(c, "choices");
     options->early = bool_option(c, "launch_pdl", false);
+    choose_store(c->build);
+    if (!tt_try(&trap, &c->build->arena)) {
+        tt_set_error(&trap.diag, NULL);
+        return false;
+    }
+    tt_complete_options(options, &c->build->arena);
+    tt_end_try(&trap);
+    return true;
 }
 
 static void release_compilation(Compilation *c)
 {
     if (c->build)
         release_build(&c->build->apart);
+    Py_XDECREF(c->request.used_names);
+    Py_XDECREF(c->request.own_names);
+}
+
+static UsesRequest uses_request(const Compilation *c)
+{
+    return (UsesRequest){.kernel = c->compiled->kernel,
+                         .signature = c->request.signature,
+                         .info = c->compiled->info,
+                         .options = &c->build->options,
+                         .used_names = c->request.used_names,
+                         .own_names = c->request.own_names};
+}
+
+/* The code from the store, without a look at the source's tree. */
+static bool find_by_source(Compilation *c)
+{
+    UsesRequest request = uses_request(c);
+    if (!c->build->reads || !tt_find_uses(&request, &c->build->made_of))
+        return false;
+    PyThreadState *released = PyEval_SaveThread();
+    bool found = find_code(c->build);
+    PyEval_RestoreThread(released);
+    if (found) {
+        c->compiled->code = c->build->code;
+        c->build->code = NULL;
+    } else if (PyList_SetSlice(request.used_names, 0, PyList_Size(request.used_names), NULL) < 0) {
+        PyErr_Clear();
+    }
+    return found;
+}
+
+static bool compile_source(Compilation *c)
+{
+    if (!parse_source(c) || !build_module(c) || !build_code(c))
+        return false;
+    UsesRequest request = uses_request(c);
+    if (c->build->writes && !c->request.had_effects)
+        tt_keep_uses(&request, &c->build->made_of);
+    return true;
 }
 
 static bool compile(Compilation *c, PyObject *signature)
 {
-    read_options(c);
     c->request.function = (PyObject *)c->compiled->kernel;
     c->request.signature = signature;
     c->request.options = c->compiled->info;
-    return parse_source(c) && build_module(c) && build_code(c) && warn(c->build->module) && keep_facts(c) &&
-           keep_used_names(c->compiled, c->request.used_names) && keep_timings(c);
+    c->request.used_names = PyList_New(0);
+    c->request.own_names = PyList_New(0);
+    return c->request.used_names && c->request.own_names && read_options(c) &&
+           (find_by_source(c) || compile_source(c)) && warn(tt_code_image(c->compiled->code)) &&
+           keep_facts(c) && keep_used_names(c->compiled, c->request.used_names) && keep_timings(c);
 }
 
 /* The numbers outlive the launch if its handlers of signals give it up. */
@@ -321,45 +466,22 @@ Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Tar
     Compilation c = {.build = new_build(target)};
     PyObject *info = c.build ? tt_compilation_info(kernel, signature, options, target, standalone) : NULL;
     c.compiled = info ? tt_new_compiled(kernel, info) : NULL;
-    c.request.used_names = PyList_New(0);
-    bool done =
-        c.compiled && c.request.used_names && copy_numbers(c.build, numbers) && compile(&c, signature);
-    if (!done)
+    if (c.compiled && !(copy_numbers(c.build, numbers) && compile(&c, signature)))
         Py_CLEAR(c.compiled);
     release_compilation(&c);
-    Py_XDECREF(c.request.used_names);
     Py_XDECREF(info);
     return c.compiled;
 }
 
-static bool compile_ir(Compilation *c, const char *kernel, const char *text)
+bool tt_restore(Compiled *compiled, Bytes image)
 {
-    Trap trap;
-    Build *build = c->build;
-    if (!tt_try(&trap, &build->arena)) {
-        tt_set_error(&trap.diag, NULL);
+    Compilation c = {.compiled = compiled, .build = new_build((Target){0})};
+    if (!c.build)
         return false;
-    }
-    build->name = tt_arena_strdup(&build->arena, kernel);
-    build->ir = tt_arena_strdup(&build->arena, text);
-    tt_end_try(&trap);
-    read_options(c);
-    return build_code(c) && keep_facts(c);
-}
-
-bool tt_compile_ir(Compiled *compiled, const char *text)
-{
-    Target on = {0};
-    PyObject *target = PyDict_GetItemString(compiled->info, "target");
-    PyObject *name = target ? PyUnicode_AsUTF8String(target) : NULL;
-    PyObject *kernel = PyUnicode_AsUTF8String(compiled->kernel->name);
-    bool done = name && kernel && tt_read_target(PyBytes_AsString(name), &on);
-    Compilation c = {.compiled = compiled, .build = done ? new_build(on) : NULL};
-    if (!target)
-        PyErr_SetString(PyExc_ValueError, "the description of a compiled kernel has no 'target'");
-    done = c.build && compile_ir(&c, PyBytes_AsString(kernel), text);
+    c.build->image = image;
+    c.build->apart.work = load_image;
+    compiled->checks_bounds = checks_bounds(&c);
+    bool done = build_code(&c) && keep_facts(&c);
     release_compilation(&c);
-    Py_XDECREF(kernel);
-    Py_XDECREF(name);
     return done;
 }

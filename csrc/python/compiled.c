@@ -2,7 +2,6 @@
 #include "python/extension.h"
 #include "runtime/cuda.h"
 #include <stddef.h>
-#include <stdlib.h>
 
 /* In cycles with its kernel, whose table holds it: the collector breaks them through the functions below. */
 static void fill(Compiled *compiled, Kernel *kernel, PyObject *info)
@@ -68,9 +67,7 @@ static void compiled_dealloc(PyObject *self)
     compiled_clear(self);
     if (compiled->code)
         tt_code_release(compiled->code);
-    PyMem_Free(compiled->stored);
     PyMem_Free(compiled->proved);
-    free(compiled->checks);
     tt_release_run_params(compiled);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
@@ -88,7 +85,8 @@ static bool has_code(const Compiled *compiled)
 /* The device that it is for: the one it was launched or loaded on, else the current one. */
 static int device_of(const Compiled *compiled)
 {
-    bool on_cuda = tt_code_target(compiled->code).kind == TARGET_CUDA && !tt_cuda_unavailable();
+    bool on_cuda =
+        tt_code_image(compiled->code)->options.target.kind == TARGET_CUDA && !tt_cuda_unavailable();
     return compiled->device >= 0 ? compiled->device : on_cuda ? tt_cuda_current_device() : 0;
 }
 
@@ -135,7 +133,17 @@ static PyObject *get_kernel(PyObject *self, void *unused)
 static PyObject *get_ir(PyObject *self, void *unused)
 {
     (void)unused;
-    return has_code((Compiled *)self) ? PyUnicode_FromString(tt_code_source(((Compiled *)self)->code)) : NULL;
+    return has_code((Compiled *)self) ? PyUnicode_FromString(tt_code_image(((Compiled *)self)->code)->source)
+                                      : NULL;
+}
+
+static PyObject *get_image(PyObject *self, void *unused)
+{
+    (void)unused;
+    if (!has_code((Compiled *)self))
+        return NULL;
+    Bytes bytes = tt_code_bytes(((Compiled *)self)->code);
+    return PyBytes_FromStringAndSize(bytes.data, (Py_ssize_t)bytes.size);
 }
 
 /* Loads the code on its device if that has not happened yet. */
@@ -189,16 +197,17 @@ static PyObject *is_made(PyObject *self, PyObject *unused)
 static PyObject *restore(PyObject *self, PyObject *args)
 {
     State *state = tt_state_of(Py_TYPE(self));
-    PyObject *kernel, *info;
-    const char *text;
-    if (!state || !PyArg_ParseTuple(args, "O!O!s", state->kernel_type, &kernel, &PyDict_Type, &info, &text))
+    PyObject *kernel, *info, *image;
+    if (!state || !PyArg_ParseTuple(args, "O!O!O!", state->kernel_type, &kernel, &PyDict_Type, &info,
+                                    &PyBytes_Type, &image))
         return NULL;
     if (((Compiled *)self)->kernel) {
         PyErr_SetString(PyExc_RuntimeError, "the compiled kernel has its code already");
         return NULL;
     }
     fill((Compiled *)self, (Kernel *)kernel, info);
-    return tt_compile_ir((Compiled *)self, text) ? Py_NewRef(Py_None) : NULL;
+    Bytes bytes = {PyBytes_AsString(image), (size_t)PyBytes_Size(image)};
+    return tt_restore((Compiled *)self, bytes) ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyObject *stages(PyObject *self, PyObject *unused)
@@ -221,6 +230,8 @@ static PyGetSetDef compiled_getset[] = {
     {"info", get_info, NULL, "The dict behind `metadata`.", NULL},
     {"fn", get_kernel, NULL, "The JITFunction it was compiled from.", NULL},
     {"_ir", get_ir, NULL, "The tile IR with its places, from which the same code can be made again.", NULL},
+    {"image", get_image, NULL,
+     "All of it as bytes; another process, with the same compiler, makes the code of them.", NULL},
     {"n_regs", get_fact, NULL, "Registers a thread uses; 0 where the target does not count them.",
      FACT(registers)},
     {"n_spills", get_fact, NULL, "Registers spilled to memory; 0 likewise.", FACT(spills)},
@@ -239,7 +250,7 @@ static PyMethodDef compiled_methods[] = {
      "_init_handles()\n\nLoad the code onto the device; on the CPU it is there."},
     {"_has_code", is_made, METH_NOARGS, "_has_code()\n\nFalse only for what was unpickled and not restored."},
     {"_restore", restore, METH_VARARGS,
-     "_restore(kernel, info, text)\n\nMake the code, from what `_ir` and `info` of another one are."},
+     "_restore(kernel, info, image)\n\nMake the code, from what `image` and `info` of another one are."},
     {"_run", (PyCFunction)(void (*)(void))tt_run_compiled, METH_FASTCALL,
      "_run(grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, enter_hook, "
      "exit_hook, *args)\n\nLaunch just this code."},

@@ -84,7 +84,6 @@ typedef enum OptionKind {
     OPTION_POWER_OF_TWO,
     OPTION_COUNT,
     OPTION_BOOL,
-    OPTION_TEXT,
     OPTION_LAUNCH,
     OPTION_IGNORED
 } OptionKind;
@@ -93,7 +92,6 @@ typedef enum OptionKind {
     OPTION(num_stages, COUNT)                                                                                \
     OPTION(num_ctas, POWER_OF_TWO)                                                                           \
     OPTION(maxnreg, COUNT)                                                                                   \
-    OPTION(choices, TEXT) /* what passes are to choose: "rows=4 programs=2" */                               \
     OPTION(debug, BOOL)                                                                                      \
     OPTION(warmup, LAUNCH)                                                                                   \
     OPTION(grid, LAUNCH)                                                                                     \
@@ -282,12 +280,12 @@ typedef struct Compiled {
     LoadedFacts facts;
     struct RunParam *run_params; /* run.c; NULL before its first use */
     PyObject *info;              /* dict: name, target, signature, timings, ... */
-    bool *stored;                /* for each slot: is it a pointer that the kernel may store through? */
+    const bool *stored;          /* for each slot: is it a pointer that the kernel may store through? */
     int slot_count;
-    bool checks_bounds;     /* the slots have the ranges behind them */
-    bool is_wide;           /* offsets are computed in 64 bits */
-    RangeProgram *checks;   /* whether a launch does with 32 bits; NULL: each does */
-    IntBounds *proved;      /* for each input of `checks`: see tt_launch_fits */
+    bool checks_bounds;         /* the slots have the ranges behind them */
+    bool is_wide;               /* offsets are computed in 64 bits */
+    const RangeProgram *checks; /* whether a launch does with 32 bits; NULL: each does */
+    IntBounds *proved;          /* for each input of `checks`: see tt_launch_fits */
     struct Compiled *other; /* the same with offsets of the other width, once a launch needed it, or NULL */
 } Compiled;
 
@@ -388,8 +386,8 @@ bool tt_read_grid(const Kernel *kernel, PyObject *grid, const Call *call, int32_
  * as they were written. */
 Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target, bool standalone,
                      const LaunchNumbers *numbers);
-/* Makes the code of one that has none from the text of tt_code_source. False with an error set. */
-bool tt_compile_ir(Compiled *compiled, const char *text);
+/* Makes the code of one that has none from the bytes of an image. False with an error set. */
+bool tt_restore(Compiled *compiled, Bytes image);
 /* The target, the options with their defaults, and the name: what is said of the compiled kernel later. */
 PyObject *tt_compilation_info(Kernel *kernel, PyObject *signature, PyObject *options, Target target,
                               bool standalone);
@@ -401,14 +399,6 @@ PyObject *tt_compilation_info(Kernel *kernel, PyObject *signature, PyObject *opt
 PyObject *tt_view_ir(PyObject *module, PyObject *args);
 /* argument_entry(value, is_const, any_value, any_alignment): what a signature has for it. */
 PyObject *tt_argument_entry(PyObject *module, PyObject *args);
-
-/* ---- survey.c: variants, before any is compiled ----------------------------------------------------------------------------
- * survey(kernel, signature, options, target, numbers, grid, variants): (work, [facts of each variant]). `numbers` has the
- * values of the run-time parameters that are integers, None for others; `variants` dicts of num_warps, num_stages, maxnreg
- * and choices, which only a GPU's facts depend on. Work is a dict of what analysis.h says of it; facts are shared and
- * registers, choices ({name: (values, own)}), how many requests were not met (remarks), and the failure's message or
- * None. */
-PyObject *tt_survey(PyObject *module, PyObject *args);
 
 /* ---- compiled.c ---------------------------------------------------------------------------------------------------------- */
 

@@ -199,7 +199,7 @@ static bool check_width(Compiled *compiled, const Specialization *s, const int32
 static bool run(Compiled *compiled, Specialization *s, PyObject *const *args, Py_ssize_t count)
 {
     int32_t extents[3];
-    s->target = tt_code_target(compiled->code);
+    s->target = tt_code_image(compiled->code)->options.target;
     s->with_ranges = compiled->checks_bounds || s->target.kind == TARGET_SIM;
     return read_grid(compiled, args, extents) &&
            add_arguments(compiled, s, args + ARGUMENTS, count - ARGUMENTS) &&

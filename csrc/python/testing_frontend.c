@@ -2,7 +2,7 @@
 #include "python/extension.h"
 
 /* The text in the arena; NULL with a Python exception set. */
-static const char *print_built(const FrontendRequest *request, Arena *arena, int flags)
+static const char *print_built(FrontendRequest *request, Arena *arena, int flags)
 {
     Trap trap;
     if (tt_try(&trap, arena)) {

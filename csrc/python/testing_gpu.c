@@ -73,7 +73,7 @@ static bool read_arguments(PyObject *args, PyObject *keywords, GpuJob *job, cons
 {
     GpuOptions *o = &job->options;
     int fusion = 1, pipeline = 0, debug = 0;
-    *o = (GpuOptions){.sm = 80, .num_warps = 4, .num_stages = 3};
+    *o = (GpuOptions){.sm = 80, .num_warps = 4, .num_stages = 3, .texts = true};
     if (!PyArg_ParseTupleAndKeywords(args, keywords, format, names, &job->text, &o->sm, &o->num_warps,
                                      &o->ptx_version, &fusion, &pipeline, &o->libdevice, &job->last, &debug,
                                      &o->max_registers, &o->num_stages))

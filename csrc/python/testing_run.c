@@ -88,7 +88,12 @@ static Code *compile(RunJob *job)
         tt_run_pipeline(module, NULL);
     if (!job->what)
         encode_floats(job, module->functions);
-    Code *code = tt_code_compile(module, &job->options, &job->arena);
+    Digest key = {0};
+    tt_complete_options(&job->options, &job->arena);
+    const Image *image = tt_make_image(module, &job->options, &job->arena);
+    Code *code = tt_new_code(tt_image_bytes(image, &key, &job->arena));
+    if (!code)
+        tt_bug("the image is not read as it was written");
     tt_arena_on_release(&job->arena, release_code, code);
     return code;
 }
@@ -105,7 +110,7 @@ static void run(RunJob *job)
     LaunchResult result = tt_code_launch(code, place, job->slots, job->grid, &job->arena);
     job->error = result.failure.text;
     job->printed = result.printed;
-    job->synchronisations = tt_code_facts(code).synchronisations;
+    job->synchronisations = tt_code_image(code)->synchronisations;
 }
 
 static PyObject *finish(RunJob *job, const Diagnostic *diag)

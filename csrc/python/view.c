@@ -66,7 +66,7 @@ static PyObject *view_module(const Module *module, Arena *arena)
     return Py_BuildValue("(Ns)", list, tt_print_module(module, arena, 0));
 }
 
-static PyObject *view(Arena *arena, const FrontendRequest *request)
+static PyObject *view(Arena *arena, FrontendRequest *request)
 {
     Trap trap;
     if (!tt_try(&trap, arena)) {

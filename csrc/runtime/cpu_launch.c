@@ -228,7 +228,7 @@ static void note_fault(Running *running, const Fault *fault, int64_t program)
 static bool run_programs(void *context, int64_t begin, int64_t end)
 {
     Running *running = context;
-    CpuScratch *scratch = stopped(running) ? NULL : tt_take_scratch(running->kernel->scratch_size);
+    CpuScratch *scratch = stopped(running) ? NULL : tt_take_scratch(running->kernel->image.scratch_size);
     if (!scratch) {
         if (!stopped(running))
             running->error.text = "out of memory for the kernel's scratch";
@@ -297,7 +297,7 @@ static double last_cache(void)
  * reads it from memory first. */
 static bool should_stream(const CpuKernel *kernel, double programs)
 {
-    if (!kernel->streams)
+    if (!kernel->image.streams)
         return false;
     return programs * (double)kernel->stored_bytes >= 0.45 * last_cache();
 }
@@ -346,7 +346,7 @@ FailureText tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t
     if (count < 1 || grid[2] < 1)
         return (FailureText){0};
     run_grid(&running, count * grid[2]);
-    if (kernel->streams)
+    if (kernel->image.streams)
         kernel->stored_bytes = (float)((double)running.launch.stored_bytes / ((double)count * grid[2]));
     *printed = running.printed.data;
     if (running.fault.signal && !running.error.text)

@@ -187,3 +187,8 @@ void tt_sim_stop_after_failure(SimThread *self);
 /* Ends the launch: a check that the kernel makes did not hold. The texts outlive the launch. */
 void tt_sim_fail_check(SimThread *self, int32_t kind, const char *place, const char *message, int64_t first,
                        int64_t second);
+
+/* ---- symbols.c ------------------------------------------------------------------------------------------------------ */
+
+/* What generated code calls by this name: one of the functions above, or of the C library. NULL: nothing. */
+void *tt_sim_symbol(const char *name);

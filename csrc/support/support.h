@@ -113,6 +113,48 @@ int tt_word_limit(const char *name);
 
 double tt_milliseconds(void); /* from some moment in the past on; it never goes back */
 
+/* ---- hash.c: hashes that say what was hashed ------------------------------------------------------------------- */
+
+typedef struct Digest {
+    uint8_t bytes[32];
+} Digest;
+typedef struct Hasher {
+    uint64_t state[8], count; /* bytes in the state */
+    uint8_t block[128];       /* what comes next to it */
+    size_t filled;
+} Hasher;
+void tt_hasher_init(Hasher *hasher);
+void tt_hasher_add(Hasher *hasher, const void *data, size_t size);
+/* With its length (NULL is a text too, that none else is like), so that what follows cannot be taken for part of it. */
+void tt_hasher_add_string(Hasher *hasher, const char *text);
+void tt_hasher_add_number(Hasher *hasher, int64_t number);
+Digest tt_hasher_end(const Hasher *hasher); /* which can go on after it */
+Digest tt_digest(const void *data, size_t size);
+const char *tt_digest_text(const Digest *digest, char out[2 * sizeof(Digest) + 1]);
+
+/* ---- codec.c: structures as bytes ------------------------------------------------------------------------------ */
+
+typedef struct Bytes {
+    const void *data; /* NULL: none */
+    size_t size;
+} Bytes;
+/* Writes to `out`, or (NULL) reads from `at` up to `end`. Each function writes its argument and returns it, or returns
+ * what it reads, which points into what is read from; zeros once reading has failed. */
+typedef struct Codec {
+    Text *out;
+    const char *at, *end;
+    bool failed;
+    Arena *arena; /* of what is read and is not just bytes */
+} Codec;
+int64_t tt_codec_number(Codec *codec, int64_t value);
+double tt_codec_real(Codec *codec, double value);
+int tt_codec_count(Codec *codec, int count); /* of items that follow */
+Bytes tt_codec_bytes(Codec *codec, Bytes bytes);
+const char *tt_codec_string(Codec *codec, const char *text); /* or NULL */
+#define TT_CODEC_NUMBER(codec, field)                                                                        \
+    ((field) = (__typeof__(field))tt_codec_number((codec), (int64_t)(field)))
+#define TT_CODEC_STRING(codec, field) ((field) = tt_codec_string((codec), (field)))
+
 /* ---- bits ------------------------------------------------------------------------------------------------------- */
 
 static inline bool tt_is_pow2(int64_t x) { return x > 0 && (x & (x - 1)) == 0; }

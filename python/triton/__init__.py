@@ -30,7 +30,6 @@ from .runtime import (
     heuristics,
     reinterpret,
     set_allocator,
-    tunable,
 )
 from .runtime.jit import jit
 from .utilities import cdiv, next_power_of_2
@@ -78,7 +77,6 @@ __all__ = [
     "set_allocator",
     "testing",
     "tools",
-    "tunable",
     "tritonc_version",
 ]
 

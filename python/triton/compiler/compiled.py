@@ -228,14 +228,14 @@ class CompiledKernel(_C.CompiledKernel):
 
     def _keep(self):
         """Put into `__dict__` what `_init_handles` makes the code from."""
-        self._image = self._ir, self.info
+        self._image = self.image, self.info
         return self.src, self.hash, self.metadata, self.packed_metadata, self.metadata_group
 
     def _init_handles(self):
         """Load the code onto the current device if that has not happened; OutOfResources if it does not fit there."""
         if "_image" in self.__dict__ and not self._has_code():
-            text, info = self._image
-            self._restore(self.src.fn, info, text)
+            image, info = self._image
+            self._restore(self.src.fn, info, image)
         super()._init_handles()
 
     def __getstate__(self):
@@ -245,8 +245,8 @@ class CompiledKernel(_C.CompiledKernel):
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        text, info = self._image
-        self._restore(self.src.fn, info, text)
+        image, info = self._image
+        self._restore(self.src.fn, info, image)
 
 
 class CompiledLauncher:

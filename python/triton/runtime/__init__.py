@@ -7,7 +7,6 @@ from .driver import driver
 from .jit import JITFunction, KernelInterface, KernelParam
 from .launchable import Heuristics, heuristics
 from .memory import set_allocator
-from .space import tunable
 from .wrapper import MockTensor, TensorWrapper, reinterpret
 
 __all__ = [
@@ -26,5 +25,4 @@ __all__ = [
     "heuristics",
     "reinterpret",
     "set_allocator",
-    "tunable",
 ]

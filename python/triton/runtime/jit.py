@@ -5,7 +5,7 @@ from importlib import import_module
 
 from .._C import Kernel, argument_entry
 from .dependencies import Dependencies
-from .source import KernelSource
+from .source import KernelSource, read_first_block
 from .wrapper import MockTensor, TensorWrapper, reinterpret  # noqa: F401
 
 _POSITIONAL_ONLY, _ANY, _VARIADIC, _KEYWORD_ONLY, _META = range(5)
@@ -56,13 +56,6 @@ def _is_constexpr(annotation):
     return getattr(annotation, "__triton_kind__", None) == "constexpr"
 
 
-def _evaluated(annotation, fn):
-    """The annotation itself; of a text (annotations that are put off) that names `tunable`, what it stands for."""
-    if isinstance(annotation, str) and "tunable" in annotation:
-        return eval(annotation, fn.__globals__)
-    return annotation
-
-
 def _is_const(annotation):
     if isinstance(annotation, str):
         return annotation.split(".")[-1] == "const" or annotation.startswith("*k")
@@ -104,7 +97,7 @@ def _parameters(fn, do_not_specialize, do_not_specialize_on_alignment):
     for number, (name, kind) in enumerate(entries):
         param = KernelParam()
         param.num, param.name, param.kind = number, name, kind
-        param.annotation = _evaluated(annotations.get(name, ""), fn)
+        param.annotation = annotations.get(name, "")
         param.has_default = name in defaults
         param._default = defaults.get(name)
         param.is_constexpr = kind == _META or _is_constexpr(param.annotation)
@@ -208,6 +201,11 @@ class JITFunction(Kernel, KernelInterface):
         if self._source is None:
             self._source = KernelSource(self.fn)
         return self._source
+
+    @property
+    def _text(self):
+        """File, first line and text that say what a compilation would read; None where only that can tell."""
+        return read_first_block(self.fn) if self._source is None else self._source.block()
 
     def parse(self):
         """The `ast.FunctionDef`, its positions as in the file; the same object on every call."""

@@ -14,6 +14,7 @@ class KernelSource:
         self.function = fn
         found = _read_text(fn, text) if text is not None else _read_block(fn) or _inspect(fn)
         self.file, self.lines, self.first_line, self.tree = found
+        self.is_given = text is not None
 
     @cached_property
     def text(self):
@@ -22,6 +23,11 @@ class KernelSource:
 
         return textwrap.dedent("".join(self.lines[self.tree.lineno - self.first_line :]))
 
+    def block(self):
+        """File, first line and text of the lines, if `read_first_block` would find just them; else None."""
+        found = self.file, self.first_line, "".join(self.lines)
+        return found if self.is_given or found == read_first_block(self.function) else None
+
     def __getstate__(self):
         return {"text": self.text, "file": self.file, "lines": self.lines, "first_line": self.first_line}
 
@@ -29,11 +35,9 @@ class KernelSource:
 # ---- by indentation: a block ends where a line stands no deeper than its first; the parser says whether that was it
 
 
-def _read_block(fn):
-    """File, lines, first line and tree; None where the text does not lie as it usually does.
-
-    `inspect` would find the same, but it tokenizes the text in Python, which takes longer than all of a compilation.
-    """
+def _read_file(fn):
+    """File, its lines, the number of the function's first one, and of the last one with code; None where the text does
+    not lie as it usually does."""
     import linecache
 
     code = fn.__code__
@@ -42,7 +46,30 @@ def _read_block(fn):
     lines = linecache.getlines(file, fn.__globals__)
     if not 0 < first <= len(lines) or not lines[first - 1].lstrip().startswith(("@", "def ")):
         return None
-    last_with_code = max((line for _, _, line in code.co_lines() if line), default=first)
+    return file, lines, first, max((line for _, _, line in code.co_lines() if line), default=first)
+
+
+def read_first_block(fn):
+    """File, first line and text of a function as far as indentation tells, or None.
+
+    Most of the time that is all of it. The parser knows, and says so of the same text every time.
+    """
+    found = _read_file(fn)
+    if not found:
+        return None
+    file, lines, first, last_with_code = found
+    return file, first, "".join(lines[first - 1 : next(_possible_ends(lines, first, last_with_code))])
+
+
+def _read_block(fn):
+    """File, lines, first line and tree, or None.
+
+    `inspect` would find the same, but it tokenizes the text in Python, which takes longer than all of a compilation.
+    """
+    found = _read_file(fn)
+    if not found:
+        return None
+    file, lines, first, last_with_code = found
     for end in _possible_ends(lines, first, last_with_code):
         block = lines[first - 1 : end]
         try:
@@ -81,9 +108,10 @@ def _indentation(line):
 
 def _read_text(fn, text):
     import linecache
+    from zlib import crc32
 
     lines = text.splitlines(keepends=True)
-    file = f"<source of {fn.__qualname__} {hash(text) & 0xFFFFFFFF:08x}>"
+    file = f"<source of {fn.__qualname__} {crc32(text.encode()):08x}>"
     body = _statements(file, lines, 1)
     if len(body) != 1 or not _is_definition(body[0], fn):
         raise ValueError(f"the text is not one definition of {fn.__name__!r} with the same parameters")
