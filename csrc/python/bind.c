@@ -16,10 +16,13 @@ static PyObject *bind_error(const Kernel *kernel, Py_ssize_t count, PyObject *ke
     return NULL;
 }
 
-/* Names in calls are interned nearly always: compare them by pointer first. */
-static int find_param(const Kernel *kernel, PyObject *name, bool interned)
+/* Names in calls are interned nearly always, and in the order of the parameters: they are compared by pointer first, from
+ * the parameter behind the last one on. */
+static int find_param(const Kernel *kernel, PyObject *name, bool interned, int from)
 {
-    for (int i = 0; i < kernel->param_count; i++) {
+    for (int k = 0, i = from; k < kernel->param_count; k++, i++) {
+        if (i >= kernel->param_count)
+            i = 0;
         const Param *param = &kernel->params[i];
         if (param->kind != PARAM_ANY && param->kind != PARAM_KEYWORD_ONLY)
             continue;
@@ -37,14 +40,27 @@ static int find_option(const State *state, PyObject *name, bool interned)
     return -1;
 }
 
-/* To a parameter, an option, or both if one is named like the other; else to the mapping of the rest. */
-static bool bind_keyword(const Kernel *kernel, PyObject *name, PyObject *value, Call *call)
+/* By pointers, or for names that are no plain strings by their text. */
+static void find_name(const Kernel *kernel, PyObject *name, bool interned, int from, int *param, int *option)
 {
-    int param = find_param(kernel, name, true), option = find_option(kernel->state, name, true);
+    *param = find_param(kernel, name, interned, from);
+    *option = *param < 0 || kernel->has_option_names ? find_option(kernel->state, name, interned) : -1;
+}
+
+/* To a parameter, an option, or both if one is named like the other; else to the mapping of the rest. `after` is the
+ * parameter of the keyword before. */
+static bool bind_keyword(const Kernel *kernel, PyObject *name, PyObject *value, int *after, Call *call)
+{
+    int param, option;
+    find_name(kernel, name, true, *after + 1, &param, &option);
     if (param < 0 && option < 0) {
-        param = find_param(kernel, name, false);
-        option = find_option(kernel->state, name, false);
+        PyObject *interned = Py_NewRef(name);
+        PyUnicode_InternInPlace(&interned);
+        find_name(kernel, interned, PyUnicode_CheckExact(interned), *after + 1, &param, &option);
+        Py_DECREF(interned);
     }
+    if (param >= 0)
+        *after = param;
     if (option >= 0)
         call->options[option] = value;
     if (param >= 0) {
@@ -94,8 +110,9 @@ bool tt_bind_call(const Kernel *kernel, PyObject *const *args, Py_ssize_t count,
     *call = (Call){.values = values};
     bool done = bind_positional(kernel, args, count, call);
     Py_ssize_t keyword_count = keywords ? PyTuple_Size(keywords) : 0;
+    int after = (int)TT_MIN(count, kernel->positional_count) - 1;
     for (Py_ssize_t i = 0; done && i < keyword_count; i++)
-        done = bind_keyword(kernel, PyTuple_GetItem(keywords, i), args[count + i], call);
+        done = bind_keyword(kernel, PyTuple_GetItem(keywords, i), args[count + i], &after, call);
     done = done && fill_defaults(kernel, call);
     return done || PyErr_Occurred() ? done : bind_error(kernel, count, keywords) != NULL;
 }

@@ -135,6 +135,13 @@ extern const OptionKind tt_option_kinds[TT_OPTION_COUNT];
     NAME(value)
 enum { TYPE_CACHE_SIZE = 128 };
 
+/* Where TRITON_TARGET stands among the variables of the environment: getenv() looks at them all. */
+typedef struct TargetVariable {
+    char **variables, *witness; /* `environ`; its variable at `place` */
+    size_t place;               /* of it, or of the last variable if it is not there */
+    const char *value;          /* NULL: it is not there */
+} TargetVariable;
+
 /* Where tensors of torch have their negative bit: in which word of the object that the object points to. */
 typedef struct NegativeBit {
     bool looked_for;
@@ -156,6 +163,7 @@ typedef struct State {
     PyTypeObject *numpy_dtype; /* numpy.dtype; NULL before it was first wanted, like what follows */
     PyObject *current_stream;  /* triton.runtime.driver.current_stream */
     NegativeBit negative;
+    TargetVariable target;
     PyObject *dtype_texts; /* dict from dtypes of arrays to their names */
 } State;
 int tt_state_init(PyObject *module);
@@ -216,6 +224,15 @@ typedef struct Param {
     ScalarKind scalar, pointee;    /* named by the annotation (tl.int64, "*fp32"), else SCALAR_KINDS */
 } Param;
 
+/* What an argument of a type whose values do not change became the last time: such as a compile-time value, or a stride
+ * that stays what it is, is the same object in many launches. */
+typedef struct Known {
+    PyObject *value; /* strong; NULL: none yet */
+    uint64_t words[2], slot;
+    int word_count;
+    bool has_slot, has_object;
+} Known;
+
 /* What a compiled kernel is found by: equal words and equal objects are an equal specialisation. */
 typedef struct Key {
     uint64_t *words;
@@ -255,6 +272,8 @@ void tt_specialization_init(Specialization *s, State *state, PyObject *function,
 void tt_specialization_release(Specialization *s);
 /* Each adds to the key (and to the slots); false with an error set. */
 bool tt_specialize_argument(Specialization *s, const Param *param, PyObject *value);
+/* The same for a parameter of a kernel, with the help of what is known of it. */
+bool tt_specialize_with(Specialization *s, const Param *param, PyObject *value, Known *known);
 bool tt_specialize_option(Specialization *s, Option option, PyObject *value);
 /* Once all arguments and options are in the key: chooses the target and completes the key. False with an error set. */
 bool tt_specialization_finish(Specialization *s);
@@ -308,9 +327,11 @@ struct Kernel {
     PyObject *name;
     Param *params;
     int param_count, positional_count;
-    int variadic, meta; /* numbers of these parameters, or -1 */
-    PyObject *hooks;    /* list of functions called before each launch, or NULL */
-    PyObject *debug;    /* the option's value unless a launch gives one, or NULL */
+    int variadic, meta;    /* numbers of these parameters, or -1 */
+    bool has_option_names; /* a parameter is called like an option */
+    Known *known;          /* for each parameter */
+    PyObject *hooks;       /* list of functions called before each launch, or NULL */
+    PyObject *debug;       /* the option's value unless a launch gives one, or NULL */
     Table table;
 };
 extern PyType_Spec tt_kernel_spec, tt_launcher_spec;

@@ -207,20 +207,25 @@ static void release_params(Kernel *kernel)
 {
     Param *params = kernel->params;
     int count = kernel->param_count;
+    Known *known = kernel->known;
     kernel->params = NULL;
+    kernel->known = NULL;
     kernel->param_count = 0;
     for (int i = 0; i < count; i++) {
+        Py_XDECREF(known[i].value);
         Py_XDECREF(params[i].name);
         Py_XDECREF(params[i].default_value);
     }
     PyMem_Free(params);
+    PyMem_Free(known);
 }
 
 static bool read_params(Kernel *kernel, PyObject *list)
 {
     Py_ssize_t count = PyList_Size(list);
     kernel->params = PyMem_Calloc((size_t)count + 1, sizeof *kernel->params);
-    if (!kernel->params)
+    kernel->known = PyMem_Calloc((size_t)count + 1, sizeof *kernel->known);
+    if (!kernel->params || !kernel->known)
         return PyErr_NoMemory();
     kernel->variadic = kernel->meta = -1;
     kernel->positional_count = 0;
@@ -231,6 +236,8 @@ static bool read_params(Kernel *kernel, PyObject *list)
         if (!from || !read_param(from, param))
             return false;
         kernel->positional_count += param->kind == PARAM_POSITIONAL_ONLY || param->kind == PARAM_ANY;
+        for (int option = 0; option < TT_OPTION_COUNT; option++)
+            kernel->has_option_names |= !PyUnicode_Compare(param->name, kernel->state->options[option]);
         if (param->kind == PARAM_VARIADIC)
             kernel->variadic = i;
         if (param->kind == PARAM_META)

@@ -5,7 +5,7 @@
 static bool specialize(const Kernel *kernel, const Call *call, Specialization *s)
 {
     for (int i = 0; i < kernel->param_count; i++)
-        if (!tt_specialize_argument(s, &kernel->params[i], call->values[i]))
+        if (!tt_specialize_with(s, &kernel->params[i], call->values[i], &kernel->known[i]))
             return false;
     for (int i = 0; i < TT_OPTION_COUNT; i++) {
         PyObject *value = call->options[i];

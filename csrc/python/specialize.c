@@ -537,6 +537,8 @@ static bool unknown_error(PyObject *value, const ArgumentPath *path)
 
 static bool add_argument(Specialization *s, const Param *param, PyObject *value, const ArgumentPath *path)
 {
+    if (Py_TYPE(value) == &PyLong_Type)
+        return add_number(s, param, value, ARG_INT, path);
     TypeEntry entry = *tt_classify(s->state, value);
     switch (entry.kind) {
     case ARG_INT:
@@ -574,6 +576,43 @@ bool tt_specialize_argument(Specialization *s, const Param *param, PyObject *val
     if (param->kind == PARAM_META)
         return add_mapping(s, value, &path);
     return param->is_constexpr ? add_constant(s, value, &path) : add_argument(s, param, value, &path);
+}
+
+static bool never_changes(PyObject *value)
+{
+    PyTypeObject *type = Py_TYPE(value);
+    return type == &PyLong_Type || type == &PyBool_Type || type == &PyFloat_Type || type == &PyUnicode_Type ||
+           value == Py_None;
+}
+
+static bool add_known(Specialization *s, const Known *known)
+{
+    for (int i = 0; i < known->word_count; i++)
+        if (!add_word(s, known->words[i]))
+            return false;
+    return (!known->has_object || add_object(s, known->value)) &&
+           (!known->has_slot || add_slot(s, known->slot, false));
+}
+
+bool tt_specialize_with(Specialization *s, const Param *param, PyObject *value, Known *known)
+{
+    if (known->value == value)
+        return add_known(s, known);
+    int words = s->key.word_count, objects = s->key.object_count, slots = s->slot_count;
+    if (!tt_specialize_argument(s, param, value))
+        return false;
+    if (!never_changes(value))
+        return true;
+    PyObject *before = known->value;
+    *known = (Known){.value = Py_NewRef(value),
+                     .word_count = s->key.word_count - words,
+                     .has_slot = s->slot_count > slots,
+                     .has_object = s->key.object_count > objects};
+    memcpy(known->words, s->key.words + words, sizeof *known->words * (size_t)known->word_count);
+    if (known->has_slot)
+        known->slot = s->slots[slots];
+    Py_XDECREF(before);
+    return true;
 }
 
 bool tt_specialize_option(Specialization *s, Option option, PyObject *value)

@@ -3,6 +3,7 @@
 #include "runtime/cuda.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static bool target_error(const char *format, ...)
 {
@@ -82,10 +83,36 @@ static bool choose_asked(Specialization *s, const char *asked)
     return true;
 }
 
+extern char **environ;
+
+/* Does what was noted still hold? Whoever changes a variable puts another string in its place, and whoever adds one puts it
+ * behind the last one. */
+static bool is_same(const TargetVariable *noted)
+{
+    return noted->variables && noted->variables == environ && environ[noted->place] == noted->witness &&
+           (noted->value || !environ[noted->place + 1]);
+}
+
+/* What TRITON_TARGET says now, or NULL. */
+static const char *asked_target(TargetVariable *noted)
+{
+    static const char name[] = "TRITON_TARGET=";
+    if (is_same(noted))
+        return noted->value;
+    *noted = (TargetVariable){0};
+    for (size_t i = 0; environ && environ[i]; i++) {
+        bool is_it = !strncmp(environ[i], name, sizeof name - 1);
+        *noted = (TargetVariable){environ, environ[i], i, is_it ? environ[i] + sizeof name - 1 : NULL};
+        if (is_it)
+            break;
+    }
+    return noted->value;
+}
+
 bool tt_choose_target(Specialization *s)
 {
     s->target = (Target){TARGET_CPU, 0};
-    const char *asked = getenv("TRITON_TARGET");
+    const char *asked = asked_target(&s->state->target);
     if (asked && *asked)
         return choose_asked(s, asked);
     if (s->array_argument ? !s->on_cuda : tt_cuda_unavailable() != NULL)

@@ -9,7 +9,6 @@ void tt_trap_enter(Trap *trap, Arena *arena)
 {
     trap->outer = innermost;
     trap->arena = arena;
-    trap->diag = (Diagnostic){0};
     innermost = trap;
 }
 

@@ -183,3 +183,31 @@ def test_meta_is_a_mapping_of_the_other_keywords():
     assert compiled.metadata.constants["META"] == {"BLOCK": 16, "VALUE": 2.5, "num_warps": 2}
     meta_style[(1,)](out, 5, VALUE=3.5, BLOCK=8)
     assert out.tolist() == [3.5] * 5 + [0.0] * 11
+
+
+def test_the_target_variable_may_change_between_launches(monkeypatch, target):
+    """It is looked for among the variables of the environment only when these changed."""
+    if target != "cpu":
+        pytest.skip("it is changed here")
+
+    @triton.jit
+    def nothing(x):
+        pass
+
+    def runs_on():
+        return nothing.warmup(3, grid=(1,)).metadata.target.backend
+
+    for _ in range(2):
+        monkeypatch.setenv("TRITON_TARGET", "sim:80")
+        assert runs_on() == "sim"
+        monkeypatch.setenv("TRITON_TARGET", "cpu")
+        assert runs_on() == "cpu"
+        monkeypatch.delenv("TRITON_TARGET")
+        assert runs_on() in ("cpu", "cuda")
+        monkeypatch.setenv("SOMETHING_ELSE", "1")
+        monkeypatch.setenv("TRITON_TARGET", "sim:90")
+        assert runs_on() == "sim"
+        monkeypatch.delenv("SOMETHING_ELSE")
+        assert runs_on() == "sim"
+        monkeypatch.delenv("TRITON_TARGET")
+        monkeypatch.setenv("TRITON_TARGET", "cpu")

@@ -320,3 +320,46 @@ def test_many_variants_are_all_found():
     kernel = triton.jit(constant.fn)
     compiled = [kernel.warmup(i, grid=(1,)) for i in range(500)]
     assert all(kernel.warmup(i, grid=(1,)) is compiled[i] for i in range(500))
+
+
+def test_arguments_that_are_the_same_objects_as_before():
+    """What an argument became is remembered for values that do not change, and for no others."""
+
+    @triton.jit
+    def kernel(x, scale, offset, WIDTH: tl.constexpr, NAME: tl.constexpr, FLAG: tl.constexpr):
+        value = tl.load(x) * scale + offset
+        if FLAG:
+            value += WIDTH
+        tl.static_assert(NAME == "a" or NAME == "bc")
+        tl.store(x, value)
+
+    x, y = np.zeros(1, np.float32), np.zeros(1, np.float64)
+    large, name = 10**6, "".join(["b", "c"])
+    rounds = [
+        (x, 1, 2, 4, "a", True, 6),
+        (x, 1, 2, 4, "a", False, 2),
+        (y, 1, 2, 4, name, True, 6),
+        (x, 0.5, 2, 4, "a", True, 6),
+        (x, 0.5, large, 4, "a", True, 10**6 + 4),
+        (x, True, large, 4.5, "bc", True, 10**6 + 4.5),
+        (x, 0.5, 2**40, 4, "a", True, 2.0**40),
+        (x, 0.5, -(2**40), 4, "a", False, -(2.0**40)),
+    ]
+    for _ in range(3):
+        for array, scale, offset, width, text, flag, expected in rounds:
+            array[0] = 0
+            kernel[(1,)](array, scale, offset, WIDTH=width, NAME=text, FLAG=flag)
+            assert array[0] == expected
+
+
+def test_keywords_in_any_order_and_not_interned():
+    @triton.jit
+    def kernel(out, a, b, c, num_warps, D: tl.constexpr):
+        tl.store(out, a * 1000 + b * 100 + c * 10 + num_warps + D)
+
+    out = np.zeros(1, np.int32)
+    given = {"c": 3, "a": 1, "D": 0, "b": 2, "".join(["num_", "warps"]): 4, "out": out}
+    kernel[(1,)](**given)
+    assert out[0] == 1234
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        kernel[(1,)](**given, **{"".join(["num", "warp"]): 1})
