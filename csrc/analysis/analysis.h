@@ -58,3 +58,22 @@ typedef struct ParamPointers {
 ParamPointers *tt_analyze_param_pointers(const Function *function, Arena *arena);
 /* The one parameter that a pointer is computed from; -1 when there are several or none. */
 int tt_pointer_param(const ParamPointers *pointers, const Value *value);
+
+/* ---- work.c ---------------------------------------------------------------------------------------------------
+ * What one program does, by the numbers of its launch. */
+typedef struct WorkInputs {
+    const bool *known; /* for each parameter: is its value in `numbers`? */
+    const int64_t *numbers;
+    int count;
+    int32_t grid[3];
+} WorkInputs;
+typedef struct Work {
+    double multiplications, operand_bytes,
+        sum_bytes;        /* of products; sums count each time they are added to */
+    double operand_width; /* bytes of the widest operand's elements; 0: no product */
+    double operations;    /* elements of other arithmetic, costly ones several times */
+    double loaded_bytes, stored_bytes;
+    double atomics, exchanged; /* elements; of reductions and scans */
+    double rounds;             /* of loops */
+} Work;
+Work tt_count_work(const Function *kernel, const WorkInputs *inputs, Arena *arena);

@@ -63,6 +63,17 @@ static Codegen *new_codegen(const Module *module, const GpuOptions *options, Are
     return tt_new_nvptx_codegen(arena, module->functions->name, cpu, tt_arena_format(arena, "+ptx%d", ptx));
 }
 
+GpuEstimate tt_gpu_estimate(Module *module, const GpuOptions *options)
+{
+    static const int64_t warps[] = {1, 2, 4, 8, 16};
+    check_options(options);
+    tt_choose(module, "num_warps", warps, TT_COUNT(warps), options->num_warps);
+    tt_gpu_run_passes(module, NULL, options);
+    tt_wanted_programs(module, options); /* a choice, too */
+    tt_check_choices(module);
+    return (GpuEstimate){tt_shared_bytes(module), tt_tile_registers(module)};
+}
+
 GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *arena)
 {
     check_options(options);
@@ -75,6 +86,7 @@ GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *aren
     kernel->shared_bytes = tt_shared_bytes(module);
     Codegen *codegen = new_codegen(module, options, arena);
     tt_lower_kernel(codegen, module, options, &tt_nvptx_ops, kernel);
+    tt_check_choices(module);
     tt_codegen_verify(codegen);
     tt_link_libdevice(codegen, options->libdevice);
     if (LLVMGetNextFunction(LLVMGetFirstFunction(codegen->module)))

@@ -42,6 +42,12 @@ typedef struct FailureRecord {
 /* Compiles the module's kernel; changes the module (layouts, calls inlined). Raises diagnostics. GIL not needed. */
 GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *arena);
 
+/* What is known of a kernel after its passes, without its code. */
+typedef struct GpuEstimate {
+    int shared_bytes, registers; /* of a program; of a thread, by its tiles alone */
+} GpuEstimate;
+GpuEstimate tt_gpu_estimate(Module *module, const GpuOptions *options);
+
 /* The same SIMT code for the simulator: a SimEntry in an object file of this machine, which calls what tt_sim_symbol
  * knows. */
 typedef struct SimKernel {

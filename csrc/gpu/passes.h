@@ -80,5 +80,7 @@ int tt_shared_bytes(const Module *module);    /* of the kernel, once allocated *
 
 /* ---- pressure.c ---------------------------------------------------------------------------------------------------------- */
 
-/* Programs that the registers of a multiprocessor should suffice for; 0: as ptxas likes. */
+/* What the tiles of a thread take where most of them live. */
+int tt_tile_registers(Module *module);
+/* Programs that the registers of a multiprocessor should suffice for; 0: as ptxas likes. The choice "programs". */
 int tt_wanted_programs(Module *module, const GpuOptions *options);

@@ -687,6 +687,15 @@ static void count_buffer(Op *op, void *context)
 }
 
 /* As many iterations ahead as was asked for and there is memory for. */
+/* What the loop says, or the choice "num_stages". */
+static int choose_stages(Pipeline *p)
+{
+    static const int64_t values[] = {1, 2, 3, 4, 5, 6};
+    if (tt_find_attr(p->loop.op, ATTR_num_stages))
+        return (int)tt_int_attr(p->loop.op, ATTR_num_stages, 1);
+    return (int)tt_choose(p->module, "num_stages", values, TT_COUNT(values), p->options->num_stages);
+}
+
 static void choose_distance(Pipeline *p)
 {
     enum { DEFAULT_STAGES = 3 }; /* of a kernel for which nobody asked for any */
@@ -701,7 +710,7 @@ static void choose_distance(Pipeline *p)
     bool any_async = false;
     for (int i = 0; i < p->loads.count; i++)
         any_async |= p->loads.data[i].is_async;
-    int stages = (int)tt_int_attr(p->loop.op, ATTR_num_stages, p->options->num_stages);
+    int stages = choose_stages(p);
     int more = p->deferred.count ? 2 : 1;
     p->distance = any_async ? stages - 1 : TT_MIN(stages - 1, 1);
     int wanted = p->distance;

@@ -149,10 +149,18 @@ static void visit_region(Pressure *p, Region *region)
         end(p, region->args[i]);
 }
 
-int tt_wanted_programs(Module *module, const GpuOptions *options)
+static Pressure measure(Module *module)
 {
     Pressure p = {.costs = {.arena = module->arena}, .live = {.arena = module->arena}};
     visit_region(&p, module->functions->body);
+    return p;
+}
+
+int tt_tile_registers(Module *module) { return measure(module).most; }
+
+static int best_programs(Module *module, const GpuOptions *options)
+{
+    Pressure p = measure(module);
     if (!p.has_dot)
         return p.most > MANY || p.on_tensor_cores ? 1 : 0;
     int threads = TT_LANES * options->num_warps, shared = TT_MAX(1, tt_shared_bytes(module));
@@ -160,4 +168,10 @@ int tt_wanted_programs(Module *module, const GpuOptions *options)
     int64_t programs = (REGISTERS + extra) / (threads * TT_MAX(p.most, 1));
     programs = TT_MIN(programs, tt_shared_limit(options->sm) / shared);
     return (int)TT_MAX(1, TT_MIN(programs, ENOUGH_WARPS / options->num_warps));
+}
+
+int tt_wanted_programs(Module *module, const GpuOptions *options)
+{
+    static const int64_t values[] = {0, 1, 2, 3, 4};
+    return (int)tt_choose(module, "programs", values, TT_COUNT(values), best_programs(module, options));
 }

@@ -4,7 +4,7 @@
 #include "gpu/passes.h"
 #include "opt/pass.h"
 
-enum { WARPGROUP = 4 /* warps */ };
+enum { WARPGROUP = 4 /* warps */, LEAST_N = 8, MOST_N = 256 /* columns of wgmma */ };
 
 typedef struct Staged {
     const Value *value;
@@ -52,7 +52,6 @@ static bool takes_element(const Op *dot, const GpuOptions *options)
 /* Warps along M, whole warpgroups, and along N; false when the tile is too small for them, or too wide. */
 static bool share_by_warpgroups(const Op *dot, const GpuOptions *options, int64_t warps[2])
 {
-    enum { LEAST_N = 8, MOST_N = 256 };
     const Type *a = tt_operand(dot, 0)->type, *sum = dot->results[0]->type;
     int64_t m = tt_next_pow2(sum->shape[0]), n = tt_next_pow2(sum->shape[1]);
     if (options->sm != 90 || options->num_warps % WARPGROUP || sum->rank != 2 || m < 64 ||
@@ -113,6 +112,27 @@ static void share_by_warps(const Selector *s, const Op *dot, int64_t warps[TT_MA
         bool rows = m / warps[upper] > 16 && (m / warps[upper] >= n / warps[lower] || n / warps[lower] <= 8);
         warps[rows ? upper : lower] *= 2;
     }
+}
+
+/* The choice "rows": how many warps share the rows of a product, the others share its columns. Products that go on with
+ * each other's results have none. */
+static int64_t choose_rows(const Selector *s, const Op *dot, int64_t least, int64_t most_columns, int64_t own)
+{
+    const Type *sum = dot->results[0]->type;
+    int64_t values[TT_MOST_CHOICES], warps = s->options->num_warps, m = tt_next_pow2(sum->shape[0]),
+                                     n = tt_next_pow2(sum->shape[1]);
+    int count = 0;
+    for (int64_t rows = least; rows <= warps && rows * 16 <= m; rows *= 2)
+        if (n * rows / warps >= LEAST_N && n * rows / warps <= most_columns)
+            values[count++] = rows;
+    return is_chained(s, dot) ? own : tt_choose(s->module, "rows", values, count, own);
+}
+
+/* The choice "wgmma": that instruction, or mma.sync, which small products may be faster with. */
+static bool choose_wgmma(Module *module)
+{
+    static const int64_t values[] = {1, 0};
+    return tt_choose(module, "wgmma", values, TT_COUNT(values), 1);
 }
 
 /* ---- operands -------------------------------------------------------------------------------------------------------------------- */
@@ -311,6 +331,10 @@ static void use_mma(Selector *s, Op *dot)
 {
     int64_t warps[TT_MAX_RANK];
     share_by_warps(s, dot, warps);
+    if (dot->results[0]->type->rank == 2) {
+        warps[0] = choose_rows(s, dot, 1, INT64_MAX, warps[0]);
+        warps[1] = s->options->num_warps / warps[0];
+    }
     tt_set_attr(dot, tt_attr_ints(s->module, ATTR_warps, warps, dot->results[0]->type->rank, NULL));
     tt_set_attr(dot, tt_attr_string(s->module, ATTR_instruction, "mma", NULL));
     for (int i = 0; i < 2; i++)
@@ -398,7 +422,9 @@ bool tt_gpu_select_dot(Module *module, const GpuOptions *options, Arena *scratch
         Op *dot = s.dots.data[i];
         int64_t warps[2];
         widen_sum(&s, dot);
-        if (share_by_warpgroups(dot, options, warps) && has_rows(&s, dot)) {
+        if (share_by_warpgroups(dot, options, warps) && has_rows(&s, dot) && choose_wgmma(module)) {
+            warps[0] = choose_rows(&s, dot, WARPGROUP, MOST_N, warps[0]);
+            warps[1] = options->num_warps / warps[0];
             use_wgmma(&s, dot, warps);
             s.dots.data[i] = NULL; /* it is gone */
         } else {

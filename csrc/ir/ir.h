@@ -226,9 +226,19 @@ typedef struct Remark {
     const char *message;
 } Remark;
 
+/* A point where a pass took one of several ways, of which it found `own` the best. */
+enum { TT_MOST_CHOICES = 8 };
+typedef struct Choice {
+    const char *name;
+    int64_t values[TT_MOST_CHOICES], own;
+    int count;
+} Choice;
+
 struct Module {
     Arena *arena;              /* lives as long as the module */
     TT_VECTOR(Remark) remarks; /* for the user, once it is compiled */
+    TT_VECTOR(Choice) choices; /* that passes have had so far */
+    const char *asked_choices; /* "name=value name=value": what they are to choose; or NULL */
     Map types, strings, layouts;
     Function *functions; /* the kernel first */
     int op_count;        /* operations in it now */
@@ -302,7 +312,9 @@ Builder tt_builder_after(Op *op);
  * arguments; add them with tt_add_region_arg. A module of too many operations raises a user error. */
 Op *tt_build_op(Builder *b, Opcode opcode, Value *const *operands, int operand_count,
                 const Type *const *result_types, int result_count, Attr *attrs);
-/* Single results, folded and simplified before anything is allocated (unless b->raw): */
+/* The result's type by the row's rule, or NULL where the builder of the operation must give it. */
+const Type *tt_infer_type(Module *module, Opcode opcode, Value *const *operands);
+/* builder.c. Single results, folded and simplified before anything is allocated (unless b->raw): */
 Value *tt_build(Builder *b, Opcode opcode, Value *const *operands, int operand_count, const Type *type,
                 Attr *attrs);
 Value *tt_build1(Builder *b, Opcode opcode, Value *x);
@@ -344,6 +356,11 @@ bool tt_comes_before(const Op *a, const Op *b);
 /* Notes that something which the program asked for, at `loc`, is not done; once for each line and text. Under
  * TRITON_STRICT=1 it is an error. */
 void tt_remark(Module *module, const Loc *loc, const char *format, ...) TT_PRINTF(3, 4);
+/* choices.c: registers a choice point and returns the value that is asked for, if it is one of these, else `own`. The name
+ * is a literal. Points of one name are one choice, of the values of all. */
+int64_t tt_choose(Module *module, const char *name, const int64_t *values, int count, int64_t own);
+/* After the passes: raises a user error if something is asked for that nobody had to choose. */
+void tt_check_choices(const Module *module);
 /* Calls function on every op of a region, inner regions after the op that holds them. The op may be erased. */
 void tt_walk(Region *region, void (*function)(Op *op, void *context), void *context);
 

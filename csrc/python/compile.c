@@ -340,6 +340,13 @@ static bool bool_option(const Compilation *c, const char *name, bool otherwise)
     return value && value != Py_None ? PyObject_IsTrue(value) == 1 : otherwise;
 }
 
+/* Its text as bytes, or NULL. */
+static PyObject *text_option(const Compilation *c, const char *name)
+{
+    PyObject *value = PyDict_GetItemString(c->compiled->info, name);
+    return value && PyUnicode_Check(value) ? PyUnicode_AsUTF8String(value) : NULL;
+}
+
 static bool is_set(const char *name)
 {
     const char *text = getenv(name);
@@ -375,13 +382,18 @@ static bool read_options(Compilation *c)
     options->cooperative = bool_option(c, "launch_cooperative_grid", false);
     options->early = bool_option(c, "launch_pdl", false);
     choose_store(c->build);
-    if (!tt_try(&trap, &c->build->arena)) {
+    PyObject *choices = text_option(c, "choices");
+    bool done = tt_try(&trap, &c->build->arena);
+    if (done) {
+        if (choices)
+            options->choices = tt_arena_strdup(&c->build->arena, PyBytes_AsString(choices));
+        tt_complete_options(options, &c->build->arena);
+        tt_end_try(&trap);
+    } else {
         tt_set_error(&trap.diag, NULL);
-        return false;
     }
-    tt_complete_options(options, &c->build->arena);
-    tt_end_try(&trap);
-    return true;
+    Py_XDECREF(choices);
+    return done;
 }
 
 static void release_compilation(Compilation *c)

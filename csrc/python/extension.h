@@ -84,6 +84,7 @@ typedef enum OptionKind {
     OPTION_POWER_OF_TWO,
     OPTION_COUNT,
     OPTION_BOOL,
+    OPTION_TEXT,
     OPTION_LAUNCH,
     OPTION_IGNORED
 } OptionKind;
@@ -92,6 +93,7 @@ typedef enum OptionKind {
     OPTION(num_stages, COUNT)                                                                                \
     OPTION(num_ctas, POWER_OF_TWO)                                                                           \
     OPTION(maxnreg, COUNT)                                                                                   \
+    OPTION(choices, TEXT) /* what passes are to choose: "rows=4 programs=2" */                               \
     OPTION(debug, BOOL)                                                                                      \
     OPTION(warmup, LAUNCH)                                                                                   \
     OPTION(grid, LAUNCH)                                                                                     \
@@ -420,6 +422,14 @@ PyObject *tt_compilation_info(Kernel *kernel, PyObject *signature, PyObject *opt
 PyObject *tt_view_ir(PyObject *module, PyObject *args);
 /* argument_entry(value, is_const, any_value, any_alignment): what a signature has for it. */
 PyObject *tt_argument_entry(PyObject *module, PyObject *args);
+
+/* ---- survey.c: variants, before any is compiled ----------------------------------------------------------------------------
+ * survey(kernel, signature, options, target, numbers, grid, variants): (work, [facts of each variant]). `numbers` has the
+ * values of the run-time parameters that are integers, None for others; `variants` dicts of num_warps, num_stages, maxnreg
+ * and choices, which only a GPU's facts depend on. Work is a dict of what analysis.h says of it; facts are shared and
+ * registers, choices ({name: (values, own)}), how many requests were not met (remarks), and the failure's message or
+ * None. */
+PyObject *tt_survey(PyObject *module, PyObject *args);
 
 /* ---- compiled.c ---------------------------------------------------------------------------------------------------------- */
 

@@ -99,14 +99,13 @@ bool tt_run_programs(Compiled *compiled, const Specialization *s, const int32_t 
     SignalCheck check;
     Place place = s->place;
     place.interrupt = tt_release_gil(&check);
-    bool outer = place.interrupt && tt_watch_begin();
+    bool outer = tt_watch_begin();
     bool launched = tt_try(&trap, &arena);
     if (launched) {
         result = tt_code_launch(compiled->code, place, s->slots, extents, &arena);
         tt_end_try(&trap);
     }
-    if (place.interrupt)
-        tt_watch_end(outer);
+    tt_watch_end(outer);
     bool done = tt_take_gil(&check) && launched;
     if (result.printed)
         done &= write_output(result.printed);

@@ -24,6 +24,7 @@ static PyObject *launch_options(PyObject *module, PyObject *unused)
         [OPTION_POWER_OF_TWO] = "power of two",
         [OPTION_COUNT] = "count",
         [OPTION_BOOL] = "bool",
+        [OPTION_TEXT] = "text",
         [OPTION_LAUNCH] = "launch",
         [OPTION_IGNORED] = "ignored",
     };
@@ -104,6 +105,10 @@ static PyMethodDef methods[] = {
     {"compile", compile_signature, METH_VARARGS,
      "compile(kernel, signature, options, target) -> CompiledKernel\n--\n\nCompile for a tuple of signature "
      "entries, and for callers that launch it with its arguments alone."},
+    {"survey", tt_survey, METH_VARARGS,
+     "survey(kernel, signature, options, target, numbers, grid, variants) -> tuple\n--\n\nWork, and what "
+     "variants "
+     "take, without compiling them."},
     {"view_ir", tt_view_ir, METH_VARARGS,
      "view_ir(kernel, signature, options, target) -> tuple\n--\n\nWhat the frontend makes of it."},
     {"argument_entry", tt_argument_entry, METH_VARARGS,

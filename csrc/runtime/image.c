@@ -96,6 +96,7 @@ static void transfer_options(Codec *codec, CodeOptions *options)
     TT_CODEC_NUMBER(codec, options->cooperative);
     TT_CODEC_NUMBER(codec, options->early);
     TT_CODEC_NUMBER(codec, options->left_out);
+    TT_CODEC_STRING(codec, options->choices);
     TT_CODEC_NUMBER(codec, options->ptx_version);
     TT_CODEC_NUMBER(codec, options->padding);
     TT_CODEC_STRING(codec, options->machine);
@@ -194,6 +195,7 @@ Image *tt_make_image(Module *module, const CodeOptions *options, Arena *arena)
                        "them are not supported; leave num_ctas at 1",
                        options->num_ctas);
     Image *image = TT_NEW(arena, Image);
+    module->asked_choices = options->choices;
     image->options = *options;
     image->name = tt_arena_strdup(arena, module->functions->name);
     image->parameter_count = module->functions->body->arg_count;
@@ -215,6 +217,7 @@ static const char *gpu_text(const Image *image, bool llvm, Arena *arena)
 {
     GpuOptions options = gpu_options(&image->options);
     Module *module = tt_parse_module(arena, image->source, image->name);
+    module->asked_choices = image->options.choices;
     options.texts = true;
     if (image->options.target.kind == TARGET_SIM) {
         const SimKernel *kernel = tt_gpu_compile_for_simulator(module, &options, arena);

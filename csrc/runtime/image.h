@@ -22,10 +22,11 @@ typedef struct CodeOptions {
     int max_registers; /* a thread; 0: no limit asked for */
     bool debug;        /* assertions are checked */
     bool traps; /* one that fails on CUDA ends the context; the kernel has no parameter for a record of it */
-    bool no_fusion;   /* a product and a sum are never one fma unless the program says so */
-    bool cooperative; /* all programs run at the same time, or the launch fails */
-    bool early;       /* blocks may be set up while the kernel before still runs */
-    int left_out;     /* GpuOptions.left_out; only tests set it */
+    bool no_fusion;      /* a product and a sum are never one fma unless the program says so */
+    bool cooperative;    /* all programs run at the same time, or the launch fails */
+    bool early;          /* blocks may be set up while the kernel before still runs */
+    int left_out;        /* GpuOptions.left_out; only tests set it */
+    const char *choices; /* GPUs: Module.asked_choices */
     /* of the machine and the environment: see tt_complete_options */
     int ptx_version;       /* CUDA: the newest that the driver takes, 83 for PTX 8.3; 0: nobody knows */
     uint64_t padding;      /* simulator: GpuOptions.padding */

@@ -1,5 +1,6 @@
-/* The watchman: a thread that looks every 50 ms whether the first thread is still in the launch that it was in before.
- * A launch only counts up a number for it, and wakes it when it has fallen asleep for want of launches. */
+/* The watchman: a thread that looks every 50 ms whether the first thread is still in the launch that it was in before,
+ * and whether the guards' handlers still stand in front. A launch only counts up a number for it, and wakes it when it
+ * has fallen asleep for want of launches. */
 #define _GNU_SOURCE
 #include "runtime/watch.h"
 #include "support/guard.h"
@@ -13,11 +14,12 @@
 enum { PERIOD = 50000000 /* ns */, IDLE_PERIODS = 20 };
 
 static struct {
-    _Atomic uint32_t serial; /* odd: in a launch; each has another */
+    _Atomic uint32_t serial;    /* odd: in a launch; each has another */
+    _Atomic uint32_t elsewhere; /* launches that other threads are in */
     _Atomic enum { ABSENT, AWAKE, ASLEEP } state;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-} watch = {0, ABSENT, PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER};
+} watch = {0, 0, ABSENT, PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER};
 
 static void sleep_until_woken(void)
 {
@@ -35,7 +37,9 @@ static void *keep_watch(void *unused)
     for (int idle = 0;;) {
         nanosleep(&(struct timespec){.tv_nsec = PERIOD}, NULL);
         uint32_t serial = atomic_load(&watch.serial);
-        idle = serial == seen && !(serial & 1) ? idle + 1 : 0;
+        bool is_idle = serial == seen && !(serial & 1) && !atomic_load(&watch.elsewhere);
+        idle = is_idle ? idle + 1 : 0;
+        tt_guard_renew();
         if (serial == seen && serial & 1)
             tt_guard_knock_main();
         seen = serial;
@@ -57,6 +61,7 @@ static void forget(void)
     watch.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     watch.wake = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     watch.state = ABSENT;
+    watch.elsewhere = 0;
     place = UNKNOWN;
 }
 
@@ -88,20 +93,35 @@ bool tt_is_first_thread(void)
     return place == FIRST;
 }
 
+static void wake_watchman(void)
+{
+    if (atomic_load_explicit(&watch.state, memory_order_relaxed) != AWAKE)
+        start_or_wake();
+}
+
 /* Only the first thread writes the serial. */
 bool tt_watch_begin(void)
 {
-    uint32_t serial = atomic_load_explicit(&watch.serial, memory_order_relaxed);
-    atomic_store_explicit(&watch.serial, (serial + 2) | 1, memory_order_relaxed);
-    if (atomic_load_explicit(&watch.state, memory_order_relaxed) != AWAKE)
-        start_or_wake();
-    return serial & 1;
+    bool outer = false;
+    if (tt_is_first_thread()) {
+        uint32_t serial = atomic_load_explicit(&watch.serial, memory_order_relaxed);
+        outer = serial & 1;
+        atomic_store_explicit(&watch.serial, (serial + 2) | 1, memory_order_relaxed);
+    } else {
+        atomic_fetch_add(&watch.elsewhere, 1);
+    }
+    wake_watchman();
+    return outer;
 }
 
 void tt_watch_end(bool outer)
 {
-    uint32_t serial = atomic_load_explicit(&watch.serial, memory_order_relaxed);
-    atomic_store_explicit(&watch.serial, ((serial + 2) & ~1u) | outer, memory_order_relaxed);
+    if (tt_is_first_thread()) {
+        uint32_t serial = atomic_load_explicit(&watch.serial, memory_order_relaxed);
+        atomic_store_explicit(&watch.serial, ((serial + 2) & ~1u) | outer, memory_order_relaxed);
+    } else {
+        atomic_fetch_sub(&watch.elsewhere, 1);
+    }
 }
 
 bool tt_ask_interrupt(Interrupt *interrupt)

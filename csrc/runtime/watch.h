@@ -11,6 +11,6 @@ typedef struct Interrupt {
 bool tt_ask_interrupt(Interrupt *interrupt);
 /* Whether this is the process's first thread, where Python handles signals. */
 bool tt_is_first_thread(void);
-/* Around a launch in the first thread; the second takes what the first returned. */
+/* Around a launch; the second takes what the first returned. */
 bool tt_watch_begin(void);
 void tt_watch_end(bool outer);

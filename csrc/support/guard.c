@@ -7,6 +7,7 @@
 #include <link.h>
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
@@ -18,6 +19,8 @@
 static _Thread_local struct {
     Guard *guard; /* the innermost */
     bool prepared;
+    bool passing;                   /* the handler that a signal was passed on to has raised it again */
+    const void *passed, *passed_at; /* what it was told of it, and the frame from which it was called */
 } own;
 
 /* ---- the thread's registers ------------------------------------------------------------------------------------------ */
@@ -74,10 +77,16 @@ static Fault fault_of(int signal, const siginfo_t *info, const ucontext_t *conte
 
 /* ---- faults ------------------------------------------------------------------------------------------------------------- */
 
-static struct {
+/* Whoever handles faults outside of guarded code: the one before us, and the last one that took our place, behind which we
+ * then stand again. A place in `later` is written anew long after it was the last. */
+enum { LATER = 16 };
+typedef struct FaultSignal {
     int signal;
-    struct sigaction before;
-} faults[] = {{.signal = SIGSEGV}, {.signal = SIGBUS}};
+    struct sigaction first, later[LATER];
+    _Atomic unsigned latest; /* the number of those that took our place; the last one's is at that number */
+} FaultSignal;
+
+static FaultSignal faults[] = {{.signal = SIGSEGV}, {.signal = SIGBUS}};
 static int knock;
 static CodeRange mathematics; /* functions that hold no locks */
 
@@ -113,11 +122,39 @@ static void handle_as_before(const struct sigaction *before, int signal, siginfo
     }
 }
 
-/* A handler that was installed after ours, and before which ours was called by raise(): going on fails again, and comes
- * here directly. */
+/* Of our own process, by raise(): a handler that goes on to the one before it. */
 static bool is_passed_on(const siginfo_t *info)
 {
     return info->si_code == SI_TKILL && info->si_pid == getpid();
+}
+
+/* The last handler that took our place may go on to the one that it found, which is us: by raising the signal again, or
+ * by calling us, from deeper in the stack and with the same words. Then it is the turn of the one before us. */
+static const struct sigaction *next_handler(const FaultSignal *fault, const siginfo_t *info,
+                                            const void *frame)
+{
+    unsigned latest = atomic_load(&fault->latest);
+    bool is_called = own.passed == info && (uintptr_t)frame < (uintptr_t)own.passed_at;
+    bool is_raised = own.passing && is_passed_on(info);
+    return latest && !is_called && !is_raised ? &fault->later[latest % LATER] : &fault->first;
+}
+
+static bool is_pending(int signal)
+{
+    sigset_t pending;
+    return !sigpending(&pending) && sigismember(&pending, signal) > 0;
+}
+
+static void pass_on(const FaultSignal *fault, siginfo_t *info, void *context)
+{
+    const void *frame = __builtin_frame_address(0);
+    const struct sigaction *next = next_handler(fault, info, frame);
+    own.passing = false;
+    own.passed = info;
+    own.passed_at = frame;
+    handle_as_before(next, fault->signal, info, context);
+    own.passed = NULL;
+    own.passing = is_pending(fault->signal);
 }
 
 static void on_fault(int signal, siginfo_t *info, void *context)
@@ -129,11 +166,11 @@ static void on_fault(int signal, siginfo_t *info, void *context)
         leave(context, guard);
         return;
     }
-    if (guard && is_passed_on(info))
+    if (guard && is_passed_on(info)) /* going on fails again, and comes here directly */
         return;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         if (faults[i].signal == signal)
-            handle_as_before(&faults[i].before, signal, info, context);
+            pass_on(&faults[i], info, context);
 }
 
 const char *tt_fault_text(const Fault *fault, char *out, size_t size)
@@ -239,6 +276,14 @@ static int free_signal(void)
     return 0;
 }
 
+static struct sigaction on_faults;
+static atomic_bool is_installed;
+
+static bool is_ours(const struct sigaction *action)
+{
+    return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_fault;
+}
+
 /* A knock may come while its handler has gone away to other code, and is taken on the stack that the code is on; but not
  * while a fault is handled, whose signal would stay blocked. */
 static void install(void)
@@ -246,17 +291,33 @@ static void install(void)
     mathematics = tt_find_code((void (*)(void))(double (*)(double))sin);
     knock = free_signal();
     struct sigaction on_knocks = {.sa_sigaction = on_knock, .sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER};
-    struct sigaction on_faults = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    on_faults = (struct sigaction){.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigemptyset(&on_faults.sa_mask);
     if (knock) {
         sigaddset(&on_faults.sa_mask, knock);
         sigaction(knock, &on_knocks, NULL);
     }
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-        sigaction(faults[i].signal, &on_faults, &faults[i].before);
+        sigaction(faults[i].signal, &on_faults, &faults[i].first);
+    is_installed = true;
 }
 
 static pthread_once_t installed = PTHREAD_ONCE_INIT;
+
+/* By the watchman only. What is found is told before our handler can be called. */
+void tt_guard_renew(void)
+{
+    for (size_t i = 0; is_installed && i < sizeof faults / sizeof *faults; i++) {
+        FaultSignal *fault = &faults[i];
+        struct sigaction present;
+        if (sigaction(fault->signal, NULL, &present) || is_ours(&present))
+            continue;
+        unsigned next = atomic_load(&fault->latest) + 1;
+        fault->later[next % LATER] = present;
+        atomic_store(&fault->latest, next ? next : LATER);
+        sigaction(fault->signal, &on_faults, NULL);
+    }
+}
 
 void tt_guard_allow(void *signals)
 {

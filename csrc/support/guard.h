@@ -1,7 +1,8 @@
 /* guard: leaving compiled code from outside of it. A program of the user's may touch memory that is not there, and may
  * never end. A thread that runs such code is under a guard; a hardware fault, or a knock of another thread when the code
  * is to end, then makes it call the guard's `leave` in place of the next instruction. Nothing of this costs a system call
- * unless it happens. Faults outside of guarded code go to whoever handled them before. */
+ * unless it happens. Faults outside of guarded code go to whoever handled them before, or to a handler that was installed
+ * later: such a one takes our place, in which a fault of guarded code is what it makes of it, until tt_guard_renew. */
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
@@ -46,6 +47,8 @@ void tt_guard_return(Guard *guard);
 /* Has the thread's guard asked whether to leave; a thread without one is not disturbed. */
 void tt_guard_knock(pthread_t thread);
 void tt_guard_knock_main(void); /* the process's first thread */
+/* Puts our handlers back in front of those that a program has installed since; one thread does it now and then. */
+void tt_guard_renew(void);
 /* Before a thread with all signals blocked is made: those that it has to take. */
 void tt_guard_allow(void *signals);
 /* "write to an address that cannot be written (0x10)" */

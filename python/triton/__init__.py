@@ -30,6 +30,7 @@ from .runtime import (
     heuristics,
     reinterpret,
     set_allocator,
+    tunable,
 )
 from .runtime.jit import jit
 from .utilities import cdiv, next_power_of_2
@@ -77,6 +78,7 @@ __all__ = [
     "set_allocator",
     "testing",
     "tools",
+    "tunable",
     "tritonc_version",
 ]
 

@@ -14,6 +14,7 @@ DEFAULTS = {
     "num_stages": 3,
     "num_ctas": 1,
     "maxnreg": None,
+    "choices": "",
     "enable_fp_fusion": True,
     "sanitize_overflow": True,
     "launch_cooperative_grid": False,
@@ -47,6 +48,10 @@ def _checked(kernel, name, value):
     where = f"{kernel.__name__}(): option {name}={value!r}"
     if kind == "bool":
         return bool(value)
+    if kind == "text":
+        if not isinstance(value, str):
+            raise TypeError(f"{where}: it must be a string")
+        return value
     if not isinstance(value, int):
         raise TypeError(f"{where}: it must be an integer")
     if kind == "power of two" and (value < 1 or value & (value - 1)):

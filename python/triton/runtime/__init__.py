@@ -7,6 +7,7 @@ from .driver import driver
 from .jit import JITFunction, KernelInterface, KernelParam
 from .launchable import Heuristics, heuristics
 from .memory import set_allocator
+from .space import tunable
 from .wrapper import MockTensor, TensorWrapper, reinterpret
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "heuristics",
     "reinterpret",
     "set_allocator",
+    "tunable",
 ]

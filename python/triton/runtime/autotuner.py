@@ -3,6 +3,7 @@
 import os
 from _thread import _local as ThreadLocal
 from contextlib import nullcontext
+from functools import partial
 from threading import RLock
 
 from .._C import cuda_is_captured, tuning_key
@@ -152,7 +153,7 @@ class Autotuner(Launchable):
         return self._turns[1]
 
     def _tune_alone(self, key, args, kwargs):
-        configs = self._pruned(args, kwargs)
+        configs = self._start(args, kwargs)
         if len(configs) == 1:
             return configs[0]
         named = self._named(args, kwargs)
@@ -179,6 +180,10 @@ class Autotuner(Launchable):
             raise self._nothing_works(configs, args, kwargs)
         self.timings.append(contest.as_data())
         return configs[best]
+
+    def _start(self, args, kwargs):
+        """The configurations that a comparison begins with; `_compete` may add others."""
+        return self._pruned(args, kwargs)
 
     def _compete(self, contest, args, kwargs):
         """Time each configuration that has no entry yet, and one that was given up once if it is the fastest now."""
@@ -290,7 +295,8 @@ class Autotuner(Launchable):
         from .timing import EventClock, GraphClock, HostClock, quantile, race
 
         warmup = WARMUP if self.num_warmups is None else self.num_warmups
-        rep = REP if self.num_reps is None else self.num_reps
+        share = getattr(self._tuning, "share", 1.0)
+        warmup, rep = warmup * share, (REP if self.num_reps is None else self.num_reps) * share
         contest = getattr(self._tuning, "contest", None)
         best = contest.best_time() if contest else float("inf")
         if backend == "cuda" and self.use_cuda_graph:
@@ -362,15 +368,20 @@ class Autotuner(Launchable):
         items = [f"{name}={value_text(value)}" for name, value in self._key_items(key, named)]
         how = f"graph={self.use_cuda_graph} warmup={self.num_warmups} rep={self.num_reps}"
         bench = "" if self._do_bench is None else value_text(self._do_bench)
-        device = device_text(_device_number(named.values()))
+        device = device_text(device_number(named.values()))
         target = os.environ.get("TRITON_TARGET", "")
-        return TuningStore([triton_key(), self.kernel.cache_key, target, device, how, bench, *items])
+        identity = [triton_key(), self.kernel.cache_key, target, device, how, bench, *self._identity(), *items]
+        return TuningStore(identity)
+
+    def _identity(self):
+        """What else the results on disk depend on."""
+        return []
 
     def _recall(self, contest, store):
         """Fill in what is on disk; whether that is all."""
         kept = store.read()
         for number, config in enumerate(contest.configs):
-            data = kept.get(_config_text(config))
+            data = kept.get(config_text(config))
             if data is not None:
                 contest.entries[number] = Entry.of(config, data)
         whole = len(contest.entries) == len(contest.configs)
@@ -378,7 +389,7 @@ class Autotuner(Launchable):
 
     def _keep(self, contest, store):
         if contest.entries:
-            store.write({_config_text(entry.config): entry.as_data() for entry in contest.entries.values()})
+            store.write({config_text(entry.config): entry.as_data() for entry in contest.entries.values()})
 
     def _pruned(self, args, kwargs):
         self.nargs = dict(zip(self.arg_names, args, strict=False))
@@ -411,7 +422,7 @@ def _takes(function, name):
     return any(each.name == name or each.kind == each.VAR_KEYWORD for each in parameters)
 
 
-def _device_number(arguments):
+def device_number(arguments):
     """The number of the GPU that the arrays lie on, or None."""
     devices = [getattr(_memory(argument), "device", None) for argument in arguments]
     on_gpu = [device for device in devices if getattr(device, "platform", "gpu") != "cpu"]  # JAX numbers its CPUs too
@@ -421,7 +432,7 @@ def _device_number(arguments):
 
 def _device_of(arguments):
     """A context in which the GPU of the arrays is the current one, for it is there that the time is taken."""
-    number = _device_number(arguments)
+    number = device_number(arguments)
     if number is None:
         return nullcontext()
     from .cuda import current_device
@@ -431,14 +442,14 @@ def _device_of(arguments):
 
 def _is_captured(named, stream):
     """Does what is launched on these arrays now become part of a CUDA graph?"""
-    number = _device_number(named.values())
+    number = device_number(named.values())
     if number is None:
         return False
     streams = [current_stream(number)] + ([] if stream is None else [stream_handle(stream)])
     return any(map(cuda_is_captured, streams))
 
 
-def _config_text(config):
+def config_text(config):
     """What a configuration is found by on disk."""
     from .dependencies import value_text
 
@@ -486,13 +497,16 @@ def autotune(
     use_cuda_graph=False,
     do_bench=None,
     cache_results=False,
+    seed=0,
 ):
     """Decorator above ``@triton.jit``: time the configurations when one of the arguments in `key` changes.
 
     While they are timed the kernel runs many times; what it adds to must be reset each time. The launch that was asked
     for finds the arrays of `reset_to_zero` zeroed too when it had to be tuned for, and not otherwise.
 
-    :param configs: a list of `triton.Config`. A single one is used as it is, and nothing is timed or reset.
+    :param configs: a list of `triton.Config`. A single one is used as it is, and nothing is timed or reset. Or "auto":
+        values for the parameters that are annotated with `triton.tunable`, and what the compiler could do differently,
+        are searched, starting with what the compiler's estimates promise most of.
     :param key: names of the arguments whose values decide which configuration is best. A name that is no parameter
         counts where a launch gives it as a keyword, and gets a warning.
     :param prune_configs_by: ``early_config_prune(configs, named_args, **kwargs)`` returns the configurations worth
@@ -511,6 +525,7 @@ def autotune(
     :param cache_results: keep the timings on disk, under TRITON_CACHE_DIR or ~/.triton/cache, for this kernel, key,
         device and version of the compiler; TRITON_CACHE_AUTOTUNING=1 does so for all. Of several processes one tunes,
         and the others wait for it, TRITON_AUTOTUNING_WAIT seconds (600) at most.
+    :param seed: of what is random in a search ("auto").
     """
 
     def decorate(fn):
@@ -518,10 +533,15 @@ def autotune(
         for name in key:
             if name not in names:
                 _warn_of_key(name, fn)
-        return Autotuner(
-            fn,
-            names,
-            configs,
+        if isinstance(configs, str):
+            if configs != "auto":
+                raise ValueError(f"@triton.autotune(configs={configs!r}): a list of triton.Config, or 'auto'")
+            from .space_tuner import SpaceTuner
+
+            make = partial(SpaceTuner, fn, names, seed=seed)
+        else:
+            make = partial(Autotuner, fn, names, configs)
+        return make(
             key,
             reset_to_zero,
             restore_value,

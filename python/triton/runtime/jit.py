@@ -56,6 +56,13 @@ def _is_constexpr(annotation):
     return getattr(annotation, "__triton_kind__", None) == "constexpr"
 
 
+def _evaluated(annotation, fn):
+    """The annotation itself; of a text (annotations that are put off) that names `tunable`, what it stands for."""
+    if isinstance(annotation, str) and "tunable" in annotation:
+        return eval(annotation, fn.__globals__)
+    return annotation
+
+
 def _is_const(annotation):
     if isinstance(annotation, str):
         return annotation.split(".")[-1] == "const" or annotation.startswith("*k")
@@ -97,7 +104,7 @@ def _parameters(fn, do_not_specialize, do_not_specialize_on_alignment):
     for number, (name, kind) in enumerate(entries):
         param = KernelParam()
         param.num, param.name, param.kind = number, name, kind
-        param.annotation = annotations.get(name, "")
+        param.annotation = _evaluated(annotations.get(name, ""), fn)
         param.has_default = name in defaults
         param._default = defaults.get(name)
         param.is_constexpr = kind == _META or _is_constexpr(param.annotation)

@@ -101,3 +101,23 @@ def test_results_on_disk_are_for_a_kind_of_device(tmp_path, monkeypatch):
     before = len(launches())
     tuned(128, 256, rep=0.1, warmup=0, cache_results=True)[grid](Array(), Array(number=1), 1000)
     assert len(launches()) == before + 1
+
+
+def test_the_space_is_searched_where_the_arrays_are():
+    @triton.jit
+    def scale(x, y, n, BLOCK: triton.tunable(64, 1024)):
+        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(y + offsets, tl.load(x + offsets, mask=offsets < n) * 2, mask=offsets < n)
+
+    tried = []
+
+    def bench(launch, quantiles):
+        compiled = launch()
+        tried.append((compiled.metadata.constants["BLOCK"], compiled.num_warps))
+        return [abs(compiled.metadata.constants["BLOCK"] - 256) + compiled.num_warps]
+
+    kernel = triton.autotune("auto", key=["n"], do_bench=bench)(scale)
+    kernel[grid](Array(1), Array(1, 1), 1000)
+    assert kernel.considered == 25 and len(tried) <= 60
+    assert kernel.best_config.kwargs["BLOCK"] == 256 and kernel.best_config.num_warps == 1
+    assert all(" on 1, " in line for line in launches())

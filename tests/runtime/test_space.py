@@ -1,0 +1,269 @@
+"""Spaces of configurations: what is tunable, how a space is searched, and what the compiler adds to it."""
+
+import numpy as np
+import pytest
+
+import triton
+import triton.language as tl
+from triton.runtime.space import Choice, Space, search
+from triton.runtime.space_tuner import SpaceTuner
+
+pytestmark = pytest.mark.host
+
+
+def test_tunable():
+    assert triton.tunable([3, 96]).values == (3, 96)
+    assert triton.tunable(16, 128).values == (16, 32, 64, 128)
+    assert triton.tunable(8, 8).values == (8,)
+    with pytest.raises(ValueError, match=r"tunable\(3, 64\): the bounds are powers of two"):
+        triton.tunable(3, 64)
+    with pytest.raises(ValueError, match="there is no value to choose"):
+        triton.tunable(64, 32)
+
+
+SPACE = Space([Choice("a", (1, 2, 4)), ("b", range(50)), ("c", [False, True])])
+
+
+def test_points_and_neighbours():
+    assert len(SPACE) == len(SPACE.points()) == 300
+    assert SPACE.points()[0] == {"a": 1, "b": 0, "c": False}
+    near = list(SPACE.neighbours({"a": 2, "b": 0, "c": True}))
+    assert near == [
+        {"a": 1, "b": 0, "c": True},
+        {"a": 4, "b": 0, "c": True},
+        {"a": 2, "b": 1, "c": True},
+        {"a": 2, "b": 0, "c": False},
+    ]
+
+
+def test_points_of_a_large_space(monkeypatch):
+    monkeypatch.setattr("triton.runtime.space.LARGEST", 20)
+    points = SPACE.points(seed=1)
+    assert len(points) == 20 and len({repr(point) for point in points}) == 20
+    assert points == SPACE.points(seed=1) != SPACE.points(seed=2)
+    assert all(point["b"] in range(50) for point in points)
+
+
+def cost(point):
+    return abs(point["a"] - 2) + abs(point["b"] - 20) / 10 + point["c"]
+
+
+def searched(points, **options):
+    timed = []
+
+    def time(points, share):
+        timed.extend(map(repr, points))
+        return [cost(point) for point in points]
+
+    best, milliseconds = search(points, SPACE.neighbours, time, **options)
+    return best, milliseconds, len(set(timed))
+
+
+def test_a_small_space_is_timed_as_a_whole():
+    points = SPACE.points()[::20]
+    best, milliseconds, count = searched(points)
+    assert cost(best) == milliseconds == min(map(cost, points))
+    assert count >= len(points)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_good_order_finds_the_best_with_few_timings(seed):
+    """The estimates are wrong by up to half."""
+    import random
+
+    noise = random.Random(seed)
+    points = sorted(SPACE.points(), key=lambda point: (cost(point) + 0.2) * noise.uniform(0.7, 1.5))
+    best, milliseconds, count = searched(points, seed=seed)
+    assert milliseconds <= 0.2 and count <= 20
+
+
+def test_the_budget_is_kept():
+    for budget in (1, 2, 5, 40):
+        assert searched(SPACE.points(), budget=budget)[2] <= budget
+
+
+def test_points_that_fail():
+    def time(points, share):
+        return [float("inf") if point["b"] else 1.0 for point in points]
+
+    assert search(SPACE.points(), SPACE.neighbours, time)[0]["b"] == 0
+    assert search(SPACE.points()[1:9], lambda point: [], lambda points, share: [float("inf")] * len(points))[1] > 1e9
+
+
+# ---- kernels
+
+
+@triton.jit
+def scale(x, n, BLOCK: triton.tunable(16, 128), ROUNDS: triton.tunable([1, 50]) = 1):
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.static_assert(BLOCK < 128, "too large")
+    for _ in range(ROUNDS):
+        tl.store(x + index, index.to(tl.float32), mask=index < n)
+
+
+def grid(meta):
+    return (triton.cdiv(meta["n"], meta["BLOCK"]),)
+
+
+def test_the_space_of_a_kernel():
+    kernel = triton.autotune("auto", key=["n"], rep=5)(scale)
+    assert isinstance(kernel, SpaceTuner)
+    x = np.zeros(10000, np.float32)
+    kernel[grid](x, 10000)
+    assert (x == np.arange(10000)).all()
+    assert kernel.considered == 8 and len(kernel.space) == 8
+    assert kernel.best_config.kwargs["ROUNDS"] == 1 and kernel.best_config.kwargs["BLOCK"] <= 64
+    timings = kernel.timings[0]
+    assert len(timings["configurations"]) == 6
+    assert len(kernel.cache) == 1
+    kernel[grid](x, 10000)
+    assert len(kernel.timings) == 1
+
+
+def test_what_the_launch_gives_is_not_chosen():
+    kernel = triton.autotune("auto", key=["n"], rep=1)(scale)
+    kernel[grid](np.zeros(64, np.float32), 64, ROUNDS=1)
+    assert [choice.name for choice in kernel.space.choices] == ["BLOCK"]
+    assert set(kernel.best_config.kwargs) == {"BLOCK"}
+
+
+def test_without_a_tuner_it_is_a_compile_time_parameter():
+    x = np.zeros(64, np.float32)
+    scale[(1,)](x, 64, BLOCK=64)
+    assert x[63] == 63
+    with pytest.raises(TypeError, match="BLOCK"):
+        scale[(1,)](x, 64)
+
+
+def test_no_point_works():
+    @triton.jit
+    def never(x, BLOCK: triton.tunable(16, 32)):
+        tl.static_assert(BLOCK < 16, "too large")
+
+    with pytest.raises(triton.AutotunerError, match="no point of the space of kernel 'never' works.*too large"):
+        triton.autotune("auto", key=[])(never)[(1,)](np.zeros(1, np.float32))
+    with pytest.raises(ValueError, match="a list of triton.Config, or 'auto'"):
+        triton.autotune("best", key=[])(scale)
+
+
+def test_heuristics_between():
+    @triton.autotune("auto", key=["n"], rep=1)
+    @triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
+    @triton.jit
+    def fill(x, n, BLOCK: triton.tunable(16, 64), EVEN: tl.constexpr):
+        index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        if EVEN:
+            tl.store(x + index, 1.0)
+        else:
+            tl.store(x + index, 1.0, mask=index < n)
+
+    x = np.zeros(100, np.float32)
+    fill[grid](x, 100)
+    assert (x == 1).all()
+
+
+def test_found_again_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    found = []
+    for _ in range(2):
+        kernel = triton.autotune("auto", key=["n"], rep=1, cache_results=True)(triton.jit(scale.fn))
+        x = np.zeros(64, np.float32)
+        kernel[grid](x, 64)
+        assert (x == np.arange(64)).all()
+        found.append((kernel.best_config, kernel.considered))
+    assert found[0][0] == found[1][0] and found[0][1] == 8 and found[1][1] == 0
+
+
+def test_warmup_compiles_the_most_promising():
+    kernel = triton.autotune("auto", key=["n"])(scale)
+    x = np.zeros(64, np.float32)
+    (compiled,) = kernel.warmup(x, 64, grid=grid)
+    assert compiled.metadata.constants["ROUNDS"] == 1 and not x.any()
+
+
+# ---- what the compiler counts and can choose
+
+
+@triton.jit
+def product(a, b, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    rows, columns, ks = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
+    sums = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, BK):
+        x = tl.load(a + rows[:, None] * K + k + ks[None, :])
+        y = tl.load(b + (k + ks[:, None]) * N + columns[None, :])
+        sums = tl.dot(x, y, sums)
+    tl.store(c + rows[:, None] * N + columns[None, :], sums)
+
+
+def survey(target, variants, M=64, N=64, BK=32, K=256):
+    pointer = ("*fp16", 16)
+    entries = pointer, pointer, ("*fp32", 16), ("i32", 16), *map(tl.constexpr, (M, N, BK))
+    return triton._C.survey(product, entries, {}, target, (None, None, None, K), (1, 1, 1), variants)
+
+
+def test_work_is_counted():
+    work, _ = survey("cpu", [{}])
+    assert work["multiplications"] == 64 * 64 * 256
+    assert work["loaded_bytes"] == work["operand_bytes"] == (64 * 256 + 256 * 64) * 2
+    assert work["stored_bytes"] == 64 * 64 * 4 and work["rounds"] == 8
+
+
+def test_choices_of_the_compiler():
+    _, (small, large) = survey("cuda:90", [{}, {"num_warps": 8}], M=128, N=128)
+    assert small["choices"]["wgmma"] == ((1, 0), 1) and small["choices"]["rows"][0] == (4,)
+    assert large["choices"]["rows"] == ((4, 8), 8)
+    assert set(large["choices"]) == {"num_warps", "num_stages", "wgmma", "rows", "programs"}
+    assert 0 < large["shared"] <= 232448 and 0 < large["registers"] < small["registers"]
+    _, (old,) = survey("cuda:80", [{"choices": "wgmma=0"}])
+    assert old["failure"] == "the compiler has no choice 'wgmma=0' for this kernel"
+    _, (many, few) = survey("cuda:80", [{"num_stages": 6}, {"num_stages": 2}], M=128, N=128, BK=128)
+    assert many["remarks"] == 1 and few["remarks"] == 0
+
+
+CHOICES = [("sim:80", f"rows={rows}") for rows in (1, 2, 4)] + [("sim:90", f"rows={rows} wgmma=0") for rows in (1, 4)]
+
+
+@pytest.mark.parametrize("target, choices", [*CHOICES, ("sim:90", "wgmma=0"), ("sim:90", "wgmma=1 rows=4")])
+def test_every_choice_gives_the_same_product(target, choices, monkeypatch):
+    monkeypatch.setenv("TRITON_TARGET", target)
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal((64, 64)).astype(np.float16) for _ in range(2))
+    c = np.zeros((64, 64), np.float32)
+    product[(1,)](a, b, c, 64, 64, 64, 32, choices=choices)
+    np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), atol=1e-2)
+
+
+def test_a_choice_that_is_none(monkeypatch):
+    arrays = [np.zeros(1, dtype) for dtype in (np.float16, np.float16, np.float32)]
+    monkeypatch.setenv("TRITON_TARGET", "cpu")
+    compiled = product.warmup(*arrays, 64, 64, 64, 32, grid=(1,), choices="no=1")
+    assert compiled.metadata.choices == "no=1"  # a CPU has none
+    with pytest.raises(TypeError, match="option choices=3: it must be a string"):
+        product.warmup(*arrays, 64, 64, 64, 32, grid=(1,), choices=3)
+    source = triton.compiler.ASTSource(
+        product, {"a": "*fp16", "b": "*fp16", "c": "*fp32", "K": "i32"}, {"M": 64, "N": 64, "BK": 32}
+    )
+    ptx = {}
+    for choices in ("", "programs=3", "wgmma=0"):
+        ptx[choices] = triton.compile(source, target="cuda:90", options={"choices": choices}).asm["ptx"]
+    assert len(set(ptx.values())) == 3 and "wgmma.mma" not in ptx["wgmma=0"]
+    with pytest.raises(triton.CompilationError) as error:
+        triton.compile(source, target="cuda:90", options={"choices": "rows=3"})
+    assert "the compiler has no choice 'rows=3' for this kernel" in str(error.value)
+    assert "num_stages=1, num_stages=2" in str(error.value) and "rows=4" in str(error.value)
+
+
+def test_the_space_of_a_product(target, monkeypatch):
+    if target == "cpu":
+        monkeypatch.setenv("TRITON_TARGET", "sim:80")
+    kernel = triton.autotune("auto", key=["K"], do_bench=lambda launch, quantiles: [launch().metadata.num_warps])(
+        triton.jit(product.fn)
+    )
+    a = np.ones((32, 32), np.float16)
+    c = np.zeros((32, 32), np.float32)
+    kernel[(1,)](a, a, c, 32, 32, 32, 32)
+    assert (c == 32).all()
+    assert {choice.name for choice in kernel.space.choices} == {"num_warps", "num_stages"}
+    assert kernel.best_config.num_warps == 1
+    tried = {entry["values"].get("choices", "") for entry in kernel.timings[0]["configurations"]}
+    assert any("programs=" in each for each in tried)
