@@ -27,10 +27,12 @@ test: $(SETUP) dev
 	$(PYTHON) -m pytest -m "not slow" --assemble 10 $(TESTS)
 	$(if $(filter tests,$(TESTS)),$(PYTHON) -m pytest -q -m "not slow" --target sim:90 tests/language)
 	$(if $(filter tests,$(TESTS)),$(PYTHON) -m pytest -q -m "not slow" --target sim:80 --padding --sample 8 tests/language)
+	$(if $(filter tests,$(TESTS)),$(PYTHON) -m pytest -q -m "not slow" --target interpret --sample 4 tests/language)
 
 test-all: $(SETUP) dev
 	$(PYTHON) -m pytest --assemble 1 $(TESTS)
 	for target in $(SIMULATORS); do $(PYTHON) -m pytest --padding --target $$target $(TARGET_TESTS) || exit; done
+	$(PYTHON) -m pytest --target interpret $(filter tests/language,$(TARGET_TESTS))
 
 # What users run is measured: the release build, in place until the next `make dev`. BENCH_JSON=FOLDER keeps the rows.
 # Where there is a GPU, it is measured beside the Triton that is installed, or that PYTHONPATH leads to.

@@ -7,7 +7,9 @@ import pytest
 
 
 def pytest_addoption(parser):
-    parser.addoption("--target", default="cpu", help="the target to compile for: cpu, sim:80, sim:90, cuda")
+    parser.addoption(
+        "--target", default="cpu", help="the target to compile for: cpu, sim:80, sim:90, cuda; or interpret"
+    )
     parser.addoption(
         "--assemble", type=int, nargs="?", const=1, default=0, metavar="N", help="have ptxas take each N-th kernel too"
     )
@@ -19,7 +21,10 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    os.environ["TRITON_TARGET"] = config.getoption("--target")
+    target = config.getoption("--target")
+    os.environ["TRITON_TARGET"] = "cpu" if target == "interpret" else target
+    if target == "interpret":
+        os.environ["TRITON_INTERPRET"] = "1"
     os.environ.setdefault("TRITON_VERIFY", "1")
     os.environ.setdefault("TRITON_CACHE_SIZE", "0")  # nothing is left on this machine, nor taken from what is there
     if config.getoption("--padding"):
@@ -35,6 +40,10 @@ def pytest_collection_modifyitems(config, items):
         for item in items:
             if item.get_closest_marker("host"):
                 item.add_marker(pytest.mark.skip(reason="its arrays lie in host memory"))
+    if config.getoption("--target") == "interpret":
+        for item in items:
+            if item.get_closest_marker("compiled"):
+                item.add_marker(pytest.mark.skip(reason="it is about compiled code"))
     every = config.getoption("--sample")
     left_out = [item for item in items if zlib.crc32(item.nodeid.encode()) % every]
     if left_out:

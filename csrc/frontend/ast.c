@@ -48,6 +48,8 @@ ObjectKind tt_object_kind(Walker *w, PyObject *object)
         [OBJECT_BLOCK_TYPE] = "block_type",
         [OBJECT_CONSTEXPR] = "constexpr",
         [OBJECT_CONSTEXPR_FUNCTION] = "constexpr_function",
+        [OBJECT_TILE] = "tile",
+        [OBJECT_WINDOW] = "window",
     };
     PyObject *type = (PyObject *)Py_TYPE(object);
     void **slot = tt_map_slot_ptr(&w->state->object_kinds, type);

@@ -85,8 +85,9 @@ static Function *make_kernel(Walker *w, const FunctionInfo *info, const Paramete
 
 /* ---- the run ------------------------------------------------------------------------------------------------------------ */
 
-static void build(Walker *w, const FrontendRequest *request)
+static void build(Walker *w, void *context)
 {
+    const FrontendRequest *request = context;
     if (tt_object_kind(w, request->function) != OBJECT_JIT)
         tt_fail(w, "only functions of @triton.jit can be compiled");
     FunctionInfo *info = tt_function_info(w, request->function);
@@ -162,7 +163,7 @@ static _Noreturn void fail(Walker *w, Diagnostic *diag)
     tt_raise(diag);
 }
 
-Module *tt_frontend_build(Arena *arena, FrontendRequest *request)
+Module *tt_run_walk(Arena *arena, FrontendRequest *request, WalkFunction *function, void *context)
 {
     WalkerState *state = TT_NEW(arena, WalkerState);
     Walker *w = TT_NEW(arena, Walker);
@@ -174,7 +175,7 @@ Module *tt_frontend_build(Arena *arena, FrontendRequest *request)
     if (!tt_try(&trap, arena))
         fail(w, &trap.diag);
     start(w, request);
-    build(w, request);
+    function(w, context);
     request->had_effects = state->had_effects;
     tt_end_try(&trap);
     release(state);
@@ -182,4 +183,9 @@ Module *tt_frontend_build(Arena *arena, FrontendRequest *request)
     if (broken)
         tt_bug("the frontend built wrong tile IR for %s\n%s", w->module->functions->name, broken);
     return w->module;
+}
+
+Module *tt_frontend_build(Arena *arena, FrontendRequest *request)
+{
+    return tt_run_walk(arena, request, build, request);
 }

@@ -26,3 +26,21 @@ typedef struct FrontendRequest {
  * raised, the diagnostic is a TT_USER_ERROR at its place and the Python exception is still set: the cause to chain.
  * Holds no Python reference once it returns or raises. */
 Module *tt_frontend_build(Arena *arena, FrontendRequest *request);
+
+/* One operation by itself, for an interpreter that computes it before it goes on: what a kernel would do at `place`. */
+typedef struct TraceRequest {
+    /* something callable, or a text: an operator ("+", "and", ...), "[]" (value, indices..), "." (value, name), "if"
+     * (condition), "=" (what an assignment makes of a number), "range" (start, stop, step: these as the index counts) */
+    PyObject *operation;
+    /* Values among them are objects with __triton_kind__ "tile" (dtype, shape, _constant: the number, or None) and
+     * "window" (_items: base, shape, strides, offsets; block_shape, order). */
+    PyObject *args;      /* tuple */
+    PyObject *keywords;  /* dict */
+    PyObject *place;     /* (file, function, line, column, end line, end column) as Python's ast counts */
+    FrontendRequest run; /* options and names; no function */
+} TraceRequest;
+
+/* A module of one function from the run-time values among the arguments, in their order, to those in the result.
+ * *structure (a new reference) is the result: ("value", dtype, shape, constant or None), ("object", object), ("tuple",
+ * named tuple's type or None, items), ("window", block shape, order, items), ("method", function, self). */
+Module *tt_frontend_trace(Arena *arena, TraceRequest *request, PyObject **structure);

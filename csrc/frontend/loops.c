@@ -149,6 +149,16 @@ static Value *bound_value(Walker *w, Term t, const Dtype *dtype)
     return tt_is_number(t) ? tt_number_value(w, t, dtype).value : tt_semantic_cast(w, t, dtype).value;
 }
 
+Term tt_range_bounds(Walker *w, const Term bounds[3])
+{
+    Range range = {bounds[0], bounds[1], bounds[2], NULL, false};
+    const Dtype *dtype = index_dtype(w, &range);
+    Term values[3];
+    for (int i = 0; i < 3; i++)
+        values[i] = tt_value_term(bound_value(w, bounds[i], dtype), dtype);
+    return tt_tuple_term(w, values, 3);
+}
+
 /* The loop is counted in signed integers that hold every value of the index. With a negative step it counts the distance
  * from the start, because the operation only counts up. */
 typedef struct Counting {

@@ -23,6 +23,8 @@ typedef enum ObjectKind {
     OBJECT_BLOCK_TYPE,
     OBJECT_CONSTEXPR,
     OBJECT_CONSTEXPR_FUNCTION,
+    OBJECT_TILE, /* of the interpreter: see trace.c */
+    OBJECT_WINDOW,
 } ObjectKind;
 
 /* ---- names and scopes ------------------------------------------------------------------------------------------- */
@@ -145,6 +147,13 @@ typedef struct WalkerState {
     ptrdiff_t stack_limit;               /* bytes below the base; 0 before it is asked for */
     int inline_depth, inlined, unrolled; /* calls within calls, calls and iterations so far */
 } WalkerState;
+
+/* ---- frontend.c --------------------------------------------------------------------------------------------------- */
+
+/* A run from its beginning to its end: `function` fills the walker's module, which is verified. Every Python object
+ * that the walk held is let go of, also when it raises. */
+typedef void WalkFunction(Walker *w, void *context);
+Module *tt_run_walk(Arena *arena, FrontendRequest *request, WalkFunction *function, void *context);
 
 /* ---- ast.c -------------------------------------------------------------------------------------------------------- */
 
@@ -272,6 +281,8 @@ Term tt_walk_bool_op(Walker *w, PyObject *node);
 Term tt_walk_compare(Walker *w, PyObject *node);
 Flow tt_walk_for(Walker *w, PyObject *node, Flow tail);
 Flow tt_walk_while(Walker *w, PyObject *node, Flow tail);
+/* Start, stop and step as values of the dtype that the index of a loop over them has. */
+Term tt_range_bounds(Walker *w, const Term bounds[3]);
 
 /* ---- assigned.c --------------------------------------------------------------------------------------------------- */
 

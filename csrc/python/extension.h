@@ -160,6 +160,7 @@ typedef struct State {
 #undef NAME
     PyObject *options[TT_OPTION_COUNT]; /* their names, interned */
     PyObject *debug;                    /* the option's value unless a launch or kernel gives one, or NULL */
+    PyObject *interpreter;              /* runs launches in place of compiled code, or NULL */
     PyObject *launch_hooks[2];          /* called before and after each launch of any kernel; NULL: none */
     TypeEntry types[TYPE_CACHE_SIZE];
     PyTypeObject *numpy_dtype; /* numpy.dtype; NULL before it was first wanted, like what follows */
@@ -280,6 +281,11 @@ bool tt_specialize_option(Specialization *s, Option option, PyObject *value);
 /* Once all arguments and options are in the key: chooses the target and completes the key. False with an error set. */
 bool tt_specialization_finish(Specialization *s);
 bool tt_specialization_add_ranges(Specialization *s); /* once the slots are */
+
+/* ---- interpret.c: see the table of methods ------------------------------------------------------------------------- */
+
+PyObject *tt_trace_operation(PyObject *module, PyObject *args);
+PyObject *tt_evaluate_elements(PyObject *module, PyObject *args);
 
 /* ---- table.c: compiled kernels by key ------------------------------------------------------------------------------ */
 

@@ -226,6 +226,7 @@ static bool run_between_hooks(Launch *launch, Compiled *compiled, const int32_t 
     return done;
 }
 
+/* The grid that a launch has, from either place where it may be given. */
 static bool read_grid(const Launch *launch, int32_t extents[3])
 {
     const Kernel *kernel = launch->kernel;
@@ -265,7 +266,46 @@ static Compiled *launch_specialized(Launch *launch)
     return compiled;
 }
 
-static Compiled *launch_bound(Launch *launch, int warmup)
+static PyObject *slot_numbers(const uint64_t *slots, int count)
+{
+    PyObject *tuple = PyTuple_New(count);
+    for (int i = 0; tuple && i < count; i++)
+        PyTuple_SetItem(tuple, i, PyLong_FromUnsignedLongLong(slots[i]));
+    return tuple;
+}
+
+/* Hands the launch to the interpreter: what the arguments are and hold as a compiled kernel would get them. */
+static bool interpret(Launch *launch)
+{
+    const Kernel *kernel = launch->kernel;
+    Specialization s;
+    int32_t extents[3];
+    PyObject *signature = NULL, *options = NULL, *result = NULL;
+    tt_specialization_init(&s, kernel->state, kernel->name, false);
+    s.with_ranges = true;
+    if (specialize(kernel, &launch->call, &s) && read_grid(launch, extents) &&
+        run_hooks(kernel, launch->args, launch->count, launch->keywords) &&
+        tt_describe_key(&s.key, kernel, &signature, &options)) {
+        PyObject *slots = slot_numbers(s.slots, s.slot_count),
+                 *ranges = slot_numbers(s.ranges, s.range_count);
+        PyObject *read_only = PyBytes_FromStringAndSize((const char *)s.read_only, s.slot_count);
+        if (slots && ranges && read_only)
+            result = PyObject_CallFunction(
+                kernel->state->interpreter, "OOOOOOO(iii)", (PyObject *)kernel, signature, options, slots,
+                ranges, read_only, s.on_cuda ? Py_True : Py_False, extents[0], extents[1], extents[2]);
+        Py_XDECREF(slots);
+        Py_XDECREF(ranges);
+        Py_XDECREF(read_only);
+    }
+    tt_specialization_release(&s);
+    Py_XDECREF(signature);
+    Py_XDECREF(options);
+    Py_XDECREF(result);
+    return result != NULL;
+}
+
+/* What a launch gives its caller: the compiled kernel, or None where nothing is compiled. A new reference. */
+static PyObject *launch_bound(Launch *launch, int warmup)
 {
     Kernel *kernel = launch->kernel;
     Call *call = &launch->call;
@@ -276,12 +316,14 @@ static Compiled *launch_bound(Launch *launch, int warmup)
         warmup = PyObject_IsTrue(call->options[OPTION_warmup]); /* -1, and an exception, if it cannot tell */
     if (warmup < 0)
         return NULL;
+    if (kernel->state->interpreter && !warmup)
+        return interpret(launch) ? Py_NewRef(Py_None) : NULL;
     tt_specialization_init(s, kernel->state, kernel->name, warmup);
     Compiled *compiled = NULL;
     if (specialize(kernel, call, s))
         compiled = warmup ? tt_find_variant(kernel, s, NULL) : launch_specialized(launch);
     tt_specialization_release(s);
-    return compiled;
+    return (PyObject *)compiled;
 }
 
 PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ssize_t count,
@@ -305,9 +347,9 @@ PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ss
     launch.count = count;
     launch.keywords = keywords;
     launch.call.values = values;
-    Compiled *compiled = launch_bound(&launch, warmup);
+    PyObject *result = launch_bound(&launch, warmup);
     tt_call_release(&launch.call);
     if (values != inline_values)
         PyMem_Free(values);
-    return (PyObject *)compiled;
+    return result;
 }

@@ -49,6 +49,15 @@ static PyObject *set_debug(PyObject *module, PyObject *value)
     return Py_NewRef(Py_None);
 }
 
+static PyObject *set_interpreter(PyObject *module, PyObject *value)
+{
+    State *state = PyModule_GetState(module);
+    PyObject *old = state->interpreter;
+    state->interpreter = value == Py_None ? NULL : Py_NewRef(value);
+    Py_XDECREF(old);
+    return Py_NewRef(Py_None);
+}
+
 static PyObject *set_launch_hooks(PyObject *module, PyObject *args)
 {
     State *state = PyModule_GetState(module);
@@ -111,6 +120,16 @@ static PyMethodDef methods[] = {
      "take, without compiling them."},
     {"view_ir", tt_view_ir, METH_VARARGS,
      "view_ir(kernel, signature, options, target) -> tuple\n--\n\nWhat the frontend makes of it."},
+    {"trace_operation", tt_trace_operation, METH_VARARGS,
+     "trace_operation(operation, args, keywords, place, options, used_names) -> tuple\n--\n\nThe tile IR of "
+     "one "
+     "operation, and its result (see frontend.h)."},
+    {"evaluate_elements", tt_evaluate_elements, METH_VARARGS,
+     "evaluate_elements(op, operands, result, symbol, rounding)\n--\n\nAn elementwise operation of tile IR "
+     "on arrays, "
+     "each given as (element type, array)."},
+    {"set_interpreter", set_interpreter, METH_O,
+     "set_interpreter(value)\n--\n\nThe function that runs launches in place of compiled code, or None."},
     {"argument_entry", tt_argument_entry, METH_VARARGS,
      "argument_entry(value, is_const, any_value, any_alignment)\n--\n\nWhat a signature has for an "
      "argument."},

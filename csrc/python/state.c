@@ -43,6 +43,7 @@ int tt_state_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->kernel_type);
     Py_VISIT(state->launcher_type);
     Py_VISIT(state->debug);
+    Py_VISIT(state->interpreter);
     Py_VISIT(state->numpy_dtype);
     Py_VISIT(state->current_stream);
     Py_VISIT(state->dtype_texts);
@@ -64,6 +65,7 @@ int tt_state_clear(PyObject *module)
     for (int i = 0; i < TYPE_CACHE_SIZE; i++)
         Py_CLEAR(state->types[i].type);
     Py_CLEAR(state->debug);
+    Py_CLEAR(state->interpreter);
     Py_CLEAR(state->numpy_dtype);
     Py_CLEAR(state->current_stream);
     Py_CLEAR(state->dtype_texts);

@@ -33,8 +33,8 @@ def get_current_target():
 
 
 def is_interpreter():
-    """Kernels are always compiled."""
-    return False
+    """Are kernels run in Python, not compiled?"""
+    return triton.knobs.runtime.interpret
 
 
 def is_cuda():

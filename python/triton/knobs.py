@@ -8,6 +8,7 @@ import os
 from contextlib import contextmanager
 
 from . import _C
+from .runtime.interpret import refresh as refresh_interpreter
 
 
 class HookChain:
@@ -70,6 +71,14 @@ class _Debug(_Flag):
         _C.set_debug(None if text is None else self._read(text))
 
 
+class _Interpret(_Flag):
+    """Holds for the next launch of every kernel."""
+
+    def restore(self, text):
+        super().restore(text)
+        refresh_interpreter()
+
+
 class _Text(_Variable):
     _read = staticmethod(lambda text: text)
     _write = staticmethod(lambda value: "" if value is None else str(value))
@@ -101,7 +110,8 @@ class _Knobs:
 
 
 class _Runtime(_Knobs):
-    """``debug``: kernels check bounds, overflow and assertions. ``target``: what they are compiled for.
+    """``debug``: kernels check bounds, overflow and assertions. ``target``: what they are compiled for. ``interpret``:
+    they are not compiled, but run in Python.
 
     ``launch_enter_hook`` and ``launch_exit_hook`` are chains of functions that are called around each launch with an
     object whose ``get()`` is a dict: ``name`` of the kernel, ``function`` (the compiled kernel), ``stream``, and what
@@ -111,6 +121,7 @@ class _Runtime(_Knobs):
     __slots__ = ("_enter", "_exit")
     debug = _Debug("TRITON_DEBUG")
     target = _Text("TRITON_TARGET")
+    interpret = _Interpret("TRITON_INTERPRET")
 
     def __init__(self):
         self._enter, self._exit = HookChain(), HookChain(reversed=True)

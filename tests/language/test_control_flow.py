@@ -320,6 +320,7 @@ def kernel(out, x, n, BLOCK: tl.constexpr):
     assert (out.host().values == np.arange(32, 48)).all()
 
 
+@pytest.mark.compiled
 def test_a_loop_that_did_not_run():
     """The value is unspecified, and nobody is hurt."""
     kernel = jit("""

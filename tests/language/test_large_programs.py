@@ -67,6 +67,7 @@ p, q = np.zeros(64, np.int64), np.arange(64, dtype=np.int64) * 3 - 20
 kernel[(1,)](p, q, 6, num_warps=1)
 print(*p)
 """
+pytestmark = pytest.mark.compiled
 MASK = (1 << 64) - 1
 
 

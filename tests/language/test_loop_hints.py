@@ -73,6 +73,7 @@ def line_of(hint):
     return next((first + i + 1 for i, line in enumerate(lines) if f'"{hint}"' in line), None)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("hint", MESSAGES)
 def test_what_is_not_done_is_said(hint, target):
     message, everywhere = MESSAGES[hint]

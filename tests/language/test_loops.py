@@ -198,6 +198,7 @@ def goes_on_for_ever(x_ptr, n):
 
 
 @pytest.mark.host  # a GPU would be busy for ever
+@pytest.mark.compiled
 def test_a_loop_that_never_ends_keeps_what_follows_from_happening():
     x = np.zeros(1, np.int32)
     compiled = goes_on_for_ever[(1,)](x, -1)

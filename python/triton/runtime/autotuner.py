@@ -8,6 +8,7 @@ from threading import RLock
 
 from .._C import cuda_is_captured, tuning_key
 from ..errors import AutotunerError, CompilationError, InternalError, OutOfResources, PTXASError  # noqa: F401
+from . import interpret
 from .config import Config
 from .contest import FAILED, GIVEN_UP, Contest, Entry
 from .driver import current_stream, driver, stream_handle
@@ -110,7 +111,7 @@ class Autotuner(Launchable):
         ]
 
     def _choose(self, args, kwargs):
-        if len(self.configs) == 1:
+        if len(self.configs) == 1 or interpret.is_asked():  # how long Python takes says nothing
             return self.configs[0]
         key = self._key(args, kwargs)
         config = self.cache.get(key)

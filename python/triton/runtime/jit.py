@@ -4,6 +4,7 @@ from functools import cache, cached_property, partial
 from importlib import import_module
 
 from .._C import Kernel, argument_entry
+from . import interpret
 from .dependencies import Dependencies
 from .source import KernelSource, read_first_block
 from .wrapper import MockTensor, TensorWrapper, reinterpret  # noqa: F401
@@ -200,6 +201,7 @@ class JITFunction(Kernel, KernelInterface):
         self.__doc__ = fn.__doc__
         self.__wrapped__ = fn
         self.__globals__ = fn.__globals__
+        interpret.refresh()
         _prepare_launches()
 
     @property
