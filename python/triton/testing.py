@@ -1,7 +1,8 @@
 """Timing kernels, comparing providers over a range of sizes, and comparing results."""
 
-import os
+from contextlib import contextmanager
 
+from .reports import Benchmark, Mark, perf_report  # noqa: F401
 from .runtime.timing import EventClock, GraphClock, HostClock, measure, measure_in_graph, median, quantile
 
 
@@ -106,195 +107,6 @@ def _as_numpy(value):
     return numpy.asarray(value)
 
 
-class Benchmark:
-    """What `perf_report` measures and how it is shown.
-
-    :param x_names: arguments that take the values on the x axis, all the same one, or a tuple of values each.
-    :param x_vals: these values.
-    :param line_arg: argument that distinguishes the lines.
-    :param line_vals: its values, a line each.
-    :param line_names: what the legend calls the lines.
-    :param plot_name: title, and name of the files.
-    :param args: fixed arguments.
-    :param xlabel: label of the x axis; the first of `x_names` if empty.
-    :param ylabel: label of the y axis, and the unit in the table.
-    :param x_log: logarithmic x axis.
-    :param y_log: logarithmic y axis.
-    :param styles: (color, line style) for each line, as matplotlib spells them.
-    """
-
-    def __init__(
-        self,
-        x_names,
-        x_vals,
-        line_arg,
-        line_vals,
-        line_names,
-        plot_name,
-        args,
-        xlabel="",
-        ylabel="",
-        x_log=False,
-        y_log=False,
-        color=None,
-        styles=None,
-    ):
-        if len(line_vals) != len(line_names):
-            raise ValueError(f"{len(line_vals)} line_vals, but {len(line_names)} line_names")
-        self.x_names, self.x_vals = list(x_names), list(x_vals)
-        self.line_arg, self.line_vals, self.line_names = line_arg, list(line_vals), list(line_names)
-        self.plot_name, self.args = plot_name, dict(args)
-        self.xlabel, self.ylabel = xlabel, ylabel
-        self.x_log, self.y_log = x_log, y_log
-        self.styles = styles
-
-
-class Mark:
-    """A function to be measured for one or more `Benchmark`s; made by `perf_report`."""
-
-    def __init__(self, fn, benchmarks):
-        self.fn, self.benchmarks = fn, benchmarks
-
-    def run(self, show_plots=False, print_data=False, save_path="", return_df=False, **kwargs):
-        """Measure.
-
-        :param show_plots: open the plots.
-        :param print_data: print a table for each benchmark.
-        :param save_path: folder for a CSV file and a plot for each benchmark, and an HTML page of the plots.
-        :param return_df: return a pandas DataFrame, or a list of them where there are several benchmarks.
-        :param kwargs: more arguments for the function.
-        """
-        single = isinstance(self.benchmarks, Benchmark)
-        benchmarks = [self.benchmarks] if single else list(self.benchmarks)
-        tables = []
-        plots = (save_path or show_plots) and _can_plot()
-        for benchmark in benchmarks:
-            table = _measure(self.fn, benchmark, kwargs)
-            tables.append(table)
-            if print_data:
-                print(f"{benchmark.plot_name}:")
-                print(table.text())
-            if save_path:
-                os.makedirs(save_path, exist_ok=True)
-                table.write_csv(os.path.join(save_path, f"{benchmark.plot_name}.csv"))
-            if plots:
-                _plot(benchmark, table, show_plots, save_path)
-        if plots and save_path:
-            _write_page(benchmarks, save_path)
-        if return_df:
-            frames = [table.frame() for table in tables]
-            return frames[0] if single else frames
-        return None
-
-
-def perf_report(benchmarks):
-    """Decorator: the function measures one provider at one size, and its `run` method all that `benchmarks` lists.
-
-    It returns a number, or (value, lowest, highest) where the plot is to show a range.
-    """
-    return lambda fn: Mark(fn, benchmarks)
-
-
-class _Table:
-    """Rows of x values, then value, lowest and highest for each line."""
-
-    def __init__(self, x_names, lines, unit):
-        self.x_names, self.lines, self.unit = x_names, lines, unit
-        self.rows = []  # ([x, ..], [(value, low, high), ..])
-
-    def headings(self):
-        unit = f" ({self.unit})" if self.unit else ""
-        return [*self.x_names, *(f"{line}{unit}" for line in self.lines)]
-
-    def text(self):
-        cells = [self.headings()]
-        cells += [[*map(_number, xs), *(_number(y[0]) for y in ys)] for xs, ys in self.rows]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
-
-    def write_csv(self, path):
-        import csv
-
-        with open(path, "w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(self.headings())
-            writer.writerows([*xs, *(y[0] for y in ys)] for xs, ys in self.rows)
-
-    def frame(self):
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError("return_df=True needs pandas: pip install pandas") from None
-        return pandas.DataFrame([[*xs, *(y[0] for y in ys)] for xs, ys in self.rows], columns=self.headings())
-
-
-def _number(value):
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _measure(fn, benchmark, kwargs):
-    table = _Table(benchmark.x_names, benchmark.line_names, benchmark.ylabel)
-    for x in benchmark.x_vals:
-        xs = list(x) if isinstance(x, (tuple, list)) else [x] * len(benchmark.x_names)
-        if len(xs) != len(benchmark.x_names):
-            raise ValueError(f"{benchmark.plot_name}: {x!r} is not a value for each of {benchmark.x_names}")
-        arguments = {**dict(zip(benchmark.x_names, xs, strict=True)), **benchmark.args, **kwargs}
-        ys = []
-        for line in benchmark.line_vals:
-            result = fn(**arguments, **{benchmark.line_arg: line})
-            ys.append(tuple(result) if isinstance(result, (tuple, list)) else (result, None, None))
-        table.rows.append((xs, ys))
-    return table
-
-
-def _can_plot():
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        print("no plots, for there is no matplotlib: pip install matplotlib")
-        return False
-    return True
-
-
-def _plot(benchmark, table, show, save_path):
-    import matplotlib
-
-    if not show:
-        matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots()
-    x = [row[0][0] for row in table.rows]
-    for number, line in enumerate(table.lines):
-        color, style = benchmark.styles[number] if benchmark.styles else (None, "-")
-        value, low, high = zip(*(row[1][number] for row in table.rows), strict=True)
-        (drawn,) = axes.plot(x, value, label=line, color=color, linestyle=style, marker=".")
-        if None not in low and None not in high:
-            axes.fill_between(x, low, high, alpha=0.15, color=drawn.get_color())
-    axes.set_xscale("log" if benchmark.x_log else "linear")
-    axes.set_yscale("log" if benchmark.y_log else "linear")
-    axes.set_xlabel(benchmark.xlabel or benchmark.x_names[0])
-    axes.set_ylabel(benchmark.ylabel)
-    axes.set_title(benchmark.plot_name)
-    axes.grid(alpha=0.3)
-    if not benchmark.y_log:
-        axes.set_ylim(bottom=0)
-    axes.legend()
-    if save_path:
-        figure.savefig(os.path.join(save_path, f"{benchmark.plot_name}.png"))
-    if show:
-        pyplot.show()
-    pyplot.close(figure)
-
-
-def _write_page(benchmarks, save_path):
-    from html import escape
-
-    images = "\n".join(f'<img src="{escape(benchmark.plot_name)}.png"/>' for benchmark in benchmarks)
-    with open(os.path.join(save_path, "results.html"), "w") as file:
-        file.write(f"<html><body>\n{images}\n</body></html>\n")
-
-
 # ---- what a GPU could do at most
 
 
@@ -308,12 +120,39 @@ def _gpu(device):
     return properties
 
 
-def nvsmi(attributes):
-    """What `nvidia-smi` says of the first GPU, as whole numbers: ``["clocks.max.sm"]`` gives ``[1980]`` (MHz)."""
+def _run_nvsmi(*arguments):
     import subprocess
 
-    command = ["nvidia-smi", "-i", "0", f"--query-gpu={','.join(attributes)}", "--format=csv,noheader,nounits"]
-    return [int(number) for number in subprocess.check_output(command, text=True).split(",")]
+    try:
+        done = subprocess.run(["nvidia-smi", "-i", "0", *arguments], capture_output=True, text=True, check=True)
+    except FileNotFoundError:
+        raise RuntimeError("nvidia-smi was not found: it comes with the driver of NVIDIA GPUs") from None
+    return done.stdout
+
+
+def nvsmi(attributes):
+    """What `nvidia-smi` says of the first GPU, as whole numbers: ``["clocks.max.sm"]`` gives ``[1980]`` (MHz)."""
+    text = _run_nvsmi(f"--query-gpu={','.join(attributes)}", "--format=csv,noheader,nounits")
+    return [int(float(number)) for number in text.split(",")]
+
+
+@contextmanager
+def set_gpu_clock(ref_sm_clock=1350, ref_mem_clock=1215):
+    """Keep the first GPU at these clocks (MHz) for a while, which takes an administrator; gives what it can do then:
+    10¹² operations a second of its tensor cores in 16 bits, and gigabytes a second of its memory."""
+    try:
+        _run_nvsmi("-pm", "1")
+        _run_nvsmi(f"--lock-gpu-clocks={ref_sm_clock},{ref_sm_clock}")
+        _run_nvsmi(f"--lock-memory-clocks={ref_mem_clock},{ref_mem_clock}")
+        for name, wanted in (("sm", ref_sm_clock), ("memory", ref_mem_clock)):
+            (clock,) = nvsmi([f"clocks.current.{name}"])
+            if abs(clock - wanted) >= 10:
+                raise RuntimeError(f"the {name} clock is {clock} MHz, and not {wanted}")
+        bandwidth = 2 * ref_mem_clock * _gpu(0)["mem_bus_width"] / 8e3
+        yield get_max_tensorcore_tflops("float16", ref_sm_clock * 1000, 0), bandwidth
+    finally:
+        for option in ("-pm=0", "-rgc", "-rmc"):
+            _run_nvsmi(*option.split("="))
 
 
 def get_dram_gbps(device=None):

@@ -85,7 +85,7 @@ def test_files(tmp_path):
     csv = (folder / "speed.csv").read_text().splitlines()
     assert csv == ["n,Mine (GB/s),Theirs (GB/s)", "2,20,21.0", "4,40,41.0", "8,80,81.0"]
     assert (folder / "speed.png").read_bytes().startswith(b"\x89PNG")
-    assert "speed.png" in (folder / "results.html").read_text()
+    assert "speed.png" in (folder / "index.html").read_text()
 
 
 def test_x_values_of_several_arguments(capsys):
@@ -97,6 +97,81 @@ def test_x_values_of_several_arguments(capsys):
         perf_report(bad)(measured).run()
     with pytest.raises(ValueError, match="1 line_vals, but 2 line_names"):
         Benchmark(["m"], [1], "line", [0], ["a", "b"], "p", {})
+
+
+def page(folder, **options):
+    benchmark = report(**options)
+    perf_report(benchmark)(measured).run(save_path=str(folder))
+    return (folder / "index.html").read_text()
+
+
+def test_the_page_keeps_every_report(tmp_path):
+    page(tmp_path)
+    (tmp_path / "notes.json").write_text("{}")
+    (tmp_path / "broken.json").write_text("{")
+    benchmark = Benchmark(["n"], [1], "line", [0], ["Triton <1>"], "second & last", {"dtype": "fp16"})
+    perf_report(benchmark)(lambda n, line, dtype: 1.5).run(save_path=str(tmp_path))
+    text = (tmp_path / "index.html").read_text()
+    assert text.count("<section") == 2 and '<section id="speed">' in text
+    assert "Triton &lt;1&gt;" in text and "second &amp; last" in text and "dtype=fp16" in text
+    assert "<td>80</td>" in text and "<td>81</td>" in text
+    assert "triton " + triton.__version__ in text and "threads" in text
+    page(tmp_path)
+    assert (tmp_path / "index.html").read_text().count("<section") == 2
+
+
+def test_emphasis(tmp_path):
+    assert report().emphasised() is None
+    assert report(emphasis="b").emphasised() == 1
+    assert Benchmark(["n"], [1], "line", [0, 1], ["Torch", "Triton"], "p", {}).emphasised() == 1
+    with pytest.raises(ValueError, match="emphasis='c' is none of the line_vals"):
+        report(emphasis="c")
+    text = page(tmp_path, emphasis="b")
+    assert '<th class="strong">Theirs (GB/s)</th>' in text and '<td class="strong">81</td>' in text
+
+
+def test_ticks_are_powers_of_two():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    from triton.reports import _scale_x
+
+    def labels(values):
+        figure, axes = pyplot.subplots()
+        axes.plot(values, values)
+        _scale_x(axes, values)
+        figure.canvas.draw()
+        texts = [label.get_text() for label in axes.get_xticklabels()]
+        pyplot.close(figure)
+        return texts
+
+    assert labels([256, 512, 1024, 2048]) == ["256", "512", "1K", "2K"]
+    assert labels([1 << log for log in range(12, 29)]) == ["4K", "16K", "64K", "256K", "1M", "4M", "16M", "64M", "256M"]
+    assert "1K" not in labels([100, 1000, 10000])
+
+
+def test_ticks_of_a_linear_axis():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    from triton.reports import _round_ticks
+
+    figure, axes = pyplot.subplots()
+    axes.plot([512, 1280, 4096], [1, 2, 3])
+    _round_ticks(axes, [512, 1280, 4096])
+    assert {512, 1024, 2048} <= set(axes.get_xticks())
+    pyplot.close(figure)
+
+
+def test_differences_and_digits(tmp_path, capsys):
+    benchmark = Benchmark(["n"], [3], "line", [1, 2], ["a", "b"], "thirds", {})
+    perf_report(benchmark)(lambda n, line: line / n).run(
+        diff_col=True, save_precision=2, save_path=str(tmp_path), print_data=True
+    )
+    assert (tmp_path / "thirds.csv").read_text().splitlines() == ["n,a,b,Diff", "3,0.33,0.67,0.33"]
+    assert "0.333333" in capsys.readouterr().out
+
+
+def test_nvsmi_that_is_not_there(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RuntimeError, match="nvidia-smi was not found"):
+        triton.testing.nvsmi(["clocks.max.sm"])
 
 
 def test_frames():
