@@ -41,7 +41,7 @@ static void add_walruses(Walker *w, AssignedNames *into, PyObject *node)
     }
     PyObject *fields = PyObject_GetAttr((PyObject *)Py_TYPE(node), w->state->fields[FIELD__fields]);
     if (!fields) {
-        PyErr_Clear(); /* a leaf: a string, a number */
+        tt_look_away(w); /* a leaf: a string, a number */
         return;
     }
     tt_keep(w, fields);
@@ -51,7 +51,8 @@ static void add_walruses(Walker *w, AssignedNames *into, PyObject *node)
         PyObject *child = PyObject_GetAttr(node, PyTuple_GetItem(fields, i));
         if (child)
             add_walruses(w, into, tt_keep(w, child));
-        PyErr_Clear();
+        else
+            tt_look_away(w);
     }
 }
 

@@ -21,7 +21,7 @@ static const char *type_name(Walker *w, PyObject *type)
     PyObject *name = PyObject_GetAttr(type, w->state->fields[FIELD___name__]);
     const char *text = name && PyUnicode_Check(name) ? tt_arena_strdup(w->arena, tt_utf8(w, name)) : "?";
     Py_XDECREF(name);
-    PyErr_Clear();
+    tt_look_away(w);
     return text;
 }
 
@@ -60,7 +60,7 @@ ObjectKind tt_object_kind(Walker *w, PyObject *object)
             if (PyUnicode_Check(text) && !PyUnicode_CompareWithASCIIString(text, names[i]))
                 kind = (intptr_t)i;
         Py_XDECREF(text);
-        PyErr_Clear();
+        tt_look_away(w);
         tt_keep(w, Py_NewRef(type)); /* its address must stay its own for the run */
         *slot = (void *)(kind + 1);
     }
@@ -147,11 +147,10 @@ void tt_refuse_node(Walker *w, PyObject *node)
 
 const char *tt_utf8(Walker *w, PyObject *text)
 {
-    (void)w;
     Py_ssize_t size;
     const char *utf8 = PyUnicode_AsUTF8AndSize(text, &size);
     if (!utf8)
-        PyErr_Clear(); /* a lone surrogate: only messages are the poorer for it */
+        tt_look_away(w); /* a lone surrogate: only messages are the poorer for it */
     return utf8 ? utf8 : "?";
 }
 

@@ -168,7 +168,7 @@ static bool propagates_nan(Walker *w, Term *args, int index)
 {
     PyObject *object = tt_term_python(w, args[index]);
     PyObject *name = object ? PyObject_GetAttrString(object, "name") : NULL;
-    PyErr_Clear();
+    tt_look_away(w);
     bool known = name && PyUnicode_Check(tt_keep(w, name));
     bool all = known && !PyUnicode_CompareWithASCIIString(name, "ALL");
     if (!known || (!all && PyUnicode_CompareWithASCIIString(name, "NONE")))

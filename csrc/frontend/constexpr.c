@@ -228,7 +228,7 @@ Term tt_decay(Walker *w, Term t)
     return tt_is_number(t) ? tt_number_value(w, t, tt_number_dtype(w, t)) : t;
 }
 
-static bool same_object(PyObject *a, PyObject *b)
+static bool same_object(Walker *w, PyObject *a, PyObject *b)
 {
     if (a == b)
         return true;
@@ -240,7 +240,7 @@ static bool same_object(PyObject *a, PyObject *b)
     }
     int same = PyObject_RichCompareBool(a, b, Py_EQ);
     if (same < 0)
-        PyErr_Clear();
+        tt_look_away(w);
     return same == 1;
 }
 
@@ -254,7 +254,7 @@ bool tt_same_term(Walker *w, Term a, Term b)
     case TERM_VALUE:
         return a.value == b.value && a.dtype == b.dtype;
     case TERM_PYTHON:
-        return same_object(a.object, b.object);
+        return same_object(w, a.object, b.object);
     case TERM_BLOCK_POINTER:
         if (memcmp(a.block, b.block, sizeof *a.block))
             return false;

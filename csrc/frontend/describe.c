@@ -1,13 +1,35 @@
 /* How terms are called in messages, and the errors that the walker and the language raise at the current place. */
 #include "frontend/walker.h"
 
+/* KeyboardInterrupt and its like are nobody's error, and memory is short whatever the object. */
+static bool is_of_an_object(PyObject *type)
+{
+    return PyErr_GivenExceptionMatches(type, PyExc_Exception) &&
+           !PyErr_GivenExceptionMatches(type, PyExc_MemoryError);
+}
+
+bool tt_forgive(void)
+{
+    PyObject *type = PyErr_Occurred();
+    if (type && !is_of_an_object(type))
+        return false;
+    PyErr_Clear();
+    return true;
+}
+
+void tt_look_away(Walker *w)
+{
+    if (!tt_forgive())
+        tt_python_error(w);
+}
+
 /* repr() of an object, cut off when long. */
 static const char *short_repr(Walker *w, PyObject *object)
 {
     enum { LONGEST = 80 };
     PyObject *repr = PyObject_Repr(object);
     if (!repr) {
-        PyErr_Clear();
+        tt_look_away(w);
         return "?";
     }
     const char *text = tt_utf8(w, repr);
@@ -119,20 +141,19 @@ void tt_python_error(Walker *w)
     PyErr_NormalizeException(&type, &value, &traceback);
     if (!type)
         tt_bug("a Python call failed without an exception");
-    /* KeyboardInterrupt and its like are nobody's error; before there is a place, an exception speaks for itself. */
-    if (!PyErr_GivenExceptionMatches(type, PyExc_Exception) || !tt_here(w)) {
+    /* Before there is a place, an exception speaks for itself. */
+    if (!is_of_an_object(type) || !tt_here(w)) {
         PyErr_Restore(type, value, traceback);
         tt_raise(&(Diagnostic){.kind = TT_PYTHON_ERROR, .loc = tt_here(w), .message = "a Python exception"});
     }
     PyObject *text = value ? PyObject_Str(value) : NULL;
     if (!text)
-        PyErr_Clear();
+        tt_look_away(w);
     const char *kind = name_of(w, type);
     const char *said = text ? tt_arena_strdup(w->arena, tt_utf8(w, text)) : "";
     Py_XDECREF(text);
     kind = tt_arena_strdup(w->arena, kind);
-    if (PyErr_Occurred())
-        PyErr_Clear();
+    tt_look_away(w);
     PyErr_Restore(type, value, traceback);
     tt_fail(w, "evaluating this at compile time raised %s%s%s", kind, said[0] ? ": " : "", said);
 }

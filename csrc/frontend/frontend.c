@@ -157,7 +157,7 @@ static _Noreturn void fail(Walker *w, Diagnostic *diag)
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     show_at_call(w, diag);
-    PyErr_Clear();
+    PyErr_Clear(); /* of the module of the language, where nothing is to be found out */
     release(w->state);
     PyErr_Restore(type, value, traceback);
     tt_raise(diag);

@@ -44,3 +44,7 @@ typedef struct TraceRequest {
  * *structure (a new reference) is the result: ("value", dtype, shape, constant or None), ("object", object), ("tuple",
  * named tuple's type or None, items), ("window", block shape, order, items), ("method", function, self). */
 Module *tt_frontend_trace(Arena *arena, TraceRequest *request, PyObject **structure);
+
+/* Forgets a pending exception of an object that was only looked at. False: it stays, for it is about no object
+ * (KeyboardInterrupt and its like, MemoryError), and whoever looked has to fail. */
+bool tt_forgive(void);

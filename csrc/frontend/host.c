@@ -8,7 +8,7 @@ static _Noreturn void needs_constants(Walker *w, PyObject *function, Term t)
     PyObject *name = tt_attribute_or_null(w, function, FIELD___name__);
     const char *text = name && PyUnicode_Check(name) ? tt_utf8(w, name) : "this object";
     const char *remedy = "decorate it with @triton.jit if it is to run in the kernel";
-    PyErr_Clear();
+    tt_look_away(w);
     if (!w->state->language)
         tt_language_object(w, "tensor");
     if (PyObject_HasAttrString(w->state->language, text))

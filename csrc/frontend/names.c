@@ -89,7 +89,7 @@ const char *tt_closest(Walker *w, const char *name, PyObject *candidates)
     }
     best = best ? tt_arena_strdup(w->arena, best) : NULL;
     Py_XDECREF(list);
-    PyErr_Clear();
+    tt_look_away(w);
     return best;
 }
 
@@ -222,7 +222,7 @@ static bool is_annotated_constexpr(Walker *w, PyObject *globals, PyObject *name)
         Py_XDECREF(module);
         if (annotations)
             tt_keep(w, annotations);
-        PyErr_Clear();
+        tt_look_away(w);
     }
     PyObject *annotation =
         annotations && PyDict_Check(annotations) ? PyDict_GetItem(annotations, name) : NULL;
@@ -282,7 +282,7 @@ static PyObject *closure_value(Walker *w, PyObject *name)
         PyObject *cell = PyTuple_GetItem(info->closure_cells, i);
         PyObject *value = PyObject_GetAttr(cell, w->state->fields[FIELD_cell_contents]);
         if (!value) {
-            PyErr_Clear();
+            tt_look_away(w);
             tt_fail_with_remedy(w, "assign it before the kernel is launched",
                                 "the variable `%s` of the enclosing function has no value", tt_utf8(w, name));
         }

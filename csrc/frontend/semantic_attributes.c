@@ -118,7 +118,7 @@ static Term bound_method(Walker *w, Term t, PyObject *function)
 static Term method(Walker *w, Term t, PyObject *name)
 {
     PyObject *found = PyObject_GetAttr(tt_language_object(w, "tensor"), name);
-    PyErr_Clear();
+    tt_look_away(w);
     bool usable = found && (PyObject_HasAttrString(found, "__triton_builtin__") ||
                             PyObject_HasAttrString((PyObject *)Py_TYPE(found), "__triton_kind__"));
     if (found)

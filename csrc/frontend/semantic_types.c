@@ -67,7 +67,7 @@ bool tt_int_fits(Term number, int width, bool is_unsigned)
             return false;
         unsigned long long wide = PyLong_AsUnsignedLongLong(number.object);
         bool fits = !(wide == (unsigned long long)-1 && PyErr_Occurred());
-        PyErr_Clear();
+        PyErr_Clear(); /* OverflowError */
         return fits;
     }
     if (is_unsigned)

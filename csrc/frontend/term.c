@@ -55,7 +55,7 @@ static PyObject *plain_number(Walker *w, PyObject *object)
         if (number && !PyLong_Check(number) && !PyFloat_Check(number))
             Py_CLEAR(number);
     }
-    PyErr_Clear(); /* an array, perhaps */
+    tt_look_away(w); /* an array, perhaps */
     return number;
 }
 
@@ -197,7 +197,7 @@ bool tt_term_float(Walker *w, Term t, double *out)
         return false;
     *out = PyFloat_AsDouble(object);
     if (*out == -1 && PyErr_Occurred()) {
-        PyErr_Clear(); /* an int past the largest double */
+        tt_look_away(w); /* an int past the largest double */
         tt_fail(w, "%s is too large for a float", tt_describe(w, t));
     }
     return true;
@@ -243,7 +243,7 @@ static const Dtype *int_dtype(PyObject *number)
                                                         : &tt_int64;
     PyLong_AsUnsignedLongLong(number);
     bool fits = overflow > 0 && !PyErr_Occurred();
-    PyErr_Clear();
+    PyErr_Clear(); /* OverflowError */
     return fits ? &tt_uint64 : NULL;
 }
 
@@ -280,7 +280,7 @@ Term tt_number_value(Walker *w, Term number, const Dtype *dtype)
     if (PyFloat_Check(object)) { /* toward zero, as a cast does */
         object = PyNumber_Long(object);
         if (!object) {
-            PyErr_Clear();
+            tt_look_away(w);
             tt_fail(w, "%s is no integer, and %s is needed", tt_describe(w, number), dtype->name);
         }
         tt_keep(w, object);

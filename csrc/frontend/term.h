@@ -137,8 +137,11 @@ _Noreturn void tt_fail(Walker *w, const char *format, ...) TT_PRINTF(2, 3);
 _Noreturn void tt_fail_with_remedy(Walker *w, const char *remedy, const char *format, ...) TT_PRINTF(3, 4);
 /* The closest of the names in a list or dict, for "did you mean", or NULL. */
 const char *tt_closest(Walker *w, const char *name, PyObject *candidates);
-/* A Python exception is set: becomes a user error at the current location that quotes it. */
+/* A Python exception is set: becomes a user error at the current location that quotes it. What tt_forgive leaves speaks
+ * for itself. */
 _Noreturn void tt_python_error(Walker *w);
+/* Forgets the pending exception, if any, of an object that was only looked at; fails with one that is not its own. */
+void tt_look_away(Walker *w);
 static inline const Loc *tt_here(const Walker *w) { return w->builder.loc; }
 
 /* ---- calls.c -------------------------------------------------------------------------------------------------------- */

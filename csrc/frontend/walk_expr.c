@@ -100,11 +100,11 @@ static Term tuple_attribute(Walker *w, Term t, PyObject *name)
         function = NULL;
     }
     Py_XDECREF(function);
-    PyErr_Clear();
+    tt_look_away(w);
     PyObject *tuple = tt_term_python(w, t);
     PyObject *value = tuple ? PyObject_GetAttr(tuple, name) : NULL;
     if (!value) {
-        PyErr_Clear();
+        tt_look_away(w);
         const char *remedy =
             !PyUnicode_CompareWithASCIIString(name, "append")
                 ? "nothing grows in a kernel: make a new tuple, t = t + (x,), in a tl.static_range "
@@ -136,7 +136,7 @@ static _Noreturn void no_attribute(Walker *w, Term t, PyObject *name)
         closest = names ? tt_closest(w, tt_utf8(w, name), names) : NULL;
     const char *remedy = closest ? tt_arena_format(w->arena, "did you mean `%s`?", closest) : NULL;
     Py_XDECREF(names);
-    PyErr_Clear();
+    tt_look_away(w);
     tt_fail_with_remedy(w, remedy, "%s has no attribute `%s`", tt_describe(w, t), tt_utf8(w, name));
 }
 

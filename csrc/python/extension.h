@@ -175,7 +175,11 @@ int tt_state_clear(PyObject *module);
 /* Of the module that made `type` or a type it derives from; NULL with an error set. */
 State *tt_state_of(PyTypeObject *type);
 /* NULL with an error set. Valid until the next call. */
+/* NULL with an exception set that is not for us to forgive. */
 const TypeEntry *tt_classify(State *state, PyObject *object);
+/* An attribute of what is only looked at: NULL where there is none or the object raises. An exception that is not for us
+ * to forgive stays, and every later look gives NULL; whoever looked has to ask for it in the end. */
+PyObject *tt_look(PyObject *object, PyObject *attribute);
 /* Attribute of a module of this package, which is imported if it was not; a new reference. */
 PyObject *tt_import(const char *module, const char *name);
 

@@ -173,10 +173,11 @@ static bool call_hook(const State *state, PyObject *hook, PyObject *metadata)
 {
     if (hook == Py_None)
         return true;
-    PyObject *calls = PyObject_GetAttr(hook, state->names.calls), *result = NULL;
+    PyObject *calls = tt_look(hook, state->names.calls), *result = NULL;
     bool empty = calls && PyList_Check(calls) && !PyList_Size(calls);
     Py_XDECREF(calls);
-    PyErr_Clear();
+    if (PyErr_Occurred())
+        return false;
     if (!empty)
         result = PyObject_CallFunctionObjArgs(hook, metadata, NULL);
     Py_XDECREF(result);

@@ -211,7 +211,10 @@ static bool add_constant(Specialization *s, PyObject *value, const ArgumentPath 
 {
     if (PyUnicode_CheckExact(value))
         return add_constant_object(s, value, path);
-    TypeEntry entry = *tt_classify(s->state, value);
+    const TypeEntry *found = tt_classify(s->state, value);
+    if (!found)
+        return false;
+    TypeEntry entry = *found;
     switch (entry.kind) {
     case ARG_NONE:
         return add_word(s, KEY_WORD(KEY_NONE, 0));
@@ -268,7 +271,7 @@ static bool add_scalar(Specialization *s, ScalarKind kind, int divisibility, uin
 
 static bool range_error(PyObject *value, const ArgumentPath *path, const char *type)
 {
-    PyErr_Clear();
+    PyErr_Clear(); /* OverflowError */
     return tt_argument_error(path, PyExc_OverflowError, "%S does not fit in %s", value, type);
 }
 
@@ -436,7 +439,8 @@ static bool add_array_of(Specialization *s, const Param *param, PyObject *dtype,
 {
     Tensor tensor = {.element = tt_scalar_of_dtype(dtype)};
     if (tensor.element == SCALAR_KINDS)
-        return tt_argument_error(path, PyExc_TypeError,
+        return !PyErr_Occurred() &&
+               tt_argument_error(path, PyExc_TypeError,
                                  "arrays of dtype %S are not supported; convert it to %s", dtype,
                                  tt_supported_dtypes);
     return add_pointer(s, param, &tensor, path);
@@ -478,6 +482,8 @@ static bool add_array(Specialization *s, const Param *param, const TypeEntry *en
         s->place.device = device;
         s->has_stream = tensor.has_stream || (on_cuda && tt_exchange_stream(entry, device, &tensor.stream));
         s->place.stream = tensor.stream;
+        if (PyErr_Occurred())
+            return false;
     } else if (on_cuda != s->on_cuda || device != s->place.device) {
         return device_error(s, on_cuda ? DEVICE_CUDA : DEVICE_CPU, device, path);
     } else if (tensor.has_stream) {
@@ -539,7 +545,10 @@ static bool add_argument(Specialization *s, const Param *param, PyObject *value,
 {
     if (Py_TYPE(value) == &PyLong_Type)
         return add_number(s, param, value, ARG_INT, path);
-    TypeEntry entry = *tt_classify(s->state, value);
+    const TypeEntry *found = tt_classify(s->state, value);
+    if (!found)
+        return false;
+    TypeEntry entry = *found;
     switch (entry.kind) {
     case ARG_INT:
     case ARG_FLOAT:

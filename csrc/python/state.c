@@ -83,7 +83,7 @@ State *tt_state_of(PyTypeObject *type)
         const char *name = module ? PyModule_GetName(module) : NULL;
         if (name && !strcmp(name, "triton._C"))
             return PyModule_GetState(module);
-        PyErr_Clear(); /* made by Python or by another module */
+        PyErr_Clear(); /* TypeError: made by Python or by another module */
     }
     PyErr_SetString(PyExc_SystemError, "a type that does not derive from triton._C");
     return NULL;
@@ -99,13 +99,30 @@ PyObject *tt_import(const char *module, const char *name)
 
 /* ---- types of arguments ---- */
 
-/* Looking must not fail: what raises is taken for absent, and ends as an argument of unknown type. */
+PyObject *tt_look(PyObject *object, PyObject *attribute)
+{
+    PyObject *found = PyErr_Occurred() ? NULL : PyObject_GetAttr(object, attribute);
+    if (!found)
+        tt_forgive();
+    return found;
+}
+
+/* What raises is taken for absent, and ends as an argument of unknown type. */
 static bool has(PyTypeObject *type, PyObject *attribute)
 {
-    PyObject *found = PyObject_GetAttr((PyObject *)type, attribute);
-    PyErr_Clear();
+    PyObject *found = tt_look((PyObject *)type, attribute);
     Py_XDECREF(found);
     return found != NULL;
+}
+
+static PyObject *look_in_module(const char *module, const char *name)
+{
+    PyObject *found =
+        PyDict_GetItemString(PyImport_GetModuleDict(), module); /* borrowed, as are the modules */
+    PyObject *text = found && !PyErr_Occurred() ? PyUnicode_FromString(name) : NULL;
+    PyObject *value = text ? tt_look(found, text) : NULL;
+    Py_XDECREF(text);
+    return value;
 }
 
 static bool is_subtype(PyTypeObject *type, PyObject *of)
@@ -123,12 +140,9 @@ static ArgumentKind classify_numpy(PyTypeObject *type)
         {"ndarray", ARG_NDARRAY},  {"integer", ARG_INDEX}, {"floating", ARG_NUMPY_FLOAT},
         {"bool_", ARG_NUMPY_BOOL}, {"dtype", ARG_DTYPE},
     };
-    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
-    PyObject *numpy = PyDict_GetItemString(modules, "numpy");
-    for (size_t i = 0; numpy && i < TT_COUNT(rows); i++) {
-        PyObject *base = PyObject_GetAttrString(numpy, rows[i].name);
+    for (size_t i = 0; i < TT_COUNT(rows); i++) {
+        PyObject *base = look_in_module("numpy", rows[i].name);
         bool found = is_subtype(type, base);
-        PyErr_Clear();
         Py_XDECREF(base);
         if (found)
             return rows[i].kind;
@@ -139,8 +153,7 @@ static ArgumentKind classify_numpy(PyTypeObject *type)
 /* Marks of this package's own types: see __triton_kind__ in python/triton. */
 static ArgumentKind classify_marked(State *state, PyTypeObject *type)
 {
-    PyObject *mark = PyObject_GetAttr((PyObject *)type, state->names.__triton_kind__);
-    PyErr_Clear();
+    PyObject *mark = tt_look((PyObject *)type, state->names.__triton_kind__);
     if (!mark)
         return ARG_UNKNOWN;
     ArgumentKind kind = ARG_CONSTANT;
@@ -156,12 +169,11 @@ static ArgumentKind classify_marked(State *state, PyTypeObject *type)
 
 static bool is_torch_dtype(State *state, PyTypeObject *type)
 {
-    PyObject *module = PyObject_GetAttr((PyObject *)type, state->names.__module__);
-    PyObject *name = PyObject_GetAttr((PyObject *)type, state->names.__name__);
+    PyObject *module = tt_look((PyObject *)type, state->names.__module__);
+    PyObject *name = tt_look((PyObject *)type, state->names.__name__);
     bool result = module && name && PyUnicode_Check(module) && PyUnicode_Check(name) &&
                   !PyUnicode_CompareWithASCIIString(module, "torch") &&
                   !PyUnicode_CompareWithASCIIString(name, "dtype");
-    PyErr_Clear();
     Py_XDECREF(module);
     Py_XDECREF(name);
     return result;
@@ -200,12 +212,12 @@ static ArgumentKind classify_builtin(PyTypeObject *type)
 /* Whether a package made the type. */
 static bool is_from(State *state, PyTypeObject *type, const char *package)
 {
-    PyObject *module = PyObject_GetAttr((PyObject *)type, state->names.__module__);
+    PyObject *module = tt_look((PyObject *)type, state->names.__module__);
     PyObject *bytes = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8String(module) : NULL;
     const char *name = bytes ? PyBytes_AsString(bytes) : "";
     size_t length = strlen(package);
     bool result = !strncmp(name, package, length) && (!name[length] || name[length] == '.');
-    PyErr_Clear();
+    tt_forgive(); /* a name that is no text */
     Py_XDECREF(module);
     Py_XDECREF(bytes);
     return result;
@@ -219,9 +231,9 @@ typedef struct ExchangeHeader {
 
 static const void *find_exchange(State *state, PyTypeObject *type)
 {
-    PyObject *capsule = PyObject_GetAttr((PyObject *)type, state->names.__dlpack_c_exchange_api__);
+    PyObject *capsule = tt_look((PyObject *)type, state->names.__dlpack_c_exchange_api__);
     const ExchangeHeader *table = capsule ? PyCapsule_GetPointer(capsule, "dlpack_exchange_api") : NULL;
-    PyErr_Clear();
+    tt_forgive();        /* no capsule, or of something else */
     Py_XDECREF(capsule); /* the table itself lives as long as the process, says DLPack */
     while (table && table->major != 1)
         table = table->previous;
@@ -230,10 +242,8 @@ static const void *find_exchange(State *state, PyTypeObject *type)
 
 static bool is_tensor_of_torch(PyTypeObject *type)
 {
-    PyObject *torch = PyDict_GetItemString(PyImport_GetModuleDict(), "torch");
-    PyObject *base = torch ? PyObject_GetAttrString(torch, "Tensor") : NULL;
+    PyObject *base = look_in_module("torch", "Tensor");
     bool result = base && PyType_Check(base) && PyType_IsSubtype(type, (PyTypeObject *)base);
-    PyErr_Clear();
     Py_XDECREF(base);
     return result;
 }
@@ -266,6 +276,8 @@ const TypeEntry *tt_classify(State *state, PyObject *object)
     if (entry->type == type)
         return entry;
     TypeEntry fresh = classify_type(state, type, object);
+    if (PyErr_Occurred())
+        return NULL;
     PyTypeObject *old = entry->type;
     Py_INCREF((PyObject *)type);
     *entry = fresh;

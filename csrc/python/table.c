@@ -21,7 +21,7 @@ static int same_key(const Key *a, const Key *b)
     return same;
 }
 
-/* The value a name has now; a new reference, or NULL without an error when it is gone. */
+/* The value a name has now; a new reference, or NULL when it is gone. */
 static PyObject *current_value(const UsedName *used, State *state)
 {
     PyObject *value;
@@ -29,9 +29,8 @@ static PyObject *current_value(const UsedName *used, State *state)
         value = PyDict_GetItemWithError(used->space, used->name);
         Py_XINCREF(value);
     } else {
-        value = PyObject_GetAttr(used->space, state->names.cell_contents);
+        value = tt_look(used->space, state->names.cell_contents);
     }
-    PyErr_Clear();
     return value;
 }
 
@@ -41,7 +40,8 @@ static bool is_unchanged(const UsedName *used)
     return PyDict_CheckExact(used->space) && PyDict_GetItemWithError(used->space, used->name) == used->value;
 }
 
-/* Does every name have the value that the kernel was compiled with? */
+/* Does every name have the value that the kernel was compiled with? False with an exception that is not for us to
+ * forgive. */
 static bool names_hold(Compiled *compiled)
 {
     bool same = true;
@@ -51,7 +51,7 @@ static bool names_hold(Compiled *compiled)
             continue;
         PyObject *value = current_value(used, compiled->state);
         same = value && same_object(value, used->value) == 1;
-        PyErr_Clear(); /* values that cannot be compared are not the same */
+        tt_forgive(); /* values that cannot be compared are not the same */
         Py_XDECREF(value);
     }
     return same;
@@ -68,6 +68,8 @@ static Compiled *find_once(Table *table, const Key *key)
             return NULL;
         if (same && names_hold(entry))
             return entry;
+        if (PyErr_Occurred())
+            return NULL;
     }
 }
 

@@ -88,7 +88,7 @@ bool tt_argument_error(const ArgumentPath *path, PyObject *exception, const char
 
 static bool dtype_error(const ArgumentPath *path, PyObject *dtype)
 {
-    if (dtype)
+    if (dtype && !PyErr_Occurred())
         tt_argument_error(path, PyExc_TypeError, "arrays of dtype %S are not supported; convert it to %s",
                           dtype, tt_supported_dtypes);
     Py_XDECREF(dtype);
@@ -103,7 +103,7 @@ static ScalarKind added_numpy_type(PyArray_Descr *descr)
     PyObject *name = PyObject_GetAttrString((PyObject *)descr->typeobj, "__name__");
     PyObject *bytes = name ? PyUnicode_AsUTF8String(name) : NULL;
     ScalarKind kind = bytes ? tt_scalar_by_name(PyBytes_AsString(bytes)) : SCALAR_KINDS;
-    PyErr_Clear();
+    PyErr_Clear(); /* of a type's name, for which none of the program's code runs */
     Py_XDECREF(name);
     Py_XDECREF(bytes);
     return kind;
@@ -189,11 +189,9 @@ static bool from_dltensor(State *state, const DLTensor *from, PyObject *object, 
             set_range(tensor, from->rank, from->shape, from->strides, tt_scalars[tensor->element].bytes);
         return true;
     }
-    PyObject *dtype = PyObject_GetAttr(object, state->names.dtype);
-    if (!dtype) {
-        PyErr_Clear();
+    PyObject *dtype = tt_look(object, state->names.dtype);
+    if (!dtype && !PyErr_Occurred())
         dtype = PyUnicode_FromFormat("(DLPack code %d, %d bits)", from->dtype.code, from->dtype.bits);
-    }
     return dtype_error(path, dtype);
 }
 
@@ -236,7 +234,7 @@ bool tt_exchange_stream(const TypeEntry *entry, int device, void **stream)
         return false;
     if (!exchange->current_stream(DEVICE_CUDA, device, stream))
         return true;
-    PyErr_Clear(); /* there are other ways to ask */
+    tt_forgive(); /* there are other ways to ask */
     return false;
 }
 
@@ -247,7 +245,7 @@ ScalarKind tt_scalar_of_dtype(PyObject *dtype)
     PyObject *text = PyObject_Str(dtype);
     PyObject *bytes = text ? PyUnicode_AsUTF8String(text) : NULL;
     ScalarKind kind = bytes ? tt_scalar_by_name(PyBytes_AsString(bytes)) : SCALAR_KINDS;
-    PyErr_Clear();
+    tt_forgive();
     Py_XDECREF(text);
     Py_XDECREF(bytes);
     return kind;
@@ -261,11 +259,9 @@ static bool read_device(State *state, PyObject *object, Tensor *tensor)
         int type;
     } devices[] = {{"cpu", DEVICE_CPU}, {"cuda", DEVICE_CUDA}, {"mps", 8}, {"hip", 10}, {"xpu", 14}};
     tensor->device_type = DEVICE_CPU;
-    PyObject *device = PyObject_GetAttr(object, state->names.device);
-    if (!device) {
-        PyErr_Clear();
-        return true;
-    }
+    PyObject *device = tt_look(object, state->names.device);
+    if (!device)
+        return !PyErr_Occurred();
     PyObject *text = PyObject_Str(device);
     PyObject *bytes = text ? PyUnicode_AsUTF8String(text) : NULL;
     Py_DECREF(device);
@@ -294,24 +290,25 @@ static int read_numbers(PyObject *tuple, int64_t numbers[MAX_RANK])
         numbers[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
     if (!PyErr_Occurred())
         return count;
-    PyErr_Clear();
+    tt_forgive();
     return -1;
 }
 
 /* What `shape` and `stride()`, in elements, say; nothing is an answer too. */
-static void set_attribute_range(State *state, PyObject *object, Tensor *tensor)
+static bool set_attribute_range(State *state, PyObject *object, Tensor *tensor)
 {
     int64_t shape[MAX_RANK], strides[MAX_RANK];
-    PyObject *extents = PyObject_GetAttr(object, state->names.shape);
-    PyObject *method = PyObject_GetAttr(object, state->names.stride);
+    PyObject *extents = tt_look(object, state->names.shape);
+    PyObject *method = tt_look(object, state->names.stride);
     PyObject *steps = method ? PyObject_CallFunctionObjArgs(method, NULL) : NULL;
-    PyErr_Clear();
-    int rank = extents ? read_numbers(extents, shape) : -1;
+    bool fine = tt_forgive();
+    int rank = extents && fine ? read_numbers(extents, shape) : -1;
     if (rank >= 0 && steps && read_numbers(steps, strides) == rank)
         set_range(tensor, rank, shape, strides, tt_scalars[tensor->element].bytes);
     Py_XDECREF(extents);
     Py_XDECREF(method);
     Py_XDECREF(steps);
+    return !PyErr_Occurred();
 }
 
 static bool read_attributes(State *state, PyObject *object, const ArgumentPath *path, Tensor *tensor)
@@ -332,9 +329,7 @@ static bool read_attributes(State *state, PyObject *object, const ArgumentPath *
     Py_XDECREF(address);
     if (PyErr_Occurred())
         return false;
-    if (path->with_range)
-        set_attribute_range(state, object, tensor);
-    return true;
+    return !path->with_range || set_attribute_range(state, object, tensor);
 }
 
 /* "<f4": byte order, family, bytes. */
@@ -415,13 +410,13 @@ static bool read_interface(PyObject *object, PyObject *attribute, const Argument
     return done;
 }
 
-/* What `object.device.id` says; the first device if it says nothing. */
+/* What `object.device.id` says; the first device if it says nothing. An exception may be left, see tt_look. */
 static int device_attribute(State *state, PyObject *object)
 {
-    PyObject *device = PyObject_GetAttr(object, state->names.device);
-    PyObject *id = device ? PyObject_GetAttr(device, state->names.id) : NULL;
+    PyObject *device = tt_look(object, state->names.device);
+    PyObject *id = device ? tt_look(device, state->names.id) : NULL;
     long number = id && PyLong_Check(id) ? PyLong_AsLong(id) : 0;
-    PyErr_Clear();
+    tt_forgive();
     Py_XDECREF(device);
     Py_XDECREF(id);
     return number >= 0 && number < TT_MAX_CUDA_DEVICES ? (int)number : 0;
@@ -432,7 +427,7 @@ static PyTypeObject *numpy_dtype(State *state)
 {
     PyObject *numpy = state->numpy_dtype ? NULL : PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
     PyObject *type = numpy ? PyObject_GetAttrString(numpy, "dtype") : NULL;
-    PyErr_Clear();
+    PyErr_Clear(); /* of NumPy itself */
     if (type && PyType_Check(type))
         state->numpy_dtype = (PyTypeObject *)type;
     else
@@ -447,14 +442,14 @@ static ScalarKind scalar_of_numpy_dtype(State *state, PyObject *dtype)
                                                           : SCALAR_KINDS;
 }
 
-/* By CuPy's own attributes, for its interface is a dict made anew each time. False, and nothing set, when they are not
- * what they are known to be, and for empty arrays. */
+/* By CuPy's own attributes, for its interface is a dict made anew each time. False when they are not what they are known
+ * to be, and for empty arrays; an exception may be left, see tt_look. */
 static bool read_cupy(State *state, PyObject *object, Tensor *tensor)
 {
-    PyObject *data = PyObject_GetAttr(object, state->names.data);
-    PyObject *address = data ? PyObject_GetAttr(data, state->names.ptr) : NULL;
-    PyObject *device = address ? PyObject_GetAttr(data, state->names.device_id) : NULL;
-    PyObject *dtype = device ? PyObject_GetAttr(object, state->names.dtype) : NULL;
+    PyObject *data = tt_look(object, state->names.data);
+    PyObject *address = data ? tt_look(data, state->names.ptr) : NULL;
+    PyObject *device = address ? tt_look(data, state->names.device_id) : NULL;
+    PyObject *dtype = device ? tt_look(object, state->names.dtype) : NULL;
     *tensor = (Tensor){.element = SCALAR_KINDS, .end = INT64_MAX, .device_type = DEVICE_CUDA};
     if (dtype && PyLong_Check(address) && PyLong_Check(device)) {
         tensor->address = PyLong_AsUnsignedLongLong(address);
@@ -463,7 +458,7 @@ static bool read_cupy(State *state, PyObject *object, Tensor *tensor)
     }
     bool done =
         !PyErr_Occurred() && tensor->address && tensor->device_id >= 0 && tensor->element != SCALAR_KINDS;
-    PyErr_Clear();
+    tt_forgive();
     Py_XDECREF(data);
     Py_XDECREF(address);
     Py_XDECREF(device);
@@ -474,8 +469,12 @@ static bool read_cupy(State *state, PyObject *object, Tensor *tensor)
 static bool read_cuda_interface(State *state, const TypeEntry *entry, PyObject *object,
                                 const ArgumentPath *path, Tensor *tensor)
 {
-    if (entry->is_cupy && !path->with_range && read_cupy(state, object, tensor))
-        return true;
+    if (entry->is_cupy && !path->with_range) {
+        if (read_cupy(state, object, tensor))
+            return true;
+        if (PyErr_Occurred())
+            return false;
+    }
     if (!read_interface(object, state->names.__cuda_array_interface__, path, tensor))
         return false;
     tensor->device_type = DEVICE_CUDA;
@@ -485,7 +484,7 @@ static bool read_cuda_interface(State *state, const TypeEntry *entry, PyObject *
     /* CuPy names the current stream of the current device, wherever the array lies. */
     if (entry->is_cupy && tensor->device_id != tt_cuda_current_device())
         tensor->has_stream = false;
-    return true;
+    return !PyErr_Occurred();
 }
 
 static bool read_by_kind(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
@@ -518,12 +517,11 @@ static bool torch_error(State *state, PyObject *object, const ArgumentPath *path
     if (!PyErr_ExceptionMatches(PyExc_RuntimeError) && !PyErr_ExceptionMatches(PyExc_BufferError))
         return false;
     PyErr_Clear();
-    PyObject *dtype = PyObject_GetAttr(object, state->names.dtype);
-    PyErr_Clear();
+    PyObject *dtype = tt_look(object, state->names.dtype);
     if (dtype && tt_scalar_of_dtype(dtype) == SCALAR_KINDS)
         return dtype_error(path, dtype);
     Py_XDECREF(dtype);
-    return tt_memory_error(path, object, NULL);
+    return !PyErr_Occurred() && tt_memory_error(path, object, NULL);
 }
 
 bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,

@@ -43,8 +43,7 @@ static bool find_negative_bit(NegativeBit *bit)
     unsigned long long mask = 0;
     if (found && found != Py_None && PyArg_ParseTuple(found, "iiK", &bit->pointer_word, &bit->word, &mask))
         bit->mask = mask;
-    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
-        PyErr_Clear(); /* it is asked for then */
+    tt_forgive(); /* it is asked for then */
     Py_XDECREF(find);
     Py_XDECREF(found);
     return !PyErr_Occurred();
