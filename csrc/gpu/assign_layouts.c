@@ -145,9 +145,14 @@ static void set_results(Op *op, const LinearLayout *layout)
 static void assign_shape(Assigner *a, Op *op)
 {
     const Value *first = tt_operand(op, 0);
+    const LinearLayout *result = result_group(a, op);
+    if (op->opcode == OP_join && tt_is_tile(first->type) && !(result && tt_layout_backward(op, 0, result)))
+        want_alike(a,
+                   op); /* the result's halves are in different threads there, so it follows the operands */
+    first = tt_operand(op, 0);
     bool follows = tt_is_tile(first->type) && first->layout && op->opcode != OP_broadcast;
     const LinearLayout *forward = follows ? tt_layout_forward(op, 0, first->layout) : NULL;
-    const LinearLayout *result = forward ? forward : result_group(a, op);
+    result = forward ? forward : result;
     if (op->opcode == OP_split && !result) /* two scalars */
         want(a, op, 0, tt_everywhere_layout(a->module, first->type, a->options->num_warps));
     for (int i = 0; i < op->operand_count; i++) {

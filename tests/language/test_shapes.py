@@ -141,6 +141,13 @@ def test_join_scalars_and_split_to_scalars():
     check("a, b = tl.split(x)", {"x": np.array([5, 6])}, {"a": np.asarray(5), "b": np.asarray(6)})
 
 
+def test_join_indices():
+    x, zeros = random((65, 1), "int8").values, np.zeros(65, np.int32)
+    check("v = tl.argmax(x, axis=1)\nout = tl.join(v, v)", {"x": x}, np.stack([zeros, zeros], -1))
+    code = "v = tl.argmax(x, axis=1)\nw = tl.interleave(v, v)\nout, pair = tl.argmax(w, axis=0), tl.join(w, w)"
+    check(code, {"x": x}, {"out": np.asarray(0, np.int32), "pair": np.zeros((130, 2), np.int32)})
+
+
 def test_join_broadcasts():
     x = numbered((4,))
     check("tl.join(x, 7)", {"x": x}, np.stack([x, np.full(4, 7, np.int32)], -1))
