@@ -199,7 +199,7 @@ static bool build_module(Compilation *c)
         tt_set_error(&trap.diag, NULL);
         return false;
     }
-    c->build->module = tt_frontend_build(&c->build->arena, &c->request);
+    c->build->module = tt_build_kernel(&c->build->arena, &c->request);
     tt_end_try(&trap);
     return true;
 }

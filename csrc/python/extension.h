@@ -425,6 +425,12 @@ bool tt_restore(Compiled *compiled, Bytes image);
 PyObject *tt_compilation_info(Kernel *kernel, PyObject *signature, PyObject *options, Target target,
                               bool standalone);
 
+/* ---- triton_c.c -------------------------------------------------------------------------------------------------------- */
+
+/* The kernel by the front end of its language: parse() of a kernel in Triton-C gives its program's text, of one in Python a
+ * tree. Raises diagnostics. */
+Module *tt_build_kernel(Arena *arena, const FrontendRequest *request);
+
 /* ---- view.c: what is asked without compiling --------------------------------------------------------------------------- */
 
 /* view_ir(kernel, signature, options, target): ((name, region), ...) of what the frontend makes, and its text; a region

@@ -138,7 +138,7 @@ static PyMethodDef methods[] = {
 
 extern PyMethodDef tt_cuda_methods[], tt_store_methods[], tt_layout_methods[], tt_testing_methods[],
     tt_testing_frontend_methods[], tt_testing_run_methods[], tt_testing_gpu_methods[],
-    tt_testing_simulator_methods[], tt_testing_codegen_methods[];
+    tt_testing_simulator_methods[], tt_testing_codegen_methods[], tt_triton_c_methods[];
 
 static int add_tables(PyObject *module)
 {
@@ -151,7 +151,8 @@ static int add_tables(PyObject *module)
                                    tt_testing_run_methods,
                                    tt_testing_gpu_methods,
                                    tt_testing_simulator_methods,
-                                   tt_testing_codegen_methods};
+                                   tt_testing_codegen_methods,
+                                   tt_triton_c_methods};
     for (size_t i = 0; i < TT_COUNT(tables); i++)
         if (PyModule_AddFunctions(module, tables[i]) < 0)
             return -1;

@@ -6,7 +6,7 @@ static const char *print_built(FrontendRequest *request, Arena *arena, int flags
 {
     Trap trap;
     if (tt_try(&trap, arena)) {
-        const char *text = tt_print_module(tt_frontend_build(arena, request), arena, flags);
+        const char *text = tt_print_module(tt_build_kernel(arena, request), arena, flags);
         tt_end_try(&trap);
         return text;
     }

@@ -73,7 +73,7 @@ static PyObject *view(Arena *arena, FrontendRequest *request)
         tt_set_error(&trap.diag, NULL);
         return NULL;
     }
-    PyObject *tuple = view_module(tt_frontend_build(arena, request), arena);
+    PyObject *tuple = view_module(tt_build_kernel(arena, request), arena);
     tt_end_try(&trap);
     return tuple;
 }

@@ -64,6 +64,7 @@ __all__ = [
     "UnsupportedError",
     "autotune",
     "backends",
+    "c",
     "cdiv",
     "compile",
     "compiler",
@@ -87,7 +88,7 @@ _LATER = {"compile": "compiler", "constexpr_function": "language"}
 
 
 def __getattr__(name):
-    if name in ("backends", "compiler", "knobs", "language", "testing", "tools") or name in _LATER:
+    if name in ("backends", "c", "compiler", "knobs", "language", "testing", "tools") or name in _LATER:
         from importlib import import_module
 
         module = import_module(f".{_LATER.get(name, name)}", __name__)
