@@ -10,7 +10,7 @@ Operand tt_c_int(CWalker *w, const Dtype *dtype, int64_t value)
 static void check_value(CWalker *w, const char *what, Operand x)
 {
     if (!x.value)
-        tt_c_fail(w, NULL, "%s takes values, not %s", what, tt_c_describe(w, x));
+        tt_c_fail(w, NULL, "%s needs a value, and here is %s", what, tt_c_describe(w, x));
 }
 
 /* A weak constant in a type: rounded once. */
@@ -183,10 +183,14 @@ void tt_c_broadcast_together(CWalker *w, const char *what, Operand *operands, in
 Operand tt_c_broadcast(CWalker *w, const char *what, Operand x, const Shape *shape)
 {
     Shape from = tt_c_shape(x), met;
-    if (!tt_broadcast_shapes(&from, shape, &met) || !tt_same_extents(&met, shape))
+    bool fits = tt_broadcast_shapes(&from, shape, &met) && tt_same_extents(&met, shape);
+    if (!fits && !shape->rank)
+        tt_c_fail(w, "tiles are declared with their extents: float x[16]",
+                  "%s is a scalar, and cannot hold %s", what, tt_c_describe(w, x));
+    if (!fits)
         tt_c_fail(w, "each extent must be 1 or that of the target, counted from the last dimension",
-                  "%s is of shape %s, to which %s does not broadcast", what,
-                  shape->rank ? tt_shape_format(w->arena, shape) : "a scalar", tt_c_describe(w, x));
+                  "%s is of shape %s, to which %s does not broadcast", what, tt_shape_format(w->arena, shape),
+                  tt_c_describe(w, x));
     x.value = tt_typed_broadcast(&w->builder, tt_c_typed(x), shape).value;
     return x;
 }

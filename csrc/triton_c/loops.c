@@ -328,7 +328,7 @@ static Flow walk_tested_body(CWalker *w, const Tested *t)
     return flow | BREAKS;
 }
 
-static Flow walk_tested(CWalker *w, const Node *node, const Tested *t)
+static Flow walk_tested(CWalker *w, const Tested *t)
 {
     Builder outer = w->builder;
     Frame *frame = w->frame;
@@ -338,7 +338,9 @@ static Flow walk_tested(CWalker *w, const Node *node, const Tested *t)
     bool inside = test.assigns || (may_exit && (test.reads_memory || test.calls));
     bool breaks = body.breaks || inside;
     int scope = frame->slots.count;
-    tt_c_assigned_slots(w, node, &loop.carried);
+    tt_c_assigned_slots(w, t->test, &loop.carried);
+    tt_c_assigned_slots(w, t->step, &loop.carried);
+    tt_c_assigned_slots(w, t->body, &loop.carried);
     int broke = breaks ? add_flag(w) : 0;
     if (breaks)
         push_sorted_slot(w, &loop, broke);
@@ -370,7 +372,7 @@ static Flow walk_tested(CWalker *w, const Node *node, const Tested *t)
 Flow tt_c_walk_while(CWalker *w, const Node *node)
 {
     tt_c_at(w, node);
-    return walk_tested(w, node, &(Tested){node->first, NULL, node->body});
+    return walk_tested(w, &(Tested){node->first, NULL, node->body});
 }
 
 Flow tt_c_walk_for(CWalker *w, const Node *node)
@@ -391,7 +393,7 @@ Flow tt_c_walk_for(CWalker *w, const Node *node)
         flow = walk_counted(w, node, &count, &counting, &loop);
     } else {
         tt_c_at(w, node);
-        flow = walk_tested(w, node, &(Tested){node->second, node->third, node->body});
+        flow = walk_tested(w, &(Tested){node->second, node->third, node->body});
     }
     tt_c_end_scope(w, scope);
     return flow;

@@ -15,7 +15,7 @@ static Operand check_pointer(CWalker *w, const char *what, Operand x)
 static void check_writable(CWalker *w, Operand pointer)
 {
     if (pointer.dtype->is_const)
-        tt_c_fail(w, "take const, read_only or __constant__ off its declaration",
+        tt_c_fail(w, "take const or __constant__ off its declaration",
                   "%s is read-only and cannot be stored to", tt_c_describe(w, pointer));
 }
 

@@ -80,7 +80,7 @@ const char *tt_c_describe(CWalker *w, Operand x)
     return tt_c_describe_type(w, x.dtype, &shape);
 }
 
-/* Letters to insert, leave out or replace; more than `most` are not counted. */
+/* Letters to insert, leave out or replace. */
 static int distance(const char *a, const char *b)
 {
     enum { LONGEST = 31 };
@@ -103,7 +103,7 @@ static int distance(const char *a, const char *b)
 
 const char *tt_c_closest(CWalker *w, const char *name, const char *const *names, int count)
 {
-    int best = (int)strlen(name) / 3 + 1;
+    int best = (int)strlen(name) / 2 + 1;
     const char *found = NULL;
     (void)w;
     for (int i = 0; i < count; i++) {

@@ -154,11 +154,11 @@ bool tt_c_parse_type(Parser *p, Declaration *declaration, bool *is_tunable, bool
         int *count = NULL;
         switch (p->next->kind) {
         case TOKEN_CONST:
-        case TOKEN_READ_ONLY:
         case TOKEN_CONSTANT:
             is_const = true;
             continue;
-        case TOKEN_RESTRICT:
+        case TOKEN_RESTRICT: /* promises, which nothing here depends on */
+        case TOKEN_READ_ONLY:
             continue;
         case TOKEN_TUNABLE:
             *is_tunable = true;

@@ -284,6 +284,15 @@ static Node *parse_conditional(Parser *p)
     return tt_c_end_node(p, node);
 }
 
+/* `x = 1` without `;` and `*p = 2` in the next line make a product that is assigned to. */
+static void check_line_end(const Node *target)
+{
+    if (target->kind != NODE_BINARY || target->op != OPERATOR_MUL ||
+        target->second->loc.line == target->first->loc.end_line)
+        return;
+    tt_error(&target->first->loc, "`;` is missing at the end of this line");
+}
+
 Node *tt_c_parse_assignment(Parser *p)
 {
     Node *target = parse_conditional(p);
@@ -296,6 +305,7 @@ Node *tt_c_parse_assignment(Parser *p)
         }
     if (!has_op && p->next->kind != TOKEN_ASSIGN)
         return target;
+    check_line_end(target);
     p->next++;
     tt_c_enter(p);
     Node *node = tt_c_node(p, NODE_ASSIGN, &target->loc);

@@ -1,13 +1,13 @@
 """Triton-C: kernels in the C-like language of tiles that docs/triton-c.md describes.
 
-    kernel = triton.c.compile('''
-        const tunable int N = {128, 256};
-        kernel void add(float *x, float *y, float *out, int size) {
-            int i[N] = get_global_range(0);
-            @(i < size) *(out + i) = *(x + i) + *(y + i);
-        }''')
-    kernel(x, y, out, len(x), size=("size",))           # a grid that covers so many indices
-    kernel[(triton.cdiv(len(x), 256),)](x, y, out, len(x), N=256)
+kernel = triton.c.compile('''
+    const tunable int N = {128, 256};
+    kernel void add(float *x, float *y, float *out, int size) {
+        int i[N] = get_global_range(0);
+        @(i < size) *(out + i) = *(x + i) + *(y + i);
+    }''')
+kernel(x, y, out, len(x), size=("size",))           # a grid that covers so many indices
+kernel[(triton.cdiv(len(x), 256),)](x, y, out, len(x), N=256)
 """
 
 from .kernel import CFunction, Program

@@ -28,7 +28,9 @@ def _parser():
     parser.add_argument("--emit", choices=STAGES, default="ptx", help="the stage to write (default: %(default)s)")
     parser.add_argument("--kernel", help="one kernel, instead of all")
     parser.add_argument("--target", default="cuda:90", help="cuda:80, cuda:90, cpu, ... (default: %(default)s)")
-    parser.add_argument("-D", dest="tunables", action="append", default=[], metavar="NAME=VALUE", help="choose a tunable")
+    parser.add_argument(
+        "-D", dest="tunables", action="append", default=[], metavar="NAME=VALUE", help="choose a tunable"
+    )
     parser.add_argument("--num-warps", type=int, default=None)
     parser.add_argument("--num-stages", type=int, default=None)
     parser.add_argument("-o", "--output", help="the file to write to (default: standard output)")
@@ -51,7 +53,9 @@ def _compile(kernel, options):
         raise ValueError(f"{kernel.__name__} has no tunable {sorted(unknown)[0]!r}")
     tunables = {name: int(chosen.get(name, values[0])) for name, values in kernel.tunables}
     signature = {param.name: param.annotation_type for param in kernel.params if not param.is_constexpr}
-    attrs = {(param.num,): [("tt.divisibility", 16)] for param in kernel.params if str(param.annotation).startswith("*")}
+    attrs = {
+        (param.num,): [("tt.divisibility", 16)] for param in kernel.params if str(param.annotation).startswith("*")
+    }
     asked = {"num_warps": options.num_warps, "num_stages": options.num_stages}
     source = ASTSource(kernel, signature, tunables, attrs)
     compiled = compile(source, options.target, {name: value for name, value in asked.items() if value is not None})

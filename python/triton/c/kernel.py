@@ -142,8 +142,12 @@ class CFunction(Kernel, KernelInterface):
         extents = self.extents(**{name: arguments[name] for name, _ in self.tunables})
         axes = max((axis + 1 for axis in range(3) if extents[axis]), default=0)
         if len(size) != axes:
-            raise TypeError(f"{self.__name__}() has global ranges along {_axes(axes)}, and size={size!r} is of {len(size)}")
-        return tuple(-(-self._number(item, arguments) // (extents[axis] or 1)) for axis, item in enumerate(size)) or (1,)
+            raise TypeError(
+                f"{self.__name__}() has global ranges along {_axes(axes)}, and size={size!r} is of {len(size)}"
+            )
+        return tuple(-(-self._number(item, arguments) // (extents[axis] or 1)) for axis, item in enumerate(size)) or (
+            1,
+        )
 
     def _number(self, item, arguments):
         if not isinstance(item, str):
