@@ -429,7 +429,7 @@ PyObject *tt_compilation_info(Kernel *kernel, PyObject *signature, PyObject *opt
 
 /* The kernel by the front end of its language: parse() of a kernel in Triton-C gives its program's text, of one in Python a
  * tree. Raises diagnostics. */
-Module *tt_build_kernel(Arena *arena, const FrontendRequest *request);
+Module *tt_build_kernel(Arena *arena, FrontendRequest *request);
 
 /* ---- view.c: what is asked without compiling --------------------------------------------------------------------------- */
 

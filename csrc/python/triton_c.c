@@ -190,7 +190,7 @@ static _Noreturn void raise_python_error(void)
 }
 
 /* tt_frontend_build or tt_triton_c_build, by what the kernel's parse() gives. */
-Module *tt_build_kernel(Arena *arena, const FrontendRequest *request)
+Module *tt_build_kernel(Arena *arena, FrontendRequest *request)
 {
     PyObject *tree = PyObject_CallMethod(request->function, "parse", NULL);
     if (!tree)

@@ -89,7 +89,7 @@ class CFunction(Kernel, KernelInterface):
         self.tunables = tunables
         self.size = None
         self.arg_names = [param.name for param in self.params]
-        self.debug = self.version = self.launch_metadata = None
+        self.fn = self.debug = self.version = self.launch_metadata = None  # no Python function
         self.noinline = False
         self.repr = partial(_own_name, name)
         self.__name__ = self.__qualname__ = name
@@ -114,6 +114,9 @@ class CFunction(Kernel, KernelInterface):
         return sha256(f"{self.__name__}\n{self.program.text}".encode()).hexdigest()
 
     hash = cache_key
+
+    def __get__(self, instance, owner=None):
+        return self
 
     def __reduce__(self):
         return _kernel_of, (self.program.text, self.program.file, self.__name__)

@@ -1,7 +1,7 @@
 """@triton.heuristics, and what it has in common with @triton.autotune: they stand in for a kernel."""
 
-from .._C import launch_options, named_arguments
-from .jit import JITFunction, KernelInterface
+from .._C import Kernel, launch_options, named_arguments
+from .jit import KernelInterface
 
 
 class Launchable(KernelInterface):
@@ -14,7 +14,7 @@ class Launchable(KernelInterface):
             )
         self.fn = fn
         self.kernel = fn  # innermost
-        while not isinstance(self.kernel, JITFunction):
+        while not isinstance(self.kernel, Kernel):
             self.kernel = self.kernel.fn
         self.base_fn = self.__wrapped__ = self.kernel.fn
         self.arg_names = fn.arg_names
