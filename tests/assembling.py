@@ -60,7 +60,7 @@ class Assembler:
                 if "a program needs" not in str(error):  # shared memory
                     self.refused.append(f"sm_{sm}: {error}\n{text}")
                 continue
-            said, taken = run_ptxas(compiled["ptx"], sm)
+            said, taken = run_ptxas(compiled["ptx"], sm, f"-O{min(compiled['effort'], 3)}")
             self.count += 1
             if not taken:
                 self.refused.append(f"sm_{sm}: {said}\n{compiled['ptx']}")

@@ -39,9 +39,9 @@ Codegen *tt_new_codegen_for(Arena *arena, const char *module_name, const char *t
                             LLVMTargetMachineRef machine);
 /* What decides the code for this machine: its CPU and features, or what TRITON_CPU_ARCH makes of them. */
 const char *tt_host_description(Arena *arena);
-/* How many LLVM instructions the module has. */
-int tt_codegen_instructions(const Codegen *codegen);
-/* From here on machine code is made without optimisation, in half of the time; for the host. */
+/* How many LLVM instructions the module has, in how many blocks. */
+int tt_codegen_instructions(const Codegen *codegen, int *blocks);
+/* From here on machine code is made without optimisation, in half of the time or, of a huge function, a fraction. */
 void tt_codegen_hurry(Codegen *codegen);
 /* The module as text; then it cannot be trusted to be unchanged: assembly runs the code generator over it. */
 const char *tt_codegen_llvm_text(Codegen *codegen);

@@ -109,15 +109,24 @@ static LLVMTargetMachineRef create_machine(const HostCpu *host, LLVMCodeGenOptLe
 
 void tt_codegen_hurry(Codegen *codegen)
 {
-    codegen->machine = create_machine(&codegen->host, LLVMCodeGenLevelNone, codegen->arena);
+    LLVMTargetMachineRef old = codegen->machine;
+    char *triple = LLVMGetTargetMachineTriple(old), *cpu = LLVMGetTargetMachineCPU(old),
+         *features = LLVMGetTargetMachineFeatureString(old);
+    codegen->machine = LLVMCreateTargetMachine(LLVMGetTargetMachineTarget(old), triple, cpu, features,
+                                               LLVMCodeGenLevelNone, LLVMRelocPIC, LLVMCodeModelDefault);
     tt_arena_on_release(codegen->arena, release_machine, codegen->machine);
+    LLVMDisposeMessage(triple);
+    LLVMDisposeMessage(cpu);
+    LLVMDisposeMessage(features);
 }
 
-int tt_codegen_instructions(const Codegen *codegen)
+int tt_codegen_instructions(const Codegen *codegen, int *blocks)
 {
     int count = 0;
+    *blocks = 0;
     for (LLVMValueRef f = LLVMGetFirstFunction(codegen->module); f; f = LLVMGetNextFunction(f))
-        for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(f); block; block = LLVMGetNextBasicBlock(block))
+        for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(f); block;
+             block = LLVMGetNextBasicBlock(block), ++*blocks)
             for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i))
                 count++;
     return count;

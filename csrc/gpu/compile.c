@@ -74,6 +74,20 @@ GpuEstimate tt_gpu_estimate(Module *module, const GpuOptions *options)
     return (GpuEstimate){tt_shared_bytes(module), tt_tile_registers(module)};
 }
 
+/* Compilers take more than linear time for a function, and nobody tunes one of thousands of statements. LLVM's passes for
+ * this target look back for sums to reuse, so a long function's PTX is made without optimisation; ptxas makes up for that.
+ * Of 64-bit arithmetic it did 2000 instructions in a second with all its optimisation, 5000 at level 1, 8000 with none;
+ * code at level 1 is hardly longer (a sort of 8192), without any it is twice as long. */
+static void bound_effort(GpuKernel *kernel, Codegen *codegen)
+{
+    enum { LONG = 4000, LITTLE = 1, NONE = 0, FOR_LITTLE = 12000, FOR_NONE = 30000, OF_BLOCK = 10 };
+    int blocks, instructions = tt_codegen_instructions(codegen, &blocks),
+                work = instructions + OF_BLOCK * blocks;
+    if (instructions > LONG)
+        tt_codegen_hurry(codegen);
+    kernel->effort = work > FOR_NONE ? NONE : work > FOR_LITTLE ? LITTLE : FULL_EFFORT;
+}
+
 GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *arena)
 {
     check_options(options);
@@ -95,6 +109,7 @@ GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *aren
     tt_order_arithmetic(codegen, arena);
     if (options->texts)
         kernel->llir = tt_codegen_llvm_text(codegen);
+    bound_effort(kernel, codegen);
     kernel->ptx = tt_codegen_assembly(codegen);
     return kernel;
 }

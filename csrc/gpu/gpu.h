@@ -20,6 +20,8 @@ typedef struct GpuOptions {
         padding; /* for tests: what elements outside of a tile's shape are filled with; 0: with anything */
 } GpuOptions;
 
+enum { FULL_EFFORT = 4 }; /* the highest of the driver's levels of optimisation */
+
 /* Owned by the arena that it was compiled in. */
 typedef struct GpuKernel {
     const char *name;  /* of the entry */
@@ -28,6 +30,7 @@ typedef struct GpuKernel {
     const char *ttgir; /* tile IR with layouts, scratch and barriers, likewise */
     int shared_bytes;  /* of dynamic shared memory to launch with */
     int num_warps;
+    int effort; /* that the driver's compiler is to spend, of FULL_EFFORT */
     /* Debug: the kernel has one more parameter, the address of a zeroed FailureRecord in device memory. The first thread
      * whose assertion fails fills it in; failing threads end. `message` counts from 1 in `failures`. */
     Failure *failures;

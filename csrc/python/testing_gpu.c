@@ -116,8 +116,9 @@ static PyObject *py_compile_gpu(PyObject *module, PyObject *args, PyObject *keyw
     PyObject *result = NULL;
     if (read_arguments(args, keywords, &job, "s|iiippzzpii", names) && run_job(&job, compile)) {
         const GpuKernel *k = job.kernel;
-        result = Py_BuildValue("{s:s,s:s,s:s,s:s,s:i,s:i}", "name", k->name, "ptx", k->ptx, "llir", k->llir,
-                               "ttgir", k->ttgir, "shared", k->shared_bytes, "num_warps", k->num_warps);
+        result = Py_BuildValue("{s:s,s:s,s:s,s:s,s:i,s:i,s:i}", "name", k->name, "ptx", k->ptx, "llir",
+                               k->llir, "ttgir", k->ttgir, "shared", k->shared_bytes, "num_warps",
+                               k->num_warps, "effort", k->effort);
     }
     tt_arena_release(&job.arena);
     return result;
@@ -132,6 +133,6 @@ PyMethodDef tt_testing_gpu_methods[] = {
     {"_compile_gpu", (PyCFunction)(void (*)(void))py_compile_gpu, METH_VARARGS | METH_KEYWORDS,
      "_compile_gpu(text, sm=80, num_warps=4, ptx_version=0, enable_fp_fusion=True, pipeline=False, "
      "libdevice=None, *, debug=False, max_registers=0, num_stages=3) -> "
-     "dict\n--\n\nIR text compiled for a GPU: name, ptx, llir, ttgir, shared, num_warps."},
+     "dict\n--\n\nIR text compiled for a GPU: name, ptx, llir, ttgir, shared, num_warps, effort."},
     {NULL, NULL, 0, NULL},
 };

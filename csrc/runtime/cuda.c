@@ -75,7 +75,9 @@ void tt_cuda_release_kernel(CudaKernel *kernel)
 static CUresult link_ptx(const CudaImage *image, void **cubin, size_t *size)
 {
     CUlinkState state;
-    CUresult error = tt_cuda_api.cuLinkCreate_v2(0, NULL, NULL, &state);
+    int options[] = {CU_JIT_OPTIMIZATION_LEVEL};
+    void *values[] = {(void *)(intptr_t)image->effort};
+    CUresult error = tt_cuda_api.cuLinkCreate_v2(TT_COUNT(options), options, values, &state);
     if (error)
         return error;
     void *linked = NULL;
@@ -92,8 +94,8 @@ static CUresult link_ptx(const CudaImage *image, void **cubin, size_t *size)
 
 static CUresult load_on_device(const CudaImage *image, Loaded *loaded, char *log, size_t log_size)
 {
-    int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {log, (void *)log_size};
+    int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_OPTIMIZATION_LEVEL};
+    void *values[] = {log, (void *)log_size, (void *)(intptr_t)image->effort};
     CUresult error =
         tt_cuda_api.cuModuleLoadDataEx(&loaded->module, image->ptx, TT_COUNT(options), options, values);
     if (!error)

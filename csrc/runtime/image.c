@@ -144,6 +144,7 @@ static void make_for_cuda(Image *image, Module *module, Arena *arena)
     const GpuKernel *kernel = tt_gpu_compile(module, &options, arena);
     image->code = (Bytes){kernel->ptx, strlen(kernel->ptx)};
     image->memory = kernel->shared_bytes;
+    image->effort = kernel->effort;
     image->failures = kernel->failures;
     image->failure_count = kernel->failure_count;
 }
@@ -337,6 +338,7 @@ static void transfer_image(Codec *codec, Image *image)
     image->stored_bytes = (float)tt_codec_real(codec, (double)image->stored_bytes);
     TT_CODEC_NUMBER(codec, image->stack_bytes);
     TT_CODEC_NUMBER(codec, image->synchronisations);
+    TT_CODEC_NUMBER(codec, image->effort);
     transfer_place(codec, &image->assembly);
     transfer_lists(codec, image);
 }

@@ -56,6 +56,7 @@ typedef struct Image {
     bool streams;         /* CPU: see CpuImage */
     float stored_bytes;
     int stack_bytes, synchronisations; /* simulator: see SimKernel */
+    int effort;                        /* CUDA: see GpuKernel */
     Failure *failures;                 /* CUDA, debug: see GpuKernel */
     int failure_count;
     const Loc *assembly; /* CUDA: the first place where the program brings its own, or NULL */

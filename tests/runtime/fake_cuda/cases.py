@@ -98,6 +98,19 @@ def test_the_current_context_is_kept(before):
     assert current() == context
 
 
+@pytest.mark.parametrize("statements, levels", [(100, []), (5000, ["at level 1"])])
+def test_huge_kernels_are_compiled_with_less_effort(statements, levels):
+    @triton.jit
+    def many(p, n, COUNT: tl.constexpr):
+        a = n
+        for i in tl.static_range(COUNT):
+            a = (a ^ i) * (a + n)
+        tl.store(p, a)
+
+    many[(1,)](Array(0), 3, statements)
+    assert [line for line in log() if "level" in line] == levels
+
+
 def test_without_arrays_the_current_device_is_taken(monkeypatch):
     @triton.jit
     def nothing(n):

@@ -281,6 +281,9 @@ int cuModuleLoadDataEx(Module **module, const char *image, unsigned count, int *
         if (options[i] == 5)
             strcpy(values[i], "ptxas says why");
     note("load on %d\n", current->device);
+    for (unsigned i = 0; i < count; i++)
+        if (options[i] == 7 && values[i] != (void *)4)
+            note("at level %d\n", (int)(size_t)values[i]);
     if (link_error)
         return link_error;
     *module = malloc(sizeof **module);
