@@ -89,10 +89,13 @@ static bool find_width(Build *build, bool is_wide)
 {
     Digest key = image_key(build, is_wide);
     Bytes bytes = tt_store_read(SEAL_IMAGE, &key, &build->arena);
-    const Image *image = tt_read_image(bytes, &key, &build->arena);
-    if (image && launch_fits(build, image->checks) != is_wide)
-        build->code = tt_new_code(bytes);
-    return build->code != NULL;
+    Code *code = bytes.data ? tt_new_code(bytes, &key) : NULL;
+    if (code && launch_fits(build, tt_code_image(code)->checks) == is_wide) {
+        tt_code_release(code);
+        code = NULL;
+    }
+    build->code = code;
+    return code != NULL;
 }
 
 /* What does not load was made by something else than it says, and is made again. */
@@ -118,7 +121,7 @@ static void make_code(Build *build)
     Bytes bytes = tt_image_bytes(image, &key, &build->arena);
     if (build->writes)
         tt_store_write(SEAL_IMAGE, &key, bytes, &build->arena);
-    build->code = tt_new_code(bytes);
+    build->code = tt_new_code(bytes, &key);
     build->lowering = image->lowering_milliseconds;
     if (!build->code)
         tt_bug("a compiled kernel is refused by its own compiler");
@@ -153,7 +156,7 @@ static void compile_module(Apart *apart)
 static void load_image(Apart *apart)
 {
     Build *build = (Build *)apart;
-    build->code = tt_new_code(build->image);
+    build->code = tt_new_code(build->image, NULL);
     if (build->code)
         return;
     const Image *image = tt_read_image(build->image, NULL, &build->arena);

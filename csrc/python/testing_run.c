@@ -91,7 +91,7 @@ static Code *compile(RunJob *job)
     Digest key = {0};
     tt_complete_options(&job->options, &job->arena);
     const Image *image = tt_make_image(module, &job->options, &job->arena);
-    Code *code = tt_new_code(tt_image_bytes(image, &key, &job->arena));
+    Code *code = tt_new_code(tt_image_bytes(image, &key, &job->arena), &key);
     if (!code)
         tt_bug("the image is not read as it was written");
     tt_arena_on_release(&job->arena, release_code, code);

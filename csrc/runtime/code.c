@@ -49,10 +49,10 @@ static CpuKernel *new_cpu_kernel(const Image *image)
 }
 
 /* False if they are no image, or not for this machine. */
-static bool load(Code *code, Bytes bytes)
+static bool load(Code *code, Bytes bytes, const Digest *key)
 {
     code->bytes = (Bytes){tt_arena_copy(&code->arena, bytes.data, bytes.size), bytes.size};
-    const Image *image = code->image = tt_read_image(code->bytes, NULL, &code->arena);
+    const Image *image = code->image = tt_read_image(code->bytes, key, &code->arena);
     if (!image || !tt_image_fits(image))
         return false;
     TargetKind kind = image->options.target.kind;
@@ -66,7 +66,7 @@ static bool load(Code *code, Bytes bytes)
 }
 
 /* What raises passes through here: a half-made Code is nobody's to release. */
-static bool load_or_release(Code *code, Bytes bytes)
+static bool load_or_release(Code *code, Bytes bytes, const Digest *key)
 {
     Trap trap;
     if (!tt_try(&trap, &code->arena)) {
@@ -74,19 +74,19 @@ static bool load_or_release(Code *code, Bytes bytes)
         tt_code_release(code);
         tt_raise(&trap.diag);
     }
-    bool fits = load(code, bytes);
+    bool fits = load(code, bytes, key);
     tt_end_try(&trap);
     if (!fits)
         tt_code_release(code);
     return fits;
 }
 
-Code *tt_new_code(Bytes bytes)
+Code *tt_new_code(Bytes bytes, const Digest *key)
 {
     Code *code = calloc(1, sizeof *code);
     if (!code)
         tt_raise(&(Diagnostic){.kind = TT_OUT_OF_MEMORY, .message = "out of memory while compiling"});
-    return load_or_release(code, bytes) ? code : NULL;
+    return load_or_release(code, bytes, key) ? code : NULL;
 }
 
 void tt_code_release(Code *code)

@@ -6,9 +6,9 @@
 
 typedef struct Code Code;
 
-/* From the bytes of an image, which are copied. NULL if they are none, or none for this machine; raises diagnostics where
- * its code does not link. */
-Code *tt_new_code(Bytes bytes);
+/* From the bytes of an image (of this key, unless NULL), which are copied. NULL if they are none, or none for this machine;
+ * raises diagnostics where its code does not link. */
+Code *tt_new_code(Bytes bytes, const Digest *key);
 void tt_code_release(Code *code);
 const Image *tt_code_image(const Code *code);
 Bytes tt_code_bytes(const Code *code); /* of the image */

@@ -43,10 +43,13 @@ static void compress(Hasher *hasher, const uint8_t *block, bool last)
     memcpy(v + 8, start, sizeof start);
     v[12] ^= hasher->count;
     v[14] ^= last ? ~(uint64_t)0 : 0;
+#pragma GCC unroll 12 /* then the order is in the code: three times as fast */
     for (int round = 0; round < 12; round++) {
         const uint8_t *s = order[round % 10];
+#pragma GCC unroll 4
         for (int i = 0; i < 4; i++)
             mix(v, i, 4 + i, 8 + i, 12 + i, m[s[2 * i]], m[s[2 * i + 1]]);
+#pragma GCC unroll 4
         for (int i = 0; i < 4; i++)
             mix(v, i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4, m[s[8 + 2 * i]], m[s[9 + 2 * i]]);
     }
