@@ -2,8 +2,8 @@
 
     python benchmarks/stress.py [--processes 32] [--kernels 20] [--kills 100] [--damages 2000] [--seed 0]
 
-Every process checks what its kernels compute. At the end every file must be whole, and nothing may be left over. Children
-are forks of this process, which has compiled nothing itself; some start new interpreters.
+Every process checks what its kernels compute. At the end every file must be whole, and nothing may be left over.
+Children are forks of this process, which has compiled nothing itself; some start new interpreters.
 """
 
 import argparse
@@ -145,8 +145,8 @@ def stress(folder, processes, kernels, kills, damages, seed, at_once=20, say=pri
     wrong = run_and_kill(path, processes, kills, chance)
     say(f"{kills} of {processes} processes at a time killed in {time.perf_counter() - began:.1f} s: {wrong} wrong")
     fresh = wait(start(path, 0))
-    left = list((cache / "tmp").iterdir())
-    say(f"{len(entries(cache))} files, {len(bad_entries(cache))} bad, {len(left)} left over; the next one right: {fresh}")
+    left = list((cache / "drafts").iterdir())
+    say(f"{len(entries(cache))} files, {len(bad_entries(cache))} bad, {len(left)} left over; next one right: {fresh}")
     began = time.perf_counter()
     damaged = check_damages(path, cache, damages, chance, at_once)
     after = wait(start(path, 0))

@@ -1,4 +1,4 @@
-/* See store.h. An entry is a file `<kind>/<2 digits of the key>/<the others>`, written elsewhere (`tmp/`) and renamed, so
+/* See store.h. An entry is a file `<kind>/<2 digits of the key>/<the others>`, written elsewhere (`drafts/`) and renamed, so
  * that it is whole whenever it is there. Nothing is synchronised with the disk: a seal tells what a power cut has left.
  * The time of an entry's last use is its modification time, which reading sets once an hour. */
 #include "cache/store.h"
@@ -44,14 +44,14 @@ const char *tt_store_folder(Arena *arena)
 {
     const char *chosen = set_text("TRITON_CACHE_DIR"), *base = set_text("XDG_CACHE_HOME"),
                *home = set_text("HOME");
-    if (tt_store_limit() == 0)
-        return NULL;
     if (chosen)
         return tt_arena_strdup(arena, chosen);
     if (base && *base == '/')
         return tt_arena_format(arena, "%s/tritonc", base);
     return home ? tt_arena_format(arena, "%s/.cache/tritonc", home) : NULL;
 }
+
+const char *tt_store_kind(SealKind kind) { return kind < TT_COUNT(kinds) ? kinds[kind] : NULL; }
 
 static const char *path_of(SealKind kind, const Digest *key, const char *folder, Arena *arena)
 {
@@ -98,7 +98,7 @@ static Bytes read_open(int file, Arena *arena)
 Bytes tt_store_read(SealKind kind, const Digest *key, Arena *arena)
 {
     static atomic_bool cleaned;
-    const char *folder = tt_store_folder(arena);
+    const char *folder = tt_store_limit() ? tt_store_folder(arena) : NULL;
     if (!folder)
         return (Bytes){0};
     if (!atomic_exchange(&cleaned, true))
@@ -172,25 +172,37 @@ static void sweep_now_and_then(const char *folder, size_t written)
     tt_store_sweep(folder, limit);
 }
 
-void tt_store_write(SealKind kind, const Digest *key, Bytes sealed, Arena *arena)
+static bool write_entry(const char *folder, SealKind kind, const Digest *key, Bytes sealed, Arena *arena)
 {
     static atomic_uint number;
     char host[64] = "";
-    const char *folder = tt_store_folder(arena);
-    if (!folder || (int64_t)sealed.size > largest_entry)
-        return;
     gethostname(host, sizeof host - 1);
     const char *path = path_of(kind, key, folder, arena);
-    const char *draft = tt_arena_format(arena, "%s/tmp/%ld-%u-%s", folder, (long)getpid(),
+    const char *draft = tt_arena_format(arena, "%s/drafts/%ld-%u-%s", folder, (long)getpid(),
                                         atomic_fetch_add(&number, 1), host);
     int file = create(draft, arena);
     if (file < 0)
-        return;
+        return false;
     fchmod(file, 0644); /* whatever the process's mask is, no one else writes */
     bool done = write_all(file, sealed);
     done &= !close(file);
-    if (!done || !move(draft, path, arena))
+    done = done && move(draft, path, arena);
+    if (!done)
         unlink(draft);
-    else
+    return done;
+}
+
+void tt_store_write(SealKind kind, const Digest *key, Bytes sealed, Arena *arena)
+{
+    const char *folder = tt_store_limit() ? tt_store_folder(arena) : NULL;
+    if (folder && (int64_t)sealed.size <= largest_entry && write_entry(folder, kind, key, sealed, arena))
         sweep_now_and_then(folder, sealed.size);
+}
+
+bool tt_store_add(const char *folder, Bytes sealed, Arena *arena)
+{
+    SealKind kind;
+    Digest key;
+    return tt_read_seal(sealed, &kind, &key) && tt_store_kind(kind) &&
+           write_entry(folder, kind, &key, sealed, arena);
 }

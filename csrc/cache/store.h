@@ -6,7 +6,7 @@
 #pragma once
 #include "cache/seal.h"
 
-/* The folder in `arena`; NULL: there is none, or none wanted. */
+/* The folder in `arena`; NULL: there is no place for one. */
 const char *tt_store_folder(Arena *arena);
 int64_t tt_store_limit(void);
 
@@ -15,6 +15,10 @@ int64_t tt_store_limit(void);
 Bytes tt_store_read(SealKind kind, const Digest *key, Arena *arena);
 /* Takes the place of what is there, for all readers at once or not at all. */
 void tt_store_write(SealKind kind, const Digest *key, Bytes sealed, Arena *arena);
+const char *tt_store_kind(SealKind kind); /* its folder's name */
+
+/* The same for bytes that say themselves what they are, in any folder; false if they are damaged or cannot be written. */
+bool tt_store_add(const char *folder, Bytes sealed, Arena *arena);
 
 /* Takes away what writers that ended too early have left, and then what was not used for the longest time until the rest
  * takes at most `limit` bytes (INT64_MAX: as much as there is). Both happen by themselves: the first when a process first

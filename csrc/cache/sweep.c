@@ -25,10 +25,14 @@ typedef struct Sweep {
     TT_VECTOR(Entry) entries;
 } Sweep;
 
+/* A folder may hold what is not the store's: only names that it gives are its own. */
 static void note(Sweep *sweep, const char *path)
 {
+    enum { DIGITS = 2 * sizeof(Digest) - 2 };
     struct stat status;
-    if (lstat(path, &status) || !S_ISREG(status.st_mode))
+    const char *name = strrchr(path, '/') + 1;
+    bool is_own = strspn(name, "0123456789abcdef") == DIGITS && !name[DIGITS];
+    if (!is_own || lstat(path, &status) || !S_ISREG(status.st_mode))
         return;
     time_t used = TT_MIN(status.st_mtime, sweep->now); /* a clock may have been wrong */
     Entry entry = {path, (int64_t)status.st_blocks * 512, used};
@@ -68,9 +72,11 @@ static void remove_draft(Sweep *sweep, const char *path)
     const char *name = strrchr(path, '/') + 1, *writer = strchr(name, '-');
     writer = writer ? strchr(writer + 1, '-') : NULL;
     long process = strtol(name, NULL, 10);
-    bool is_here = writer && !strcmp(writer + 1, host);
-    bool has_ended = is_here && process > 0 && kill((pid_t)process, 0) && errno == ESRCH;
-    if (lstat(path, &status))
+    if (!writer || process <= 0)
+        return;
+    bool is_here = !strcmp(writer + 1, host);
+    bool has_ended = is_here && kill((pid_t)process, 0) && errno == ESRCH;
+    if (lstat(path, &status) || !S_ISREG(status.st_mode))
         return;
     time_t age = sweep->now - status.st_mtime;
     if (has_ended || age > DAY || age < -DAY)
@@ -79,7 +85,7 @@ static void remove_draft(Sweep *sweep, const char *path)
 
 static void clean(Sweep *sweep, const char *folder)
 {
-    for_each(sweep, tt_arena_format(sweep->arena, "%s/tmp", folder), remove_draft);
+    for_each(sweep, tt_arena_format(sweep->arena, "%s/drafts", folder), remove_draft);
 }
 
 static void shrink(Sweep *sweep, int64_t limit)

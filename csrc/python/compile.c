@@ -15,8 +15,9 @@ typedef enum Phase { PHASE_AST, PHASE_FRONTEND, PHASE_PASSES, PHASE_LOWERING, PH
 typedef struct Build {
     Apart apart; /* first: its functions get a pointer to it */
     OffsetChoice choice;
-    Arena arena; /* of `module` */
-    Bytes image; /* of an earlier compilation, instead of a request; or nothing */
+    Arena arena;                     /* of `module` */
+    Bytes image;                     /* of an earlier compilation, instead of a request; or nothing */
+    const char *stage, *text, *file; /* of that image, to be overridden by a text from a file */
     Module *module;
     CodeOptions options;
     bool checks_bounds, has_numbers, is_wide;
@@ -170,6 +171,31 @@ static void load_image(Apart *apart)
     tt_complete_options(&build->options, &build->arena);
     build->module = tt_parse_module(&build->arena, image->source, image->name);
     make_code(build);
+}
+
+/* A stage of a kernel as somebody wrote it, in place of what the compiler made. */
+static void override_stage(Apart *apart)
+{
+    Build *build = (Build *)apart;
+    Image *image = tt_read_image(build->image, NULL, &build->arena);
+    TT_ASSERT(image);
+    if (!strcmp(build->stage, "ttir")) {
+        Module *module = build->module = tt_parse_module(&build->arena, build->text, build->file);
+        const char *mistakes = tt_verify(module, &build->arena);
+        if (mistakes)
+            tt_error(NULL, "%s is not well-formed:\n%s", build->file, mistakes);
+        if (!module->functions || module->functions->body->arg_count != image->parameter_count)
+            tt_error(NULL, "%s has not the kernel's %d parameters", build->file, image->parameter_count);
+        Image *made = tt_make_image(module, &image->options, &build->arena);
+        made->checks = image->checks;
+        made->is_wide = image->is_wide;
+        image = made;
+    } else if (!strcmp(build->stage, "ptx")) {
+        image->code = (Bytes){build->text, strlen(build->text)};
+    } else {
+        tt_unsupported(NULL, "%s: of the stages of a kernel, ttir and ptx can be overridden", build->file);
+    }
+    build->code = tt_new_code(tt_image_bytes(image, &build->made_of, &build->arena), NULL);
 }
 
 static void release_build(Apart *apart)
@@ -361,7 +387,8 @@ static void choose_store(Build *build)
 {
     Hasher hasher;
     tt_hasher_init(&hasher);
-    build->writes = !is_set("TRITON_VERIFY") && !is_set("TRITON_DUMP") && tt_hash_compiler(&hasher);
+    build->writes = !is_set("TRITON_VERIFY") && !is_set("TRITON_DUMP") && !is_set("TRITON_TIMING") &&
+                    tt_hash_compiler(&hasher);
     build->reads = build->writes && !is_set("TRITON_ALWAYS_COMPILE");
 }
 
@@ -475,28 +502,82 @@ static bool copy_numbers(Build *build, const LaunchNumbers *numbers)
     return build->has_numbers = true;
 }
 
+/* TRITON_KERNEL_DUMP, TRITON_KERNEL_OVERRIDE: see triton/compiler/dumping.py. */
+static bool dump_and_override(Compiled *compiled)
+{
+    if (!is_set("TRITON_KERNEL_DUMP") && !is_set("TRITON_KERNEL_OVERRIDE"))
+        return true;
+    PyObject *apply = tt_import("triton.compiler.dumping", "apply");
+    PyObject *done = apply ? PyObject_CallFunctionObjArgs(apply, (PyObject *)compiled, NULL) : NULL;
+    Py_XDECREF(apply);
+    Py_XDECREF(done);
+    return done != NULL;
+}
+
 Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target, bool standalone,
                      const LaunchNumbers *numbers)
 {
     Compilation c = {.build = new_build(target)};
     PyObject *info = c.build ? tt_compilation_info(kernel, signature, options, target, standalone) : NULL;
     c.compiled = info ? tt_new_compiled(kernel, info) : NULL;
-    if (c.compiled && !(copy_numbers(c.build, numbers) && compile(&c, signature)))
+    if (c.compiled &&
+        !(copy_numbers(c.build, numbers) && compile(&c, signature) && dump_and_override(c.compiled)))
         Py_CLEAR(c.compiled);
     release_compilation(&c);
     Py_XDECREF(info);
     return c.compiled;
 }
 
-bool tt_restore(Compiled *compiled, Bytes image)
+/* Takes copies: the work may go on when its caller is gone. False with an error set. */
+static bool copy_inputs(Build *build, Bytes image, const char *const texts[3])
+{
+    Trap trap;
+    if (!tt_try(&trap, &build->arena)) {
+        tt_set_error(&trap.diag, NULL);
+        return false;
+    }
+    const char **copies[] = {&build->stage, &build->text, &build->file};
+    build->image = (Bytes){tt_arena_copy(&build->arena, image.data, image.size), image.size};
+    for (int i = 0; texts && i < 3; i++)
+        *copies[i] = tt_arena_strdup(&build->arena, texts[i]);
+    tt_end_try(&trap);
+    return true;
+}
+
+static bool make_of_image(Compiled *compiled, Bytes image, void (*work)(Apart *), const char *const texts[3])
 {
     Compilation c = {.compiled = compiled, .build = new_build((Target){0})};
     if (!c.build)
         return false;
-    c.build->image = image;
-    c.build->apart.work = load_image;
-    compiled->checks_bounds = checks_bounds(&c);
-    bool done = build_code(&c) && keep_facts(&c);
+    c.build->apart.work = work;
+    bool done = copy_inputs(c.build, image, texts) && build_code(&c) && keep_facts(&c);
     release_compilation(&c);
     return done;
+}
+
+bool tt_restore(Compiled *compiled, Bytes image)
+{
+    Compilation c = {.compiled = compiled};
+    compiled->checks_bounds = checks_bounds(&c);
+    return make_of_image(compiled, image, load_image, NULL);
+}
+
+PyObject *tt_override(PyObject *self, PyObject *args)
+{
+    Compiled *compiled = (Compiled *)self;
+    Code *before = compiled->code;
+    const char *texts[3];
+    if (!PyArg_ParseTuple(args, "sss", &texts[0], &texts[1], &texts[2]))
+        return NULL;
+    if (!before || compiled->is_loaded) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "a stage can be overridden after compiling and before loading only");
+        return NULL;
+    }
+    PyMem_Free(compiled->proved);
+    compiled->proved = NULL;
+    bool done = make_of_image(compiled, tt_code_bytes(before), override_stage, texts);
+    if (compiled->code != before)
+        tt_code_release(before);
+    return done ? Py_NewRef(Py_None) : NULL;
 }

@@ -251,6 +251,9 @@ static PyMethodDef compiled_methods[] = {
     {"_has_code", is_made, METH_NOARGS, "_has_code()\n\nFalse only for what was unpickled and not restored."},
     {"_restore", restore, METH_VARARGS,
      "_restore(kernel, info, image)\n\nMake the code, from what `image` and `info` of another one are."},
+    {"_override", tt_override, METH_VARARGS,
+     "_override(stage, text, file)\n\nPut a text from a file in the place of a stage; before the first "
+     "launch."},
     {"_run", (PyCFunction)(void (*)(void))tt_run_compiled, METH_FASTCALL,
      "_run(grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, enter_hook, "
      "exit_hook, *args)\n\nLaunch just this code."},

@@ -421,6 +421,8 @@ Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Tar
                      const LaunchNumbers *numbers);
 /* Makes the code of one that has none from the bytes of an image. False with an error set. */
 bool tt_restore(Compiled *compiled, Bytes image);
+/* CompiledKernel._override(stage, text, file). */
+PyObject *tt_override(PyObject *self, PyObject *args);
 /* The target, the options with their defaults, and the name: what is said of the compiled kernel later. */
 PyObject *tt_compilation_info(Kernel *kernel, PyObject *signature, PyObject *options, Target target,
                               bool standalone);

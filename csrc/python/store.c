@@ -38,7 +38,6 @@ static PyObject *store_sweep(PyObject *module, PyObject *args)
 
 static PyObject *read_seal(PyObject *module, PyObject *args)
 {
-    static const char *const kinds[] = {[SEAL_IMAGE] = "kernels", [SEAL_USES] = "sources"};
     Bytes sealed;
     Py_ssize_t size;
     SealKind kind;
@@ -47,9 +46,62 @@ static PyObject *read_seal(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "y#", &sealed.data, &size))
         return NULL;
     sealed.size = (size_t)size;
-    if (!tt_read_seal(sealed, &kind, &key) || kind < SEAL_IMAGE || kind > SEAL_USES)
+    if (!tt_read_seal(sealed, &kind, &key) || !tt_store_kind(kind))
         return Py_NewRef(Py_None);
-    return Py_BuildValue("(sy#)", kinds[kind], key.bytes, (Py_ssize_t)sizeof key.bytes);
+    return Py_BuildValue("(sy#)", tt_store_kind(kind), key.bytes, (Py_ssize_t)sizeof key.bytes);
+}
+
+/* Work on bytes that may raise diagnostics, which there is nothing to say of: false then. */
+static bool run(bool (*work)(const char *folder, Bytes bytes, Arena *arena), const char *folder, Bytes bytes,
+                Arena *arena)
+{
+    Trap trap;
+    if (!tt_try(&trap, arena))
+        return false;
+    bool done = work(folder, bytes, arena);
+    tt_end_try(&trap);
+    return done;
+}
+
+static PyObject *store_add(PyObject *module, PyObject *args)
+{
+    PyObject *folder;
+    Bytes bytes;
+    Py_ssize_t size;
+    Arena arena = {0};
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O&y#", PyUnicode_FSConverter, &folder, &bytes.data, &size))
+        return NULL;
+    bytes.size = (size_t)size;
+    bool done = run(tt_store_add, PyBytes_AsString(folder), bytes, &arena);
+    tt_arena_release(&arena);
+    Py_DECREF(folder);
+    return PyBool_FromLong(done);
+}
+
+static PyObject *image_facts(PyObject *module, PyObject *args)
+{
+    Bytes bytes;
+    Py_ssize_t size;
+    Arena arena = {0};
+    Trap trap;
+    PyObject *volatile facts = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y#", &bytes.data, &size))
+        return NULL;
+    bytes.size = (size_t)size;
+    if (tt_try(&trap, &arena)) {
+        char name[16];
+        const Image *image = tt_read_image(bytes, NULL, &arena);
+        if (image)
+            facts = Py_BuildValue("{ss ss si si sL ss}", "name", image->name, "target",
+                                  tt_target_name(image->options.target, name), "num_warps",
+                                  image->options.num_warps, "num_stages", image->options.num_stages, "shared",
+                                  (long long)image->memory, "source", image->source);
+        tt_end_try(&trap);
+    }
+    tt_arena_release(&arena);
+    return facts || PyErr_Occurred() ? facts : Py_NewRef(Py_None);
 }
 
 static PyObject *digest(PyObject *module, PyObject *args)
@@ -96,6 +148,11 @@ PyMethodDef tt_store_methods[] = {
      "read_seal(data) -> tuple[str, bytes] | None\n--\n\nThe kind and the key of the contents of a file; "
      "None if it is "
      "damaged."},
+    {"store_add", store_add, METH_VARARGS,
+     "store_add(folder, data) -> bool\n--\n\nPut the contents of a file where they belong; False if they are "
+     "damaged."},
+    {"image_facts", image_facts, METH_VARARGS,
+     "image_facts(data) -> dict | None\n--\n\nWhat an image says of itself: name, target, ..., its tile IR."},
     {"_digest", digest, METH_VARARGS, "_digest(data) -> bytes\n--\n\nThe hash that files are kept under."},
     {"_store_write", store_write, METH_VARARGS, "_store_write(key, data)\n--\n\nKeep data under a key."},
     {NULL, NULL, 0, NULL},

@@ -84,6 +84,24 @@ class _Text(_Variable):
     _write = staticmethod(lambda value: "" if value is None else str(value))
 
 
+class _Folder(_Text):
+    """A folder; unless set, one of this name in ~/.triton (TRITON_HOME instead of ~)."""
+
+    def __init__(self, name, default):
+        super().__init__(name)
+        self._default = default
+
+    def _read(self, text):
+        home = os.environ.get("TRITON_HOME") or os.path.expanduser("~")
+        return text or os.path.join(home, ".triton", self._default)
+
+
+class _CacheFolder(_Text):
+    @staticmethod
+    def _read(text):
+        return _C.store_folder()
+
+
 class _Knobs:
     """A group of settings; there are no others than those of its class."""
 
@@ -188,4 +206,32 @@ class _Nvidia(_Knobs):
     ptxas_path = _Text("TRITON_PTXAS_PATH")
 
 
+class _Compilation(_Knobs):
+    """``always_compile``: nothing is taken from disk. ``dump_ir``: the stages of each kernel go to ``cache.dump_dir``.
+    ``override``: files of ``cache.override_dir`` take the place of stages.
+    """
+
+    __slots__ = ()
+    always_compile = _Flag("TRITON_ALWAYS_COMPILE")
+    dump_ir = _Flag("TRITON_KERNEL_DUMP")
+    override = _Flag("TRITON_KERNEL_OVERRIDE")
+
+
+class _Cache(_Knobs):
+    """Folders, and the classes ("module:class") that `triton.runtime.cache` makes managers of. ``size``: how much
+    compiled kernels may take on disk."""
+
+    __slots__ = ()
+    dir = _CacheFolder("TRITON_CACHE_DIR")
+    size = _Text("TRITON_CACHE_SIZE")
+    dump_dir = _Folder("TRITON_DUMP_DIR", "dump")
+    override_dir = _Folder("TRITON_OVERRIDE_DIR", "override")
+    manager_class = _Text("TRITON_CACHE_MANAGER")
+    remote_manager_class = _Text("TRITON_REMOTE_CACHE_BACKEND")
+    redis_host = _Text("TRITON_REDIS_HOST")
+    redis_port = _Text("TRITON_REDIS_PORT")
+    redis_key_format = _Text("TRITON_REDIS_KEY_FORMAT")
+
+
 runtime, autotuning, nvidia = _Runtime(), _Autotuning(), _Nvidia()
+compilation, cache = _Compilation(), _Cache()

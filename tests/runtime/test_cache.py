@@ -385,7 +385,7 @@ def test_full_disk(program, store):
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
         assert [run(program), run(program)] == [(2, False), (2, False)]
-        assert not files(store, "kernels") and not files(store, "tmp")
+        assert not files(store, "kernels") and not files(store, "drafts")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
@@ -424,7 +424,7 @@ def test_drafts_of_dead_writers_are_removed(program, store):
     done.wait()
     host = socket.gethostname()
     dead, live, other = (
-        store / "tmp" / f"{pid}-0-{name}" for pid, name in ((done.pid, host), (os.getpid(), host), (1, "x"))
+        store / "drafts" / f"{pid}-0-{name}" for pid, name in ((done.pid, host), (os.getpid(), host), (1, "x"))
     )
     for path in (dead, live, other):
         path.write_bytes(b"half")
@@ -461,5 +461,3 @@ def test_default_folder(monkeypatch, tmp_path):
     assert _C.store_folder() == "/somewhere/tritonc"
     monkeypatch.setenv("TRITON_CACHE_DIR", str(Path("relative")))
     assert _C.store_folder() == "relative"
-    monkeypatch.setenv("TRITON_CACHE_SIZE", "0")
-    assert _C.store_folder() is None

@@ -523,7 +523,7 @@ def autotune(
         before.
     :param use_cuda_graph: time with `triton.testing.do_bench_cudagraph`, where the target has graphs.
     :param do_bench: ``do_bench(launch, quantiles=...)`` to time with, instead of `triton.testing.do_bench`.
-    :param cache_results: keep the timings on disk, under TRITON_CACHE_DIR or ~/.triton/cache, for this kernel, key,
+    :param cache_results: keep the timings on disk, under TRITON_CACHE_DIR or ~/.cache/tritonc, for this kernel, key,
         device and version of the compiler; TRITON_CACHE_AUTOTUNING=1 does so for all. Of several processes one tunes,
         and the others wait for it, TRITON_AUTOTUNING_WAIT seconds (600) at most.
     :param seed: of what is random in a search ("auto").

@@ -18,7 +18,11 @@ _POLL = 0.02
 
 
 def folder():
-    root = os.environ.get("TRITON_CACHE_DIR") or os.path.join(os.path.expanduser("~"), ".triton", "cache")
+    from .. import _C
+
+    root = _C.store_folder()
+    if root is None:
+        raise RuntimeError("there is no folder to keep what tuning found: set TRITON_CACHE_DIR")
     return os.path.join(root, "tuning")
 
 
