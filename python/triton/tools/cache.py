@@ -10,8 +10,8 @@ from collections import namedtuple
 from .. import _C
 
 Entry = namedtuple("Entry", "path kind size used facts")
-Entry.__doc__ = """A file: its path, kind ("kernels", or "sources": what says which kernels there are), size in bytes, the
-time of its last use, and of a kernel what is known of it (name, target, ...); None for what is damaged."""
+Entry.__doc__ = """A file: its path, kind ("kernels", or "sources": what says which kernels there are), size in bytes,
+the time of its last use, and of a kernel what is known of it (name, target, ...); None for what is damaged."""
 
 _KINDS = "kernels", "sources"
 
@@ -87,7 +87,7 @@ def export(path, folder=None):
 
 
 def import_(path, folder=None):
-    """Take over the files of an archive that `export` made, which must be trusted as they will be; how many are whole."""
+    """Take over the files of an archive that `export` made; how many were whole. They will be trusted as one's own."""
     import tarfile
 
     count = 0
