@@ -27,12 +27,22 @@ TILES = [
     (64, 64, 64, 4, 5),
     (16, 64, 128, 4, 5),
 ]
+# the same for multiply-adds, of products in fp32 that are to be exact
+EXACT_TILES = [
+    (128, 128, 32, 4, 3),
+    (128, 128, 32, 4, 2),
+    (128, 128, 16, 8, 3),
+    (128, 128, 32, 8, 2),
+    (128, 128, 8, 8, 4),
+    (128, 64, 16, 4, 3),
+    (64, 64, 16, 4, 3),
+]
 
 
 @triton.jit
 def matmul_kernel(
     a_ptr, b_ptr, out_ptr, m, n, k, a_row, a_column, b_row, b_column, out_row,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, BAND: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, BAND: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Programs go through bands of BAND tiles of rows, so that those at work share operands in the cache."""
     program = tl.program_id(0)
@@ -51,7 +61,7 @@ def matmul_kernel(
     for start in range(0, k, DEPTH):
         a = tl.load(a_ptrs, mask=depth[None, :] < k - start, other=0.0)
         b = tl.load(b_ptrs, mask=depth[:, None] < k - start, other=0.0)
-        sums = tl.dot(a, b, sums)
+        sums = tl.dot(a, b, sums, input_precision=PRECISION)
         a_ptrs += DEPTH * a_column
         b_ptrs += DEPTH * b_row
     rows = first_row + tl.arange(0, ROWS)
@@ -61,7 +71,7 @@ def matmul_kernel(
     tl.store(out_ptr + rows[:, None] * out_row + columns[None, :], out, mask=inside_out)
 
 
-def matmul(m, n, k, dtype):
+def matmul(m, n, k, dtype, precision="tf32"):
     a = torch.randn(m, k, device=DEVICE).to(dtype)
     b = torch.randn(n, k, device=DEVICE).to(dtype).T if dtype == FP8 else torch.randn(k, n, device=DEVICE).to(dtype)
     out = torch.empty(m, n, device=DEVICE, dtype=HALF if dtype == FP8 else dtype)
@@ -69,7 +79,7 @@ def matmul(m, n, k, dtype):
 
     def launch(rows, columns, depth, warps, stages):
         grid = (triton.cdiv(m, rows) * triton.cdiv(n, columns),)
-        sizes = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "BAND": 8}
+        sizes = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "BAND": 8, "PRECISION": precision}
         strides = *a.stride(), *b.stride(), out.stride(0)
         matmul_kernel[grid](a, b, out, m, n, k, *strides, **sizes, num_warps=warps, num_stages=stages)
 
@@ -77,15 +87,16 @@ def matmul(m, n, k, dtype):
         if dtype == FP8:
             one = torch.ones((), device=DEVICE)
             return torch._scaled_mm(a, b, one, one, out_dtype=HALF, use_fast_accum=True)
-        torch.backends.cuda.matmul.allow_tf32 = True
+        torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
         return torch.matmul(a, b, out=other)
 
     def check(result):
         torch.backends.cuda.matmul.allow_tf32 = False
         exact = a.float() @ b.float()
-        return ((result.float() - exact).norm() / exact.norm()).item() < 4e-3
+        return ((result.float() - exact).norm() / exact.norm()).item() < (4e-3 if precision == "tf32" else 1e-5)
 
-    fits = [t for t in TILES if a.itemsize * t[2] * (t[0] + t[1]) * max(2, t[4] - 1) <= 200 << 10]
+    tiles = TILES if precision == "tf32" else EXACT_TILES
+    fits = [t for t in tiles if a.itemsize * t[2] * (t[0] + t[1]) * max(2, t[4] - 1) <= 200 << 10]
     configs = {"x".join(map(str, tile)): partial(launch, *tile) for tile in fits}
     moved = (m * k + k * n) * a.itemsize + out.numel() * out.itemsize
     return Case(configs, out, None, reference, moved, check=check)
@@ -146,6 +157,7 @@ def _cases():
     squares = [(HALF, 512), (HALF, 1000), (HALF, 1024), (HALF, 2048), (HALF, 4096), (HALF, 8192)]
     for dtype, size in [*squares, (BFLOAT, 4096), (BFLOAT, 8192), (FP8, 4096), (FP8, 8192), (FLOAT, 4096)]:
         yield f"matmul {size}x{size}x{size} {names[dtype]}", partial(matmul, size, size, size, dtype)
+    yield "matmul 4096x4096x4096 fp32", partial(matmul, 4096, 4096, 4096, FLOAT, "ieee")
     for m, n, k in ((16, 4096, 4096), (128, 4096, 14336)):
         yield f"matmul {m}x{n}x{k} fp16", partial(matmul, m, n, k, HALF)
     for d in (64, 128):

@@ -190,8 +190,6 @@ static void assign_product(Assigner *a, Op *op)
 static void assign_dot(Assigner *a, Op *op)
 {
     const LinearLayout *layout = tt_dot_layout(a->module, op->results[0]->type, a->options->num_warps);
-    settled(a, op, 0);
-    settled(a, op, 1);
     want(a, op, 2, layout);
     set_results(op, layout);
 }

@@ -1,8 +1,8 @@
-/* Where a dot has its elements: the result in registers, the operands in shared memory. Every thread reads all of K for
- * its rows of a and its columns of b, so an operand lies there K by K: neighbouring rows (columns) of one k next to each
- * other, to be read as vectors. Lanes read neighbouring vectors of one k: no bank conflict. Lanes that store different k
- * would all hit one bank; so bits of k are added (exclusive or) to the number of the vector within the 128 bytes of the
- * banks. Readers do not notice: all lanes read the same k. */
+/* Where a product by multiply-adds has its elements: the result in registers, the operands in buffers. Every thread reads
+ * all of K for its rows of a and its columns of b, so an operand lies there K by K: neighbouring rows (columns) of one k
+ * next to each other, to be read as vectors. Lanes read neighbouring vectors of one k: no bank conflict. Lanes that store
+ * different k would all hit one bank; so, for what comes along K, bits of k are added (exclusive or) to the number of the
+ * vector within the 128 bytes of the banks. Readers do not notice: all lanes read the same k. */
 #include "gpu/plans.h"
 
 enum { BANK_BYTES = 128, VECTOR_BYTES = 16 };
@@ -51,19 +51,25 @@ const LinearLayout *tt_dot_layout(Module *module, const Type *type, int num_warp
 
 /* ---- an operand ---------------------------------------------------------------------------------------------------------------------- */
 
-typedef struct Staging {
-    const LinearLayout *from, *result;
+typedef struct Factor {
+    const LinearLayout *result;
     LinearLayout shape; /* of the operand: its extents alone */
     int kept, k;        /* its dimension that the result has, and the other */
     int element_bytes;
-    uint64_t offsets[64]; /* in shared memory, in elements, of each bit of an element */
-    uint64_t placed;      /* bits of an element that have one */
-    int count;            /* how many */
-    DotOperand *plan;
-} Staging;
+} Factor;
+
+static Factor factor_of(const Type *type, int operand, const LinearLayout *result)
+{
+    int last = type->rank - 1;
+    return (Factor){.result = result,
+                    .shape = tt_padded_layout(type),
+                    .kept = operand ? last : last - 1,
+                    .k = operand ? last - 1 : last,
+                    .element_bytes = tt_byte_width(type)};
+}
 
 /* The row (column) and batch of a result's element, as an element of the operand. */
-static uint64_t image(const Staging *x, uint64_t result_element)
+static uint64_t image(const Factor *x, uint64_t result_element)
 {
     int64_t coordinates[TT_MAX_RANK];
     tt_layout_coordinates(x->result, result_element, coordinates);
@@ -73,137 +79,112 @@ static uint64_t image(const Staging *x, uint64_t result_element)
     return element;
 }
 
-static void place(Staging *x, int bit)
+/* Do threads hold both values of this bit of the operand's elements in registers, and are they told apart by nothing else? */
+static bool is_in_registers(const Factor *x, uint64_t bit)
 {
-    if (!(x->placed >> bit & 1))
-        x->offsets[bit] = 1ull << x->count++;
-    x->placed |= 1ull << bit;
-}
-
-/* Is this bit of an element a register's in every thread, and nothing else? Sets its register. */
-static bool is_in_register(const uint64_t *bases, int total, int registers, int bit, uint32_t *reg)
-{
-    *reg = 0;
-    for (int i = 0; i < total; i++) {
-        bool alone = i < registers && bases[i] == 1ull << bit;
-        if (bases[i] >> bit & 1 && (!alone || *reg))
+    bool found = false;
+    for (int i = 0; i < tt_layout_in_total(x->result); i++) {
+        uint64_t element = image(x, x->result->bases[i]);
+        bool alone = i < x->result->in_bits[LAYOUT_REGISTER] && element == bit && !found;
+        if (element & bit && !alone)
             return false;
-        *reg |= alone ? 1u << i : 0;
+        found |= alone;
     }
-    return *reg != 0;
+    return found;
 }
 
-/* Chooses the bits of the vectors that threads load: neighbours along the kept dimension, then along K; those that also
- * the storing threads have in registers first, for they store them as one. */
-static void place_vector(Staging *x)
+/* ---- its buffer ---------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct Placement {
+    LinearLayout layout; /* of the buffer, in the making */
+    uint64_t placed;     /* bits of an element that have a place in it */
+} Placement;
+
+static void place(Placement *p, int bit)
 {
-    int candidates[8], count = 0, widest = TT_MAX(0, tt_log2(VECTOR_BYTES) - tt_log2(x->element_bytes));
-    int kept_start = tt_layout_axis_start(&x->shape, x->kept),
-        k_start = tt_layout_axis_start(&x->shape, x->k);
-    uint64_t images[64];
-    uint32_t reg;
-    int total = tt_layout_in_total(x->result), registers = x->result->in_bits[LAYOUT_REGISTER];
-    for (int i = 0; i < total; i++)
-        images[i] = image(x, x->result->bases[i]);
-    for (int bit = 0; bit < x->shape.out_bits[x->kept] && count < widest; bit++) {
-        if (!is_in_register(images, total, registers, kept_start + bit, &reg))
+    if (!(p->placed >> bit & 1))
+        p->layout.bases[p->layout.in_bits[LAYOUT_REGISTER]++] = 1ull << bit;
+    p->placed |= 1ull << bit;
+}
+
+/* The vectors that threads load: neighbours along the kept dimension, then along K. */
+static void place_vector(Placement *p, const Factor *x)
+{
+    int widest = TT_MAX(0, tt_log2(VECTOR_BYTES) - tt_log2(x->element_bytes));
+    int kept = tt_layout_axis_start(&x->shape, x->kept), k = tt_layout_axis_start(&x->shape, x->k);
+    const int *placed = &p->layout.in_bits[LAYOUT_REGISTER];
+    for (int i = 0; i < x->shape.out_bits[x->kept] && *placed < widest; i++) {
+        if (!is_in_registers(x, 1ull << (kept + i)))
             break;
-        candidates[count++] = kept_start + bit;
+        place(p, kept + i);
     }
-    for (int bit = 0; bit < x->shape.out_bits[x->k] && count < widest; bit++, x->plan->vector_k_bits++)
-        candidates[count++] = k_start + bit;
-    x->plan->vector_bits = count;
-    for (int i = 0; i < count; i++)
-        if (is_in_register(x->from->bases, tt_layout_in_total(x->from), x->from->in_bits[LAYOUT_REGISTER],
-                           candidates[i], &reg)) {
-            place(x, candidates[i]);
-            x->plan->store_registers[x->plan->store_bits++] = reg;
-        }
-    for (int i = 0; i < count; i++)
-        place(x, candidates[i]);
+    for (int i = 0; i < x->shape.out_bits[x->k] && *placed < widest; i++)
+        place(p, k + i);
 }
 
 /* Behind the vectors: the lanes that read together, what is left of one k, K, and the batch. */
-static void place_rest(Staging *x)
+static void place_rest(Placement *p, const Factor *x)
 {
     const LinearLayout *result = x->result;
     for (int i = 0; i < result->in_bits[LAYOUT_LANE]; i++) {
         uint64_t lane = image(x, result->bases[result->in_bits[LAYOUT_REGISTER] + i]);
         if (lane)
-            place(x, __builtin_ctzll(lane));
+            place(p, __builtin_ctzll(lane));
     }
     const int axes[] = {x->kept, x->k, 0};
     for (size_t i = 0; i < TT_COUNT(axes); i++)
         for (int bit = 0; bit < x->shape.out_bits[axes[i]]; bit++)
-            place(x, tt_layout_axis_start(&x->shape, axes[i]) + bit);
+            place(p, tt_layout_axis_start(&x->shape, axes[i]) + bit);
 }
 
-/* Part of an offset that tells which bank it is in. */
-static uint64_t bank(const Staging *x, uint64_t element)
+/* Threads that store the same rows differ in the bits of k from `first` on; others have the rows next to them, which the
+ * lowest bits of the number tell apart: so those of k take the highest. */
+static void spread_stores(Placement *p, const Factor *x, int first, int vector_bits)
 {
-    uint64_t in_banks = BANK_BYTES / (uint64_t)x->element_bytes - 1;
-    return (tt_f2_apply(x->offsets, element) & in_banks) >> x->plan->store_bits;
+    LinearLayout *layout = &p->layout;
+    int to = tt_log2(BANK_BYTES) - tt_log2(x->element_bytes), k = tt_layout_axis_start(&x->shape, x->k);
+    for (int bit = first; bit < x->shape.out_bits[x->k] && --to >= vector_bits; bit++)
+        for (int at = to + 1; at < layout->in_bits[LAYOUT_REGISTER]; at++)
+            if (layout->bases[at] == 1ull << (k + bit))
+                layout->bases[at] ^= layout->bases[to];
 }
 
-/* Adds to the offset of one of the bits of k in `element` such that its bank is none of those that `banks` span. */
-static bool turn(Staging *x, uint64_t element, uint64_t *banks, int count)
+const LinearLayout *tt_factor_layout(Module *module, const Op *dot, int operand, int spread, int num_warps)
 {
-    int start = tt_layout_axis_start(&x->shape, x->k), end = start + x->shape.out_bits[x->k];
-    for (int bit = start + x->plan->vector_k_bits; bit < end; bit++)
-        for (int to = x->plan->vector_bits; element >> bit & 1 && 1ull << to < x->offsets[bit]; to++) {
-            uint64_t old = x->offsets[bit];
-            x->offsets[bit] |= 1ull << to;
-            banks[count] = bank(x, element);
-            if (tt_f2_rank(banks, count + 1) > count)
-                return true;
-            x->offsets[bit] = old;
-        }
-    return false;
+    const Type *type = tt_operand(dot, operand)->type;
+    const LinearLayout *result = tt_dot_layout(module, dot->results[0]->type, num_warps);
+    Factor x = factor_of(type, operand, result);
+    Placement p = {.layout = x.shape};
+    place_vector(&p, &x);
+    int vector_bits = p.layout.in_bits[LAYOUT_REGISTER];
+    place_rest(&p, &x);
+    if (spread >= 0)
+        spread_stores(&p, &x, spread, vector_bits);
+    return tt_intern_layout(module, &p.layout);
 }
 
-/* The lanes whose stores one wavefront can serve go to different banks, as far as bits of k tell them apart. */
-static void spread_stores(Staging *x)
+/* ---- how it is read -------------------------------------------------------------------------------------------------------------------- */
+
+static DotOperand plan_operand(const Op *op, int index)
 {
-    int store_bytes = x->element_bytes << x->plan->store_bits, count = 0;
-    int served = TT_MIN(TT_LANE_BITS, tt_log2(BANK_BYTES) - tt_log2(store_bytes));
-    uint64_t banks[TT_LANE_BITS + 1];
-    for (int i = 0; i < served; i++) {
-        uint64_t element = x->from->bases[x->from->in_bits[LAYOUT_REGISTER] + i];
-        banks[count] = bank(x, element);
-        count += tt_f2_rank(banks, count + 1) > count || turn(x, element, banks, count);
+    const Value *buffer = tt_operand(op, index);
+    Factor x = factor_of(buffer->type, index, op->results[0]->layout);
+    DotOperand plan = {.k_bits = x.shape.out_bits[x.k]};
+    uint64_t offsets[64];
+    int k = tt_layout_axis_start(&x.shape, x.k), total = buffer->layout->in_bits[LAYOUT_REGISTER];
+    tt_layout_right_inverse(buffer->layout, offsets);
+    while (plan.vector_bits < total && x.element_bytes << plan.vector_bits < VECTOR_BYTES) {
+        uint64_t bit = buffer->layout->bases[plan.vector_bits];
+        bool of_k = plan.vector_k_bits < plan.k_bits && bit == 1ull << (k + plan.vector_k_bits);
+        if (!of_k && (plan.vector_k_bits || !is_in_registers(&x, bit)))
+            break;
+        plan.vector_k_bits += of_k;
+        plan.vector_bits++;
     }
-}
-
-static void plan_operand(const Op *op, int index, DotPlan *dot)
-{
-    const Value *operand = tt_operand(op, index);
-    int rank = operand->type->rank;
-    DotOperand *plan = index ? &dot->b : &dot->a;
-    Staging x = {.from = operand->layout,
-                 .result = op->results[0]->layout,
-                 .shape = tt_padded_layout(operand->type),
-                 .kept = index ? rank - 1 : rank - 2,
-                 .k = index ? rank - 2 : rank - 1,
-                 .element_bytes = tt_byte_width(operand->type),
-                 .plan = plan};
-    place_vector(&x);
-    place_rest(&x);
-    spread_stores(&x);
-    for (int i = 0; i < tt_layout_in_total(x.from); i++)
-        plan->store_offsets[i] = tt_f2_apply(x.offsets, x.from->bases[i]);
     for (int i = 0; i < tt_layout_in_total(x.result); i++)
-        plan->load_offsets[i] = tt_f2_apply(x.offsets, image(&x, x.result->bases[i]));
-    plan->k_bits = x.shape.out_bits[x.k];
-    memcpy(plan->k_offsets, x.offsets + tt_layout_axis_start(&x.shape, x.k),
-           sizeof(uint64_t) * (size_t)plan->k_bits);
-    plan->place = dot->bytes;
-    dot->bytes += (((int64_t)x.element_bytes << x.count) + VECTOR_BYTES - 1) / VECTOR_BYTES * VECTOR_BYTES;
-}
-
-DotPlan tt_plan_dot(const Op *op)
-{
-    DotPlan plan = {0};
-    plan_operand(op, 0, &plan);
-    plan_operand(op, 1, &plan);
+        plan.load_offsets[i] = tt_f2_apply(offsets, image(&x, x.result->bases[i]));
+    memcpy(plan.k_offsets, offsets + k, sizeof(uint64_t) * (size_t)plan.k_bits);
     return plan;
 }
+
+DotPlan tt_plan_dot(const Op *op) { return (DotPlan){plan_operand(op, 0), plan_operand(op, 1)}; }

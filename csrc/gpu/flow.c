@@ -123,7 +123,7 @@ static void flow_into_loop(Flow *flow, Op *op)
 
 static void flow_op(Flow *flow, Op *op)
 {
-    if (op->opcode == OP_barrier || op->opcode == OP_async_wait) {
+    if (op->opcode == OP_barrier || (op->opcode == OP_async_wait && !tt_int_attr(op, ATTR_alone, 0))) {
         clear(flow);
     } else if (tt_is_loop(op)) {
         if (flow->mode == FLOW_INSERTS && flow->must_wait)

@@ -5,12 +5,13 @@
  * are made wherever they are wanted (assign_layouts.c). */
 #include "gpu/passes.h"
 
-enum { LARGEST_CHEAP_CHAIN = 24, SECTOR_RUN = 64 /* bytes in a row that a warp should touch */ };
+enum { LARGEST_CHEAP_CHAIN = 24, SECTOR = 32, SECTOR_RUN = 64 /* bytes in a row that a warp should touch */ };
 
-/* A way to lay a tile out: dimensions from the fastest, and how many elements of that a thread takes at once. */
+/* A way to lay a tile out: dimensions from the fastest, how many elements of that a thread takes at once, and how many
+ * lanes at most go on along it. */
 typedef struct Preference {
     int order[TT_MAX_RANK];
-    int64_t vector;
+    int64_t vector, lanes;
     int64_t weight;
 } Preference;
 
@@ -186,6 +187,15 @@ static void order_by_contiguity(const AxisInfo *info, int rank, int *order)
     }
 }
 
+/* Neighbours along `axis` that are neighbours in the buffer. */
+static int64_t run_in_buffer(const LinearLayout *layout, int axis)
+{
+    int bits = 0, start = tt_layout_axis_start(layout, axis);
+    while (bits < layout->out_bits[axis] && layout->bases[bits] == 1ull << (start + bits))
+        bits++;
+    return 1ll << bits;
+}
+
 /* False when the pointers are not contiguous anywhere: then one layout is as good as another. The mask does not matter:
  * vectors that it cuts are accessed element by element. */
 static bool preference_of(const LayoutGroups *g, const Op *op, Preference *preference)
@@ -201,6 +211,12 @@ static bool preference_of(const LayoutGroups *g, const Op *op, Preference *prefe
     while (!tt_is_pow2(widest))
         widest &= widest - 1;
     bool whole = op->opcode == OP_async_copy; /* threads without a vector of their own repeat another's */
+    preference->lanes = TT_LANES;
+    if (whole) { /* what is copied in parts, lanes copy a sector at a time, so that rows in the buffer share banks less */
+        int64_t in_buffer = run_in_buffer(tt_operand(op, 1)->layout, fastest);
+        preference->lanes = widest > in_buffer ? TT_MAX(1, SECTOR / (in_buffer * bytes)) : TT_LANES;
+        widest = TT_MIN(widest, in_buffer);
+    }
     preference->vector = whole ? widest : TT_MIN(widest, tt_next_pow2(elements_per_thread(g, type)));
     preference->weight = type->count * bytes;
     return run > 1;
@@ -222,6 +238,7 @@ static void vote(LayoutGroups *g, const Value *value, Preference preference, int
         Preference *known = &group->votes.data[i];
         if (!memcmp(known->order, preference.order, sizeof(int) * (size_t)group->type->rank)) {
             known->vector = TT_MIN(known->vector, preference.vector);
+            known->lanes = TT_MIN(known->lanes, preference.lanes);
             known->weight += preference.weight;
             return;
         }
@@ -291,11 +308,11 @@ static const LinearLayout *blocked_by(Module *module, const Type *type, const in
 }
 
 static const LinearLayout *blocked(Module *module, const Type *type, const int *order, int64_t vector,
-                                   int num_warps)
+                                   int64_t lanes, int num_warps)
 {
     int64_t vectors[TT_MAX_RANK] = {0};
     vectors[order[0]] = vector;
-    return blocked_by(module, type, order, vectors, 0, TT_LANES, num_warps);
+    return blocked_by(module, type, order, vectors, 0, lanes, num_warps);
 }
 
 const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_warps)
@@ -304,7 +321,7 @@ const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_
     for (int i = 0; i < type->rank; i++)
         order[i] = type->rank - 1 - i;
     int64_t vector = TT_MIN(4, tt_next_pow2(TT_MAX(1, type->count / (TT_LANES * num_warps))));
-    return blocked(module, type, order, vector, num_warps);
+    return blocked(module, type, order, vector, TT_LANES, num_warps);
 }
 
 const LinearLayout *tt_everywhere_layout(Module *module, const Type *type, int num_warps)
@@ -422,7 +439,7 @@ static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
         size[axis] = TT_MIN(best->vector, left);
     }
     return blocked_by(g->module, group->type, best->order, size, group->combined_axes,
-                      turned ? SECTORS : TT_LANES, g->options->num_warps);
+                      turned ? SECTORS : best->lanes, g->options->num_warps);
 }
 
 static bool decide_by_votes(LayoutGroups *g)
@@ -552,8 +569,10 @@ static bool suits(const LinearLayout *layout, const Type *type, const Preference
     int bytes = tt_byte_width(type->element->element), axis = preference->order[0];
     int64_t vector = 1ll << layout->out_bits[axis];
     int64_t run = bytes_in_a_row(layout, axis, bytes, &vector);
-    int64_t whole = (int64_t)bytes << layout->out_bits[axis];
-    return run >= TT_MIN(SECTOR_RUN, whole) && vector * bytes >= TT_MIN(4, preference->vector * bytes);
+    int64_t whole = (int64_t)bytes << layout->out_bits[axis],
+            wanted = preference->lanes * preference->vector * bytes;
+    return run >= TT_MIN(TT_MIN(SECTOR_RUN, wanted), whole) &&
+           vector * bytes >= TT_MIN(4, preference->vector * bytes);
 }
 
 const LinearLayout *tt_memory_layout(const LayoutGroups *g, const Op *op)
@@ -568,5 +587,6 @@ const LinearLayout *tt_memory_layout(const LayoutGroups *g, const Op *op)
     bool fits = type->count * tt_byte_width(type->element->element) <= tt_shared_limit(g->options->sm);
     if (layout && (!strong || !fits || suits(layout, type, &preference)))
         return layout;
-    return blocked(g->module, type, preference.order, preference.vector, g->options->num_warps);
+    return blocked(g->module, type, preference.order, preference.vector, preference.lanes,
+                   g->options->num_warps);
 }

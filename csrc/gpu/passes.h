@@ -54,6 +54,7 @@ const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_
 
 /* ---- select_dot.c: products on tensor cores ---------------------------------------------------------------------------- */
 
+bool tt_is_product(const Op *op);
 bool tt_is_on_tensor_cores(const Op *op); /* a product, and on them */
 /* Of such a product: its sums, and an operand in registers. */
 const LinearLayout *tt_product_layout(Module *module, const Op *product);
@@ -66,9 +67,11 @@ int tt_buffer_axis(const LinearLayout *layout);
 /* The dimension, of the last two, along which a load's elements lie in memory. */
 int tt_fastest_axis(const AxisInfos *infos, const Op *load);
 
-/* ---- dot_plan.c: layout of a dot's result --------------------------------------------------------------------------- */
+/* ---- dot_plan.c: products by multiply-adds --------------------------------------------------------------------------- */
 
 const LinearLayout *tt_dot_layout(Module *module, const Type *type, int num_warps);
+/* Of the buffer for an operand. spread: the lowest bit of k in which lanes differ that store it; -1: they store one k. */
+const LinearLayout *tt_factor_layout(Module *module, const Op *dot, int operand, int spread, int num_warps);
 
 /* ---- scratch.c: the shared memory that an operation works in ----------------------------------------------------------
  * Such an operation writes to its scratch, meets all threads at a barrier, and reads from it last. */

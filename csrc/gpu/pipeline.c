@@ -1,7 +1,8 @@
 /* Loops that multiply on tensor cores load ahead: what feeds a product goes from global memory into a buffer of several
  * slots some iterations before it is used, by asynchronous copies, or through registers where these do not fit (elements
  * not wide enough, or that lie along another dimension in the buffer; another value than zero where the mask is false):
- * loaded two iterations before, stored one before.
+ * loaded two iterations before, stored one before. Products by multiply-adds of the threads take part if copies feed
+ * them: what went through registers would take theirs.
  *
  * With D iterations ahead, iteration i reads slot i mod S and fills slot (i + D) mod S. It begins by waiting for its copies
  * at a barrier, so all threads are done with iteration i - 1, and S = D + 1 suffices; where products of an iteration are
@@ -21,8 +22,8 @@ typedef struct Ahead {
 typedef struct Staged {
     Op *load;
     Ahead *ahead;
-    bool is_async, proxy; /* proxy: tensor cores read the buffer */
-    Value *buffer;        /* all slots */
+    bool is_async, is_factor, proxy; /* factor: of multiply-adds; proxy: wgmma reads the buffer */
+    Value *buffer;                   /* all slots */
     int carried; /* through registers: as which value of the loop goes what the next slot is to hold */
     const LinearLayout *layout;
 } Staged;
@@ -117,12 +118,29 @@ static bool gives_zeros(const Op *load)
            (tt_constant_int(tt_operand(load, 2), &none) && none == 0);
 }
 
-/* Elements that lie along another dimension in the buffer would be copied one by one. */
-static bool can_be_async(const Pipeline *p, const Op *load, const LinearLayout *layout)
+/* Do multiply-adds of the threads read the buffer? */
+static bool is_factor(const Value *buffer)
 {
-    int axis = tt_buffer_axis(layout);
-    return p->options->sm >= 80 && gives_zeros(load) && !tt_is_bool(load->results[0]->type) &&
-           axis == tt_fastest_axis(p->axis_infos, load) && copied_bytes(p, load, axis) >= 4;
+    TT_FOR_USES(use, buffer)
+    {
+        const Op *user = use->user;
+        if (user->opcode == OP_smem_permute ? is_factor(user->results[0])
+                                            : user->opcode == OP_dot && !tt_is_on_tensor_cores(user))
+            return true;
+    }
+    return false;
+}
+
+/* Elements that lie along another dimension in the buffer are copied one by one, if at all: of some bytes, for products
+ * that need all registers for themselves. */
+static bool can_be_async(const Pipeline *p, const Staged *staged)
+{
+    const Op *load = staged->load;
+    int axis = tt_buffer_axis(staged->layout), bytes = tt_byte_width(load->results[0]->type);
+    if (p->options->sm < 80 || !gives_zeros(load) || tt_is_bool(load->results[0]->type))
+        return false;
+    return axis == tt_fastest_axis(p->axis_infos, load) ? copied_bytes(p, load, axis) >= 4
+                                                        : staged->is_factor && bytes >= 4;
 }
 
 /* The buffer made of just this load, or NULL: then the elements are first computed with. */
@@ -147,8 +165,9 @@ static void add_load(Pipeline *p, Op *load)
         alloc ? alloc->results[0]->layout
               : tt_buffer_layout(p->module, load->results[0]->type, tt_fastest_axis(p->axis_infos, load));
     staged.proxy = alloc && tt_find_attr(alloc, ATTR_proxy);
-    staged.is_async = can_be_async(p, load, staged.layout);
-    if (alloc || staged.is_async)
+    staged.is_factor = alloc && is_factor(alloc->results[0]);
+    staged.is_async = can_be_async(p, &staged);
+    if (staged.is_async || (alloc && !staged.is_factor))
         tt_push(p->scratch, p->loads, staged);
 }
 
@@ -565,6 +584,18 @@ static void rewrite_body(Pipeline *p)
             tt_erase_op(p->loads.data[i].load);
 }
 
+/* Nothing reads what was copied for iterations that there are not; what reuses its places waits at barriers of its own,
+ * if it is not this loop again. */
+static void wait_behind(Pipeline *p)
+{
+    Builder after = tt_builder_after(p->loop.op);
+    const Op *around = p->loop.op->parent->op;
+    while (around && !tt_is_loop(around))
+        around = around->parent->op;
+    Attr *alone = around ? NULL : tt_attr_int(p->module, ATTR_alone, 1, NULL);
+    build_effect(&after, OP_async_wait, tt_attr_int(p->module, ATTR_left, 0, alone));
+}
+
 /* ---- products under way ----------------------------------------------------------------------------------------------------------------- */
 
 /* A buffer that this iteration alone fills: pipelined, or filled before the loop. */
@@ -732,7 +763,7 @@ static bool pipeline_loop(Pipeline *p, Op *op)
     p->loop = tt_loop(op);
     p->loads.count = p->deferred.count = 0;
     TT_FOR_OPS(product, p->loop.body)
-    for (int i = 0; i < 2 && tt_is_on_tensor_cores(product); i++)
+    for (int i = 0; i < 2 && tt_is_product(product); i++)
         find_loads(p, tt_operand(product, i), &seen);
     if (!p->loads.count)
         return false;
@@ -750,8 +781,7 @@ static bool pipeline_loop(Pipeline *p, Op *op)
     }
     fill_slots(p);
     rewrite_body(p);
-    Builder after = tt_builder_after(p->loop.op);
-    build_wait(&after, 0);
+    wait_behind(p);
     defer_waits(p);
     return true;
 }

@@ -33,21 +33,16 @@ typedef struct ScanPlan {
 } ScanPlan;
 ScanPlan tt_plan_scan(const Op *op);
 
-/* An operand of a dot in shared memory. All offsets are columns, in elements. */
+/* How threads read an operand of a product by multiply-adds from its buffer. All offsets are columns, in elements. */
 typedef struct DotOperand {
-    uint64_t store_offsets
-        [64]; /* of each bit of a place (register, lane, warp) in the layout that the operand has */
-    int store_bits, vector_bits; /* 2^bits elements are stored and loaded at once */
-    uint32_t store_registers[4]; /* register masks of the bits stored at once */
     uint64_t load_offsets
         [64]; /* of each bit of a place of the result: the rows of a, columns of b, that it needs */
     uint64_t k_offsets[32];    /* of each bit of k */
+    int vector_bits;           /* 2^bits elements are loaded at once */
     int k_bits, vector_k_bits; /* how many; of them within a loaded vector */
-    int64_t place;             /* in the scratch, in bytes */
 } DotOperand;
 typedef struct DotPlan {
     DotOperand a, b;
-    int64_t bytes;
 } DotPlan;
 DotPlan tt_plan_dot(const Op *op);
 

@@ -37,8 +37,6 @@ int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options)
         return tt_plan_reduce(op).bytes;
     case OP_scan:
         return tt_plan_scan(op).bytes;
-    case OP_dot:
-        return tt_is_on_tensor_cores(op) ? 0 : tt_plan_dot(op).bytes;
     case OP_smem_alloc:
         return tt_buffer_bytes(op->results[0]);
     case OP_gather:

@@ -1,6 +1,6 @@
 /* Which instruction multiplies: wgmma of sm_90, mma.sync of the other tensor cores, or multiply-adds of the threads; and
- * where the operands lie. Tensor cores take theirs from shared memory, in buffers laid out for them; what was computed in
- * the loop, or follows from another product, goes from registers where the instruction takes it there. */
+ * where the operands lie. All read theirs from shared memory, in buffers laid out for them; what was computed in the loop,
+ * or follows from another product, goes from registers to tensor cores where the instruction takes it there. */
 #include "gpu/passes.h"
 #include "opt/pass.h"
 
@@ -8,7 +8,7 @@ enum { WARPGROUP = 4 /* warps */, LEAST_N = 8, MOST_N = 256 /* columns of wgmma 
 
 typedef struct Staged {
     const Value *value;
-    int fastest;
+    const LinearLayout *layout;
 } Staged;
 
 typedef struct Selector {
@@ -16,8 +16,8 @@ typedef struct Selector {
     const GpuOptions *options;
     Arena *scratch;
     AxisInfos *axis_infos;
-    Map buffers; /* Staged -> Value*, so that two products of one tile share its buffer */
-    TT_VECTOR(Op *) dots;
+    Map buffers;                  /* Staged -> Value*, so that two products of one tile share its buffer */
+    TT_VECTOR(Op *) dots, others; /* on tensor cores, and not */
 } Selector;
 
 /* ---- which instruction ------------------------------------------------------------------------------------------------------------- */
@@ -218,35 +218,37 @@ static Value *build_buffer(Builder *b, Opcode opcode, Value *operand, const Type
     return op->results[0];
 }
 
-/* A buffer that holds the tile, its elements along `fastest`. */
-static Value *stage(Selector *s, Value *value, int fastest)
+static Value *stage(Selector *s, Value *value, const LinearLayout *layout, Op *before);
+
+/* The source of a permuted tile in a buffer is the tile in a buffer. */
+static Value *stage_permuted(Selector *s, Builder *b, Value *value, const LinearLayout *layout, Op *before)
+{
+    const Attr *order = tt_find_attr(value->op, ATTR_order);
+    int back[TT_MAX_RANK];
+    for (int i = 0; i < order->count; i++)
+        back[order->ints[i]] = i;
+    LinearLayout turned = tt_layout_permute(layout, back);
+    Value *source = stage(s, tt_operand(value->op, 0), tt_intern_layout(s->module, &turned), before);
+    return build_buffer(b, OP_smem_permute, source, tt_buffer_type(s->module, value->type, 1), layout,
+                        tt_attr_ints(s->module, ATTR_order, order->ints, order->count, NULL));
+}
+
+/* A buffer with this layout that holds the tile: one for all products, or (in `before`) for one of them alone. */
+static Value *stage(Selector *s, Value *value, const LinearLayout *layout, Op *before)
 {
     Staged key;
     memset(&key, 0, sizeof key);
     key.value = value;
-    key.fastest = fastest;
-    void **slot = tt_map_slot(&s->buffers, &key, sizeof key);
-    if (*slot)
+    key.layout = layout;
+    void **slot = before ? NULL : tt_map_slot(&s->buffers, &key, sizeof key);
+    if (slot && *slot)
         return *slot;
-    Builder b = builder_behind(value);
+    Builder b = before ? tt_builder_before(before) : builder_behind(value);
     b.loc = value->op ? value->op->loc : value->loc;
     const Type *type = tt_buffer_type(s->module, value->type, 1);
-    const LinearLayout *layout = tt_buffer_layout(s->module, value->type, fastest);
-    Value *buffer;
-    if (tt_def(value, OP_permute)) {
-        const Attr *order = tt_find_attr(value->op, ATTR_order);
-        Value *source = stage(s, tt_operand(value->op, 0), (int)order->ints[fastest]);
-        LinearLayout turned = *source->layout;
-        int axes[TT_MAX_RANK];
-        for (int i = 0; i < order->count; i++)
-            axes[i] = (int)order->ints[i];
-        turned = tt_layout_permute(&turned, axes);
-        buffer = build_buffer(&b, OP_smem_permute, source, type, tt_intern_layout(s->module, &turned),
-                              tt_attr_ints(s->module, ATTR_order, order->ints, order->count, NULL));
-    } else {
-        buffer = build_buffer(&b, OP_smem_alloc, value, type, layout, NULL);
-    }
-    return *tt_map_slot(&s->buffers, &key, sizeof key) = buffer;
+    Value *buffer = tt_def(value, OP_permute) ? stage_permuted(s, &b, value, layout, before)
+                                              : build_buffer(&b, OP_smem_alloc, value, type, layout, NULL);
+    return before ? buffer : (*tt_map_slot(&s->buffers, &key, sizeof key) = buffer);
 }
 
 /* Where a permuted tile has its elements along, as the tile before it says. */
@@ -265,8 +267,8 @@ static int staged_axis(const Selector *s, const Value *value)
 static Value *stage_operand(Selector *s, Op *dot, int operand, bool along_k)
 {
     Value *value = tt_operand(dot, operand);
-    int last = value->type->rank - 1;
-    return stage(s, value, along_k ? (operand ? last - 1 : last) : staged_axis(s, value));
+    int last = value->type->rank - 1, axis = along_k ? (operand ? last - 1 : last) : staged_axis(s, value);
+    return stage(s, value, tt_buffer_layout(s->module, value->type, axis), NULL);
 }
 
 /* Computed in the loop: then it is in registers. */
@@ -300,9 +302,12 @@ const LinearLayout *tt_fragment_layout(Module *module, const Op *product, int op
     return layout_of(module, product, tt_operand(product, operand)->type, operand ? MMA_B : MMA_A);
 }
 
+bool tt_is_product(const Op *op) { return op->opcode == OP_dot || op->opcode == OP_wgmma; }
+
 bool tt_is_on_tensor_cores(const Op *op)
 {
-    return op->opcode == OP_wgmma || (op->opcode == OP_dot && tt_find_attr(op, ATTR_instruction));
+    return op->opcode == OP_wgmma ||
+           (op->opcode == OP_dot && !strcmp(tt_string_attr(op, ATTR_instruction, ""), "mma"));
 }
 
 static void see_proxy(Value *buffer)
@@ -340,6 +345,30 @@ static void use_mma(Selector *s, Op *dot)
     for (int i = 0; i < 2; i++)
         if (i || !follows_from_product(tt_operand(dot, 0), dot->parent, 0))
             tt_set_operand(dot, i, stage_operand(s, dot, i, false));
+}
+
+/* The lowest bit of k in which lanes differ that store an operand: those of asynchronous copies go along K element by
+ * element, others hold 16 bytes each. -1: they go along the other dimension. */
+static int spread_of(const Selector *s, const Value *value, int operand)
+{
+    int last = value->type->rank - 1, bytes = tt_byte_width(value->type);
+    if (staged_axis(s, value) != (operand ? last - 1 : last))
+        return -1;
+    bool is_copied = s->options->sm >= 80 && bytes >= 4 && load_behind(value);
+    return is_copied ? 0 : tt_log2(TT_MAX(1, 16 / bytes));
+}
+
+/* The buffers stand in front of the product, and have their places for as long as it runs: large tiles fit one product
+ * after the other. */
+static void use_multiply_adds(Selector *s, Op *dot)
+{
+    tt_set_attr(dot, tt_attr_string(s->module, ATTR_instruction, "fma", NULL));
+    for (int i = 0; i < 2; i++) {
+        Value *value = tt_operand(dot, i);
+        const LinearLayout *layout =
+            tt_factor_layout(s->module, dot, i, spread_of(s, value, i), s->options->num_warps);
+        tt_set_operand(dot, i, stage(s, value, layout, dot));
+    }
 }
 
 static Value *build_wgmma(Builder *b, Value *const operands[3], Attr *attrs)
@@ -411,6 +440,8 @@ static void collect_dots(Op *op, void *context)
     Selector *s = context;
     if (op->opcode == OP_dot && takes_element(op, s->options))
         tt_push(s->scratch, s->dots, op);
+    else if (op->opcode == OP_dot)
+        tt_push(s->scratch, s->others, op);
 }
 
 bool tt_gpu_select_dot(Module *module, const GpuOptions *options, Arena *scratch)
@@ -431,5 +462,7 @@ bool tt_gpu_select_dot(Module *module, const GpuOptions *options, Arena *scratch
             use_mma(&s, dot);
         }
     }
-    return s.dots.count > 0;
+    for (int i = 0; i < s.others.count; i++)
+        use_multiply_adds(&s, s.others.data[i]);
+    return s.dots.count + s.others.count > 0;
 }

@@ -145,5 +145,6 @@ void simt_async_wait(Simt *s, const Op *op)
 {
     if (simt_has_next_sync(s))
         s->ops->async->wait(s, (int)tt_int_attr(op, ATTR_left, 0));
-    simt_sync(s);
+    if (!tt_int_attr(op, ATTR_alone, 0))
+        simt_sync(s);
 }

@@ -1,5 +1,5 @@
-/* Matrix products on fused multiply-adds. Both operands go to shared memory (dot_plan.c says where); then a loop goes
- * through K, a few k at a time: what a thread needs of its rows of a and columns of b for these k it loads as vectors,
+/* Matrix products on fused multiply-adds. Both operands lie in buffers (dot_plan.c says where); a loop goes through K, a
+ * few k at a time: what a thread needs of its rows of a and columns of b for these k it loads as vectors,
  * and each pair of them is multiplied and added to a sum that stays in a register. */
 #include "gpu/simt.h"
 
@@ -15,8 +15,7 @@ enum {
 typedef struct Operand {
     const DotOperand *plan;
     const Type *type, *computed; /* of the elements, and of the products */
-    int64_t scratch;             /* constant part of the addresses */
-    LLVMValueRef base;           /* variable part: of the thread, and of the k that the loop has reached */
+    LLVMValueRef base;           /* of the buffer, the thread, and the k that the loop has reached */
     uint64_t base_bits;          /* that `base` may have set, in elements */
     uint64_t *numbers;
     int *number_of; /* by register of the result: index in `numbers` */
@@ -57,19 +56,6 @@ static LLVMValueRef thread_base(Simt *s, const LinearLayout *layout, const uint6
                               layout->in_bits[LAYOUT_WARP], bytes);
 }
 
-static void store_operand(Simt *s, const Op *op, int index, const DotOperand *plan)
-{
-    const Value *operand = tt_operand(op, index);
-    int bytes = tt_byte_width(operand->type);
-    SharedSide side = {.layout = operand->layout,
-                       .offsets = plan->store_offsets,
-                       .registers = plan->store_registers,
-                       .vector_bits = plan->store_bits,
-                       .base = thread_base(s, operand->layout, plan->store_offsets, bytes),
-                       .element_bytes = bytes};
-    simt_store_side(s, &side, simt_without_padding(s, operand), tt_scratch_offset(op) + plan->place);
-}
-
 static Operand operand_of(Simt *s, const Op *op, int index, const DotOperand *plan, const Type *computed)
 {
     const LinearLayout *result = op->results[0]->layout;
@@ -77,11 +63,11 @@ static Operand operand_of(Simt *s, const Op *op, int index, const DotOperand *pl
     Operand x = {.plan = plan,
                  .type = tt_element(tt_operand(op, index)->type),
                  .computed = computed,
-                 .scratch = tt_scratch_offset(op) + plan->place,
                  .base_bits = any_of(plan->load_offsets + first, total - first),
                  .numbers = TT_NEW_ARRAY(s->arena, uint64_t, 1 << first),
                  .number_of = TT_NEW_ARRAY(s->arena, int, 1 << first)};
-    x.base = thread_base(s, result, plan->load_offsets, tt_byte_width(x.type));
+    LLVMValueRef thread = thread_base(s, result, plan->load_offsets, tt_byte_width(x.type));
+    x.base = LLVMBuildAdd(s->b, simt_scalar(s, tt_operand(op, index)), thread, "");
     for (int r = 0; r < 1 << first; r++) {
         uint64_t number = tt_f2_apply(plan->load_offsets, (uint64_t)r) >> plan->vector_bits;
         int at = 0;
@@ -116,7 +102,7 @@ static Fragment load_fragment(Simt *s, const Operand *x, int64_t k, int step)
             LLVMValueRef address;
             int64_t immediate;
             simt_add_offset(s, &x->base_bits, 1, x->base, offset, bytes, &address, &immediate);
-            f.access = simt_shared_access(address, immediate + x->scratch, bytes << plan->vector_bits);
+            f.access = simt_shared_access(address, immediate, bytes << plan->vector_bits);
             s->ops->load(s, &f.access, NULL, f.words + f.access.words * at++);
         }
     return f;
@@ -139,17 +125,27 @@ static LLVMValueRef fragment_element(Simt *s, const Operand *x, const Fragment *
     return f->wide[at];
 }
 
-/* The operand with its base moved on to a k that is known at run time and a multiple of 2^bits. */
+/* The sum of the columns that k selects, in bytes: of their low bits, or of the others. */
+static LLVMValueRef distance_of(Simt *s, const Operand *x, LLVMValueRef k, int bits, uint64_t mask)
+{
+    uint64_t columns[32] = {0};
+    for (int i = bits; i < x->plan->k_bits; i++)
+        columns[i] = x->plan->k_offsets[i] & mask;
+    LLVMValueRef offset = simt_apply_columns(s, k, columns, x->plan->k_bits, simt_i32(s, 0));
+    return LLVMBuildMul(s->b, offset, simt_i32(s, tt_byte_width(x->type)), "");
+}
+
+/* The operand with its base moved on to a k that is known at run time and a multiple of 2^bits. Bits of k meet those of
+ * other things only among the lowest, of the banks, where the buffer's place has none. */
 static Operand operand_at(Simt *s, const Operand *x, LLVMValueRef k, int bits)
 {
+    enum { BANK_BYTES = 128 };
     Operand moved = *x;
     const DotOperand *plan = x->plan;
-    uint64_t columns[32] = {0};
-    memcpy(columns + bits, plan->k_offsets + bits, sizeof(uint64_t) * (size_t)(plan->k_bits - bits));
-    LLVMValueRef offset = simt_apply_columns(s, k, columns, plan->k_bits, NULL);
-    offset = LLVMBuildMul(s->b, offset, simt_i32(s, tt_byte_width(x->type)), "");
-    moved.base = LLVMBuildXor(s->b, x->base, offset, "");
-    moved.base_bits |= any_of(columns, plan->k_bits);
+    uint64_t in_banks = (uint64_t)(BANK_BYTES / tt_byte_width(x->type) - 1);
+    moved.base = LLVMBuildXor(s->b, x->base, distance_of(s, x, k, bits, in_banks), "");
+    moved.base = LLVMBuildAdd(s->b, moved.base, distance_of(s, x, k, bits, ~in_banks), "");
+    moved.base_bits |= any_of(plan->k_offsets + bits, plan->k_bits - bits);
     return moved;
 }
 
@@ -258,9 +254,6 @@ void simt_dot(Simt *s, const Op *op)
     const Value *result = op->results[0];
     const Type *type = tt_element(result->type), *computed = computed_type(s, type);
     DotPlan plan = tt_plan_dot(op);
-    store_operand(s, op, 0, &plan.a);
-    store_operand(s, op, 1, &plan.b);
-    simt_sync(s);
     Product p = {.s = s,
                  .a = operand_of(s, op, 0, &plan.a, computed),
                  .b = operand_of(s, op, 1, &plan.b, computed),

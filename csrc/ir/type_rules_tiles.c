@@ -244,7 +244,7 @@ void tt_rule_dot(Verifier *v, const Op *op)
     const Type *a = matrix_type(op, 0), *b = matrix_type(op, 1), *c = type_of(op, 2);
     tt_expect_word(v, op, ATTR_precision,
                    (const char *const[]){"ieee", "tf32", "tf32x3", "bf16x3", "bf16x6", NULL});
-    tt_expect_word(v, op, ATTR_instruction, (const char *const[]){"mma", NULL});
+    tt_expect_word(v, op, ATTR_instruction, (const char *const[]){"mma", "fma", NULL});
     tt_expect_result(v, op, 0, c);
     int rank = rank_of(a);
     if ((rank != 2 && rank != 3) || rank_of(b) != rank || rank_of(c) != rank) {

@@ -71,7 +71,7 @@ CASES = {
     "column sums": (column_sums, [F32, F32, integer()], {"ROWS": 64, "COLS": 64}, 4, (8, 1, 0, 0), 1, 0),
     "scattered additions": (scatter_add, [F32, I32, F32], {"BLOCK": 1024}, 4, (4, 0, 0, 0), 0, 0),
     "matrix product": (
-        matmul, [F32, F32, F32, integer(), integer(), integer()], {"BM": 64, "BN": 64, "BK": 32}, 4, (8, 8, 0, 0), 2, 0
+        matmul, [F32, F32, F32, integer(), integer(), integer()], {"BM": 64, "BN": 64, "BK": 32}, 4, (0, 8, 0, 0), 1, 0
     ),
 }  # fmt: skip
 
@@ -261,11 +261,25 @@ def test_large_tiles_get_all_registers():
 
 def test_products_leave_room_for_a_second_program():
     """Its multiplications fill the time that the first one waits at barriers."""
-    entries, sizes = [F32, F32, F32, integer(), integer(), integer()], {"BM": 128, "BN": 128, "BK": 32}
+    entries, sizes = [F32, F32, F32, integer(), integer(), integer()], {"BM": 128, "BN": 128, "BK": 16}
     compiled = compile_kernel(matmul, *entries, num_warps=8, **sizes)
     used = assemble(compiled, 90)
     assert used.registers <= 128 and used.spills == 0
     assert ".minnctapersm" not in compile_kernel(softmax, F32, F32, integer(), integer(), BLOCK=1024).ptx
+
+
+@pytest.mark.parametrize("sm", [80, 90])
+def test_copies_feed_multiply_adds(sm):
+    """Nothing goes through registers, which the sums need; addresses are immediates."""
+    entries, sizes = [F32, F32, F32, integer(), integer(), integer()], {"BM": 128, "BN": 128, "BK": 32}
+    compiled = compile_kernel(matmul, *entries, sm=sm, num_warps=4, **sizes)
+    assert not compiled.count(r"\bld\.global") and not compiled.count(r"\bst\.shared")
+    loop = compiled.ptx[compiled.ptx.index("cp.async.wait_group") :]
+    assert len(re.findall(r"\bcp\.async\.ca\S* \[.*\], 4", loop)) == 32  # of a, which lies along K
+    assert len(re.findall(r"\bcp\.async\.cg\S* \[.*\], 16", loop)) == 8
+    assert compiled.count(r"\bld\.shared\.v4") == compiled.count(r"\bld\.shared")
+    used = assemble(compiled, sm)
+    assert (used.stack, used.spills) == (0, 0)
 
 
 def test_masked_accesses_are_predicated():
