@@ -274,12 +274,9 @@ static Operand walk_logical(CWalker *w, const Node *node)
     tt_c_at(w, node);
     Operand truth = tt_c_truth(w, y);
     tt_c_end_side(w, &join, 0, FALLS);
-    if (tt_is_tile(truth.value->type))
-        tt_c_fail(w, "combine them with `&` or `|`",
-                  "the right side of %s is %s, and runs only if the left one says so", quoted(w, node->op),
-                  tt_c_describe(w, y));
+    const Shape shape = tt_c_shape(truth);
     tt_c_begin_side(w, &join, 1);
-    Value *decided = tt_c_int(w, &tt_int1, !is_and).value;
+    Value *decided = tt_c_broadcast(w, "a condition", tt_c_int(w, &tt_int1, !is_and), &shape).value;
     tt_c_end_side(w, &join, 1, FALLS);
     Value *a = truth.value, **results[] = {&a, &decided};
     tt_c_end_if(w, &join, results, 1);

@@ -19,23 +19,69 @@ static void check_writable(CWalker *w, Operand pointer)
                   "%s is read-only and cannot be stored to", tt_c_describe(w, pointer));
 }
 
+static _Noreturn void mask_error(CWalker *w, const Shape *mask_shape, Operand pointer)
+{
+    tt_c_fail(w, "move it out of the predicate, or take a tile of pointers of that shape",
+              "the predicate, of shape %s, does not broadcast to the pointer, %s",
+              tt_shape_format(w->arena, mask_shape), tt_c_describe(w, pointer));
+}
+
+/* Where any element along the axis holds; the axis stays, with extent 1. */
+static Value *any_along(CWalker *w, Value *mask, int axis)
+{
+    Shape shape = tt_shape_of_type(mask->type), rest = {0};
+    for (int i = 0; i < shape.rank; i++)
+        if (i != axis)
+            rest.extents[rest.rank++] = shape.extents[i];
+    const Type *bit = tt_scalar_type(w->module, TT_I1),
+               *type = tt_shaped_type(w->module, bit, rest.extents, rest.rank);
+    Attr *attr = tt_attr_int(w->module, ATTR_axis, axis, NULL);
+    Op *op = tt_build_op(&w->builder, OP_reduce, &mask, 1, &type, 1, attr);
+    Builder b = tt_builder_at_end(op->regions[0]);
+    b.loc = w->builder.loc;
+    Value *x = tt_add_region_arg(op->regions[0], bit), *y = tt_add_region_arg(op->regions[0], bit);
+    Value *either = tt_build2(&b, OP_or, x, y);
+    tt_build_op(&b, OP_yield, &either, 1, NULL, 0, NULL);
+    return tt_build_expand_dims(&w->builder, op->results[0], axis);
+}
+
+/* What many elements read is read if it counts for any of them. */
+static Value *any_of(CWalker *w, Value *mask, const Shape *shape)
+{
+    Shape from = tt_shape_of_type(mask->type);
+    int missing = from.rank - shape->rank;
+    for (int i = 0; i < from.rank; i++)
+        if (from.extents[i] > 1 && (i < missing || shape->extents[i - missing] == 1))
+            mask = any_along(w, mask, i);
+    if (shape->rank)
+        return tt_build_reshape(&w->builder, mask, shape->extents, shape->rank);
+    Value *operands[] = {tt_build_reshape(&w->builder, mask, (int64_t[]){1}, 1),
+                         tt_build_int(&w->builder, tt_scalar_type(w->module, TT_I32), 0)};
+    Attr *axis = tt_attr_int(w->module, ATTR_axis, 0, NULL);
+    return tt_build(&w->builder, OP_extract, operands, 2, tt_scalar_type(w->module, TT_I1), axis);
+}
+
 /* The predicate in the pointer's shape; NULL: there is none. */
-static Value *mask_for(CWalker *w, Operand pointer)
+static Value *mask_for(CWalker *w, Operand pointer, bool reads)
 {
     if (!w->mask)
         return NULL;
     Shape shape = tt_c_shape(pointer), mask_shape = tt_shape_of_type(w->mask->type), met;
-    if (!tt_broadcast_shapes(&mask_shape, &shape, &met) || !tt_same_extents(&met, &shape))
-        tt_c_fail(w, "move it out of the predicate, or take a tile of pointers of that shape",
-                  "the predicate, of shape %s, does not broadcast to the pointer, %s",
-                  tt_shape_format(w->arena, &mask_shape), tt_c_describe(w, pointer));
-    return tt_typed_broadcast(&w->builder, (Typed){w->mask, &tt_int1}, &shape).value;
+    if (!tt_broadcast_shapes(&mask_shape, &shape, &met))
+        mask_error(w, &mask_shape, pointer);
+    Typed mask = {w->mask, &tt_int1};
+    if (!tt_same_extents(&met, &shape) && !reads)
+        mask_error(w, &mask_shape, pointer);
+    if (!tt_same_extents(&met, &shape))
+        mask.value = any_of(w, tt_typed_broadcast(&w->builder, mask, &met).value, &shape);
+    return tt_typed_broadcast(&w->builder, mask, &shape).value;
 }
 
 Operand tt_c_load(CWalker *w, Operand pointer)
 {
     pointer = check_pointer(w, "`*`", pointer);
-    return tt_c_operand(tt_typed_load(&w->builder, tt_c_typed(pointer), mask_for(w, pointer), NULL, NULL));
+    return tt_c_operand(
+        tt_typed_load(&w->builder, tt_c_typed(pointer), mask_for(w, pointer, true), NULL, NULL));
 }
 
 /* A value of the elements' type, in the pointer's shape. */
@@ -52,7 +98,7 @@ void tt_c_store(CWalker *w, Operand pointer, Operand x)
     pointer = check_pointer(w, "`*`", pointer);
     check_writable(w, pointer);
     Value *value = value_for(w, pointer, x);
-    tt_typed_store(&w->builder, tt_c_typed(pointer), value, mask_for(w, pointer), NULL);
+    tt_typed_store(&w->builder, tt_c_typed(pointer), value, mask_for(w, pointer, false), NULL);
 }
 
 static Attr *order(CWalker *w)
@@ -91,6 +137,6 @@ Operand tt_c_atomic(CWalker *w, const char *name, Operand *arguments)
                                                 : "use 32-bit or 64-bit integers",
                   "%s does not work on %s", name, tt_c_describe(w, pointer));
     Value *value = value_for(w, pointer, arguments[1]);
-    return tt_c_operand(
-        tt_typed_atomic(&w->builder, info, tt_c_typed(pointer), value, mask_for(w, pointer), order(w)));
+    return tt_c_operand(tt_typed_atomic(&w->builder, info, tt_c_typed(pointer), value,
+                                        mask_for(w, pointer, false), order(w)));
 }

@@ -3,6 +3,8 @@
     mutants    mangled kernels have to compile or to raise, on every target, within 10 s and 2 GB (mutate.py)
     kernels    random kernels have to compute what NumPy says (kernels.py)
     products   random loops of matrix products have to give on every target what they give on a CPU (products.py)
+    c-programs random programs in Triton-C have to compute what NumPy says (programs_c.py)
+    c-mutants  mangled programs in Triton-C have to compile or to raise (mutate_c.py)
 
 A case is a seed, which makes the same case again wherever the sources are the same. This process makes no kernel: it
 forks workers, which begin with everything imported, and do a batch of cases each. A worker that crashes, hangs or meets
@@ -40,6 +42,8 @@ FUZZERS = {
     "mutants": ("mutate", ["cpu", "sim:80", "sim:90", "ptx"], 1000),
     "kernels": ("kernels", ["cpu", "sim:80", "sim:90"], 200),
     "products": ("products", ["sim:80", "sim:90"], 50),
+    "c-programs": ("programs_c", ["cpu", "sim:90"], 200),
+    "c-mutants": ("mutate_c", ["cpu", "ptx"], 2000),
 }
 
 SECONDS = 10  # of the processor's, that a case may take
