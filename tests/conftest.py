@@ -26,6 +26,7 @@ def pytest_configure(config):
     if target == "interpret":
         os.environ["TRITON_INTERPRET"] = "1"
     os.environ.setdefault("TRITON_VERIFY", "1")
+    os.environ.setdefault("TRITON_BACKGROUND", "0")  # variants are counted, and results compared bit by bit
     os.environ.setdefault("TRITON_CACHE_SIZE", "0")  # nothing is left on this machine, nor taken from what is there
     if config.getoption("--padding"):
         os.environ["TEST_PADDING"] = "1"

@@ -77,3 +77,8 @@ typedef struct Work {
     double rounds;             /* of loops */
 } Work;
 Work tt_count_work(const Function *kernel, const WorkInputs *inputs, Arena *arena);
+
+/* ---- order.c ------------------------------------------------------------------------------------------------------
+ * For each parameter: may what is known of it (its divisibility, that it is 1) change the order in which the kernel adds up
+ * floats, and with it the last bits of its results? NULL: none does. */
+const bool *tt_analyze_order(const Function *kernel, Arena *arena);

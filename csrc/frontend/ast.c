@@ -180,6 +180,8 @@ void tt_check_depth(Walker *w)
     const char *here = __builtin_frame_address(0);
     if (!(++state->steps & 63) && PyErr_CheckSignals() < 0)
         tt_raise(&(Diagnostic){.kind = TT_PYTHON_ERROR, .loc = tt_here(w), .message = "interrupted"});
+    if (!(state->steps & 7) && state->breathe)
+        state->breathe();
     ptrdiff_t used = state->stack_base - here;
     if (used < (state->stack_limit ? state->stack_limit : ALWAYS_THERE))
         return;

@@ -123,6 +123,7 @@ static void start(Walker *w, const FrontendRequest *request)
     tt_keep(w, Py_XNewRef(state->builtins));
     state->used_names = request->used_names == Py_None ? NULL : request->used_names;
     state->own_names = request->own_names;
+    state->breathe = request->breathe;
 }
 
 static void release(WalkerState *state)

@@ -19,6 +19,7 @@ typedef struct FrontendRequest {
     PyObject *used_names;
     /* List or NULL. Receives (globals, name) for each name that was looked up there and is one of Python's own. */
     PyObject *own_names;
+    void (*breathe)(void); /* called now and then, where other threads may run Python; or NULL */
     bool had_effects; /* set when the program did something while it was read, and wants to do so each time */
 } FrontendRequest;
 

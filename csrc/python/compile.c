@@ -36,6 +36,7 @@ typedef struct Compilation {
     Compiled *compiled;
     FrontendRequest request;
     Build *build; /* NULL once it is given up */
+    bool is_quiet;
 } Compilation;
 
 /* Ends the phase there was and begins this one; time is added up, for a phase may come in parts. */
@@ -238,12 +239,15 @@ static bool build_code(Compilation *c)
 {
     SignalCheck check;
     Interrupt *interrupt = tt_release_gil(&check);
-    bool has_ended = tt_run_apart(&c->build->apart, interrupt);
-    if (!tt_take_gil(&check)) {
-        if (!has_ended)
-            c->build = NULL;
+    Apart *apart = &c->build->apart;
+    bool has_ended = c->is_quiet ? tt_run_behind(apart) : tt_run_apart(apart, interrupt);
+    bool goes_on = tt_take_gil(&check);
+    if (!has_ended)
+        c->build = NULL;
+    if (goes_on && !has_ended)
+        PyErr_SetString(PyExc_KeyboardInterrupt, "the process ends");
+    if (!goes_on || !has_ended)
         return false;
-    }
     if (c->build->apart.raised) {
         tt_set_error(&c->build->apart.diagnostic, c->build->module);
         return false;
@@ -274,6 +278,8 @@ static bool keep_facts(Compilation *c)
     compiled->stored = image->stored;
     compiled->checks = image->checks;
     compiled->is_wide = image->is_wide;
+    compiled->order = image->order;
+    compiled->had_effects = c->request.had_effects;
     c->build->milliseconds[PHASE_LOWERING] = c->build->lowering;
     c->build->milliseconds[PHASE_LLVM] -= c->build->lowering;
     bool on_cpu = image->options.target.kind == TARGET_CPU;
@@ -479,9 +485,11 @@ static bool compile(Compilation *c, PyObject *signature)
     c->request.options = c->compiled->info;
     c->request.used_names = PyList_New(0);
     c->request.own_names = PyList_New(0);
+    c->request.breathe = c->is_quiet ? tt_breathe : NULL;
     return c->request.used_names && c->request.own_names && read_options(c) &&
-           (find_by_source(c) || compile_source(c)) && warn(tt_code_image(c->compiled->code)) &&
-           keep_facts(c) && keep_used_names(c->compiled, c->request.used_names) && keep_timings(c);
+           (find_by_source(c) || compile_source(c)) &&
+           (c->is_quiet || warn(tt_code_image(c->compiled->code))) && keep_facts(c) &&
+           keep_used_names(c->compiled, c->request.used_names) && keep_timings(c);
 }
 
 /* The numbers outlive the launch if its handlers of signals give it up. */
@@ -515,9 +523,9 @@ static bool dump_and_override(Compiled *compiled)
 }
 
 Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target, bool standalone,
-                     const LaunchNumbers *numbers)
+                     const LaunchNumbers *numbers, bool is_quiet)
 {
-    Compilation c = {.build = new_build(target)};
+    Compilation c = {.build = new_build(target), .is_quiet = is_quiet};
     PyObject *info = c.build ? tt_compilation_info(kernel, signature, options, target, standalone) : NULL;
     c.compiled = info ? tt_new_compiled(kernel, info) : NULL;
     if (c.compiled &&

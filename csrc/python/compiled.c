@@ -147,7 +147,7 @@ static PyObject *get_image(PyObject *self, void *unused)
 }
 
 /* Loads the code on its device if that has not happened yet. */
-static bool load(Compiled *compiled)
+bool tt_load_compiled(Compiled *compiled)
 {
     if (!has_code(compiled))
         return false;
@@ -173,19 +173,22 @@ static bool load(Compiled *compiled)
 static PyObject *get_fact(PyObject *self, void *offset)
 {
     Compiled *compiled = (Compiled *)self;
-    return load(compiled) ? PyLong_FromLong(*(int *)((char *)&compiled->facts + (size_t)offset)) : NULL;
+    return tt_load_compiled(compiled) ? PyLong_FromLong(*(int *)((char *)&compiled->facts + (size_t)offset))
+                                      : NULL;
 }
 
 static PyObject *get_handle(PyObject *self, void *offset)
 {
     Compiled *compiled = (Compiled *)self;
-    return load(compiled) ? PyLong_FromVoidPtr(*(void **)((char *)&compiled->facts + (size_t)offset)) : NULL;
+    return tt_load_compiled(compiled)
+               ? PyLong_FromVoidPtr(*(void **)((char *)&compiled->facts + (size_t)offset))
+               : NULL;
 }
 
 static PyObject *init_handles(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return load((Compiled *)self) ? Py_NewRef(Py_None) : NULL;
+    return tt_load_compiled((Compiled *)self) ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyObject *is_made(PyObject *self, PyObject *unused)

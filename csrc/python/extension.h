@@ -238,6 +238,7 @@ typedef struct Known {
     uint64_t words[2], slot;
     int word_count;
     bool has_slot, has_object;
+    enum { NUMBER_UNKNOWN, NUMBER_FREE, NUMBER_FIXED } role; /* see learn_roles in launch.c */
 } Known;
 
 /* What a compiled kernel is found by: equal words and equal objects are an equal specialisation. */
@@ -248,6 +249,8 @@ typedef struct Key {
     uint64_t hash;
 } Key;
 
+/* Of slots: an array that must not be stored to; a number of which the key could say more than it does. */
+enum { MARK_READ_ONLY = 1, MARK_SPECIAL = 2 };
 enum { INLINE_WORDS = 64, INLINE_OBJECTS = 16, INLINE_SLOTS = 32, AWAITED_STREAMS = 8 };
 typedef struct Specialization {
     State *state;
@@ -256,9 +259,11 @@ typedef struct Specialization {
     bool with_ranges; /* the slots end with begin and end of each pointer's array: see opt/check_bounds.c */
     Key key;
     uint64_t *slots;
-    uint8_t *read_only; /* for each slot: an array that must not be stored to */
+    bool is_general;        /* nothing is made of what a number is: the key is the most general one */
+    bool is_launch_general; /* it was so for the numbers that are free: see `Known` */
+    uint8_t *marks;         /* for each slot: of MARK_... */
     int slot_count, word_capacity, object_capacity, slot_capacity;
-    bool any_read_only;
+    bool any_read_only, any_special;
     uint64_t *ranges; /* allocated as they are needed */
     int range_count;
     PyObject *owned; /* list of what `key.objects` borrows from nobody else, or NULL */
@@ -273,7 +278,7 @@ typedef struct Specialization {
     bool too_many_streams;          /* for `awaited` */
     uint64_t inline_words[INLINE_WORDS], inline_slots[INLINE_SLOTS];
     PyObject *inline_objects[INLINE_OBJECTS];
-    uint8_t inline_read_only[INLINE_SLOTS];
+    uint8_t inline_marks[INLINE_SLOTS];
 } Specialization;
 void tt_specialization_init(Specialization *s, State *state, PyObject *function, bool warmup);
 void tt_specialization_release(Specialization *s);
@@ -313,6 +318,8 @@ typedef struct Compiled {
     PyObject *info;              /* dict: name, target, signature, timings, ... */
     const bool *stored;          /* for each slot: is it a pointer that the kernel may store through? */
     int slot_count;
+    const bool *order;          /* see tt_analyze_order; in the code's memory */
+    bool had_effects;           /* the program did something while it was read */
     bool checks_bounds;         /* the slots have the ranges behind them */
     bool is_wide;               /* offsets are computed in 64 bits */
     const RangeProgram *checks; /* whether a launch does with 32 bits; NULL: each does */
@@ -331,6 +338,9 @@ bool tt_table_add(Table *table, const Key *key, Compiled *compiled);
 int tt_table_traverse(Table *table, visitproc visit, void *arg);
 void tt_table_clear(Table *table);
 void tt_key_release(Key *key);
+bool tt_copy_key(const Key *from, Key *to); /* what tt_key_release releases; false with an error set */
+/* 1 or 0; -1 with an error set, for comparing may run the user's __eq__. */
+int tt_is_same_key(const Key *a, const Key *b);
 
 /* ---- kernel.c: the base type of JITFunction, and kernel[grid] -------------------------------------------------------- */
 
@@ -340,6 +350,7 @@ struct Kernel {
     Param *params;
     int param_count, positional_count;
     int variadic, meta;    /* numbers of these parameters, or -1 */
+    bool never_behind;     /* nothing is compiled in the background: that failed */
     bool has_option_names; /* a parameter is called like an option */
     Known *known;          /* for each parameter */
     PyObject *hooks;       /* list of functions called before each launch, or NULL */
@@ -374,6 +385,23 @@ bool tt_read_target(const char *name, Target *target);
 Compiled *tt_find_variant(Kernel *kernel, const Specialization *s, const LaunchNumbers *numbers);
 /* Can it be launched with these numbers? */
 bool tt_variant_fits(Compiled *compiled, LaunchNumbers numbers);
+
+/* Is there one already? A new reference, or NULL, maybe with an error set. */
+Compiled *tt_find_ready(Kernel *kernel, const Specialization *s, LaunchNumbers numbers);
+
+/* ---- background.c: compiling what a launch did without ---------------------------------------------------------------- */
+
+typedef struct Request Request;
+bool tt_background_enabled(void);
+/* For the variant of a specialisation; NULL when there is no memory. */
+Request *tt_new_request(Kernel *kernel, const Specialization *s, const int32_t extents[3]);
+void tt_release_request(Request *request);
+/* Takes the request over, unless it is NULL. */
+void tt_compile_behind(Request *request);
+/* In that thread, in place of tt_run_apart. False: the process ends. */
+bool tt_run_behind(Apart *apart);
+/* In that thread, while it has the GIL. */
+void tt_breathe(void);
 
 /* launch.c: launches, or with `grid` NULL takes the grid from the keywords. Returns the Compiled that ran. */
 PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ssize_t count,
@@ -416,9 +444,9 @@ bool tt_read_grid(const Kernel *kernel, PyObject *grid, const Call *call, int32_
 /* Compiles for a signature and options as in FrontendRequest; NULL with an error set. `standalone`: for callers that
  * launch it by themselves, with nothing but its arguments: the program's own assertions are checked and no bounds, and
  * one that fails on a GPU ends the context. `numbers`: of the launch that it is for, which says how wide offsets are; NULL:
- * as they were written. */
+ * as they were written. `is_quiet`: in the background, where nobody is warned and all others go first. */
 Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target, bool standalone,
-                     const LaunchNumbers *numbers);
+                     const LaunchNumbers *numbers, bool is_quiet);
 /* Makes the code of one that has none from the bytes of an image. False with an error set. */
 bool tt_restore(Compiled *compiled, Bytes image);
 /* CompiledKernel._override(stage, text, file). */
@@ -451,6 +479,7 @@ PyObject *tt_survey(PyObject *module, PyObject *args);
 
 /* ---- compiled.c ---------------------------------------------------------------------------------------------------------- */
 
+bool tt_load_compiled(Compiled *compiled); /* onto its device; false with an error set */
 /* Without code yet. */
 Compiled *tt_new_compiled(Kernel *kernel, PyObject *info);
 extern PyType_Spec tt_compiled_spec;

@@ -1,12 +1,17 @@
 /* A launch: arguments to a key, the key to a compiled kernel, and its programs on the target. */
 #include "python/extension.h"
+#include "runtime/cuda.h"
 
-/* Everything a kernel depends on, in the order of read_signature and read_options. */
-static bool specialize(const Kernel *kernel, const Call *call, Specialization *s)
+/* Everything a kernel depends on, in the order of read_signature and read_options. `generally`: nothing is made of what the
+ * numbers are that do not change the results. */
+static bool specialize(const Kernel *kernel, const Call *call, Specialization *s, bool generally)
 {
-    for (int i = 0; i < kernel->param_count; i++)
+    s->is_launch_general = generally;
+    for (int i = 0; i < kernel->param_count; i++) {
+        s->is_general = generally && kernel->known[i].role == NUMBER_FREE;
         if (!tt_specialize_with(s, &kernel->params[i], call->values[i], &kernel->known[i]))
             return false;
+    }
     for (int i = 0; i < TT_OPTION_COUNT; i++) {
         PyObject *value = call->options[i];
         if (!value && i == OPTION_debug)
@@ -17,6 +22,14 @@ static bool specialize(const Kernel *kernel, const Call *call, Specialization *s
     return tt_specialization_finish(s);
 }
 
+/* Reads an argument of the launch of `s` once more, as it was read for that. */
+static bool read_again(const Kernel *kernel, const Call *call, const Specialization *s, int i,
+                       Specialization *again)
+{
+    again->is_general = s->is_launch_general && kernel->known[i].role == NUMBER_FREE;
+    return tt_specialize_argument(again, &kernel->params[i], call->values[i]);
+}
+
 /* For a message: slots do not know their parameter, so the arguments are read again until the slot appears. */
 static const Param *param_of_slot(const Kernel *kernel, const Call *call, const Specialization *s, int slot)
 {
@@ -24,7 +37,7 @@ static const Param *param_of_slot(const Kernel *kernel, const Call *call, const 
     const Param *found = NULL;
     tt_specialization_init(&again, kernel->state, kernel->name, s->warmup);
     for (int i = 0; !found && i < kernel->param_count; i++)
-        if (!tt_specialize_argument(&again, &kernel->params[i], call->values[i]) || again.slot_count > slot)
+        if (!read_again(kernel, call, s, i, &again) || again.slot_count > slot)
             found = &kernel->params[i];
     tt_specialization_release(&again);
     return found;
@@ -34,7 +47,7 @@ static bool stores_to_read_only(const Kernel *kernel, const Call *call, const Sp
                                 const Compiled *compiled)
 {
     for (int i = 0; i < s->slot_count; i++) {
-        if (!s->read_only[i] || !compiled->stored[i])
+        if (!(s->marks[i] & MARK_READ_ONLY) || !compiled->stored[i])
             continue;
         const Param *param = param_of_slot(kernel, call, s, i);
         ArgumentPath path = {kernel->name, param ? param->name : kernel->name, NULL, 0, false};
@@ -118,16 +131,16 @@ bool tt_run_programs(Compiled *compiled, const Specialization *s, const int32_t 
 }
 
 /* The slots of a kernel that checks bounds: the arguments are read again, now with where their arrays end. */
-static bool run_checked(const Kernel *kernel, const Call *call, Compiled *compiled, Place place,
-                        const int32_t extents[3])
+static bool run_checked(const Kernel *kernel, const Call *call, Compiled *compiled,
+                        const Specialization *launched, const int32_t extents[3])
 {
     Specialization s;
     tt_specialization_init(&s, kernel->state, kernel->name, false);
     s.with_ranges = true;
     bool done = true;
     for (int i = 0; done && i < kernel->param_count; i++)
-        done = tt_specialize_argument(&s, &kernel->params[i], call->values[i]);
-    s.place = place;
+        done = read_again(kernel, call, launched, i, &s);
+    s.place = launched->place;
     s.place.ranges = s.ranges;
     s.place.range_count = s.range_count / 2;
     done = done && (!compiled->checks_bounds || tt_specialization_add_ranges(&s)) &&
@@ -219,7 +232,7 @@ static bool run_between_hooks(Launch *launch, Compiled *compiled, const int32_t 
     PyObject *metadata = NULL;
     bool done = call_launch_hook(launch, compiled, extents, 0, &metadata) &&
                 (compiled->checks_bounds || s->target.kind == TARGET_SIM
-                     ? run_checked(launch->kernel, &launch->call, compiled, s->place, extents)
+                     ? run_checked(launch->kernel, &launch->call, compiled, s, extents)
                      : tt_run_programs(compiled, s, extents)) &&
                 call_launch_hook(launch, compiled, extents, 1, &metadata);
     Py_XDECREF(metadata);
@@ -252,6 +265,92 @@ static bool start(Launch *launch, Compiled *compiled, const int32_t extents[3])
            run_between_hooks(launch, compiled, extents);
 }
 
+/* ---- launches for which there is no variant yet ---- */
+
+/* Reads the arguments once more. */
+static bool specialize_again(Launch *launch, bool generally)
+{
+    Specialization *s = &launch->specialization;
+    tt_specialization_release(s);
+    tt_specialization_init(s, launch->kernel->state, launch->kernel->name, false);
+    return specialize(launch->kernel, &launch->call, s, generally);
+}
+
+/* A graph keeps the code that it was captured with, which is to be the best there is. */
+static bool may_do_without(Launch *launch)
+{
+    const Specialization *s = &launch->specialization;
+    return !launch->kernel->never_behind && tt_background_enabled() && choose_stream(launch) &&
+           !(s->target.kind == TARGET_CUDA && tt_cuda_is_captured(s->place.stream));
+}
+
+/* A number is free once a variant was compiled whose results do not depend on what is known of it; for good unless
+ * another variant's do. */
+static void learn_roles(Launch *launch, const Compiled *compiled)
+{
+    const Kernel *kernel = launch->kernel;
+    Specialization again;
+    tt_specialization_init(&again, kernel->state, kernel->name, false);
+    for (int i = 0; i < kernel->param_count; i++) {
+        int slot = again.slot_count;
+        Known *known = &kernel->known[i];
+        if (!tt_specialize_argument(&again, &kernel->params[i], launch->call.values[i]))
+            break;
+        if (again.slot_count != slot + 1 || slot >= compiled->slot_count || known->role == NUMBER_FIXED)
+            continue;
+        known->role = compiled->order && compiled->order[slot] ? NUMBER_FIXED : NUMBER_FREE;
+    }
+    PyErr_Clear(); /* what cannot be read now was read before, and matters to the launch alone */
+    tt_specialization_release(&again);
+}
+
+/* A variant that does for these arguments, too, because it makes nothing of the free numbers, while the one that does is
+ * compiled behind. NULL: there is none yet, or an error. */
+static Compiled *find_general(Launch *launch, const int32_t extents[3])
+{
+    Kernel *kernel = launch->kernel;
+    const Specialization *s = &launch->specialization;
+    Request *special = tt_new_request(kernel, s, extents);
+    Compiled *general = NULL;
+    if (special && specialize_again(launch, true) && s->any_special)
+        general = tt_find_ready(kernel, s, (LaunchNumbers){s->slots, s->slot_count, extents});
+    if (general)
+        tt_compile_behind(special);
+    else if (special)
+        tt_release_request(special);
+    return general;
+}
+
+/* For the next launch, with other numbers. */
+static bool compile_general(Launch *launch, const Compiled *compiled, const int32_t extents[3])
+{
+    Kernel *kernel = launch->kernel;
+    const Specialization *s = &launch->specialization;
+    learn_roles(launch, compiled);
+    if (!specialize_again(launch, true))
+        return false;
+    if (s->any_special && !tt_table_find(&kernel->table, &s->key)) {
+        Request *request = tt_new_request(kernel, s, extents);
+        if (request)
+            tt_compile_behind(request);
+    }
+    return !PyErr_Occurred() && specialize_again(launch, false);
+}
+
+static Compiled *find_missing(Launch *launch, const int32_t extents[3])
+{
+    Kernel *kernel = launch->kernel;
+    const Specialization *s = &launch->specialization;
+    bool may = may_do_without(launch);
+    Compiled *compiled = may ? find_general(launch, extents) : NULL;
+    if (compiled || PyErr_Occurred() || (may && !specialize_again(launch, false)))
+        return compiled;
+    compiled = tt_find_variant(kernel, s, &(LaunchNumbers){s->slots, s->slot_count, extents});
+    if (compiled && may && !compiled->had_effects && !compile_general(launch, compiled, extents))
+        Py_CLEAR(compiled);
+    return compiled;
+}
+
 /* Which variant it is depends on the grid, too. */
 static Compiled *launch_specialized(Launch *launch)
 {
@@ -259,8 +358,9 @@ static Compiled *launch_specialized(Launch *launch)
     const Specialization *s = &launch->specialization;
     if (!read_grid(launch, extents))
         return NULL;
-    LaunchNumbers numbers = {s->slots, s->slot_count, extents};
-    Compiled *compiled = tt_find_variant(launch->kernel, s, &numbers);
+    Compiled *compiled = tt_find_ready(launch->kernel, s, (LaunchNumbers){s->slots, s->slot_count, extents});
+    if (!compiled && !PyErr_Occurred())
+        compiled = find_missing(launch, extents);
     if (compiled && !start(launch, compiled, extents))
         Py_CLEAR(compiled);
     return compiled;
@@ -283,12 +383,12 @@ static bool interpret(Launch *launch)
     PyObject *signature = NULL, *options = NULL, *result = NULL;
     tt_specialization_init(&s, kernel->state, kernel->name, false);
     s.with_ranges = true;
-    if (specialize(kernel, &launch->call, &s) && read_grid(launch, extents) &&
+    if (specialize(kernel, &launch->call, &s, false) && read_grid(launch, extents) &&
         run_hooks(kernel, launch->args, launch->count, launch->keywords) &&
         tt_describe_key(&s.key, kernel, &signature, &options)) {
         PyObject *slots = slot_numbers(s.slots, s.slot_count),
                  *ranges = slot_numbers(s.ranges, s.range_count);
-        PyObject *read_only = PyBytes_FromStringAndSize((const char *)s.read_only, s.slot_count);
+        PyObject *read_only = PyBytes_FromStringAndSize((const char *)s.marks, s.slot_count);
         if (slots && ranges && read_only)
             result = PyObject_CallFunction(
                 kernel->state->interpreter, "OOOOOOO(iii)", (PyObject *)kernel, signature, options, slots,
@@ -320,7 +420,7 @@ static PyObject *launch_bound(Launch *launch, int warmup)
         return interpret(launch) ? Py_NewRef(Py_None) : NULL;
     tt_specialization_init(s, kernel->state, kernel->name, warmup);
     Compiled *compiled = NULL;
-    if (specialize(kernel, call, s))
+    if (specialize(kernel, call, s, false))
         compiled = warmup ? tt_find_variant(kernel, s, NULL) : launch_specialized(launch);
     tt_specialization_release(s);
     return (PyObject *)compiled;

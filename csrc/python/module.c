@@ -82,7 +82,7 @@ static PyObject *compile_signature(PyObject *module, PyObject *args)
                           &PyDict_Type, &options, &name) ||
         !tt_read_target(name, &target))
         return NULL;
-    return (PyObject *)tt_compile((Kernel *)kernel, signature, options, target, true, NULL);
+    return (PyObject *)tt_compile((Kernel *)kernel, signature, options, target, true, NULL, false);
 }
 
 /* `libtriton`, in which other programs look for the intermediate representation, is made when it is asked for. */
@@ -136,14 +136,15 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-extern PyMethodDef tt_cuda_methods[], tt_store_methods[], tt_layout_methods[], tt_testing_methods[],
-    tt_testing_frontend_methods[], tt_testing_run_methods[], tt_testing_gpu_methods[],
+extern PyMethodDef tt_cuda_methods[], tt_background_methods[], tt_store_methods[], tt_layout_methods[],
+    tt_testing_methods[], tt_testing_frontend_methods[], tt_testing_run_methods[], tt_testing_gpu_methods[],
     tt_testing_simulator_methods[], tt_testing_codegen_methods[], tt_triton_c_methods[];
 
 static int add_tables(PyObject *module)
 {
     tt_codegen_init();
     PyMethodDef *const tables[] = {tt_cuda_methods,
+                                   tt_background_methods,
                                    tt_store_methods,
                                    tt_layout_methods,
                                    tt_testing_methods,

@@ -96,7 +96,7 @@ static bool check_slot(const Compiled *compiled, const Specialization *s, const 
                   "itself, or pass a copy"
                 : "it is no multiple of %d, which the kernel was compiled for; launch the kernel itself",
             param->divisibility);
-    if (s->read_only[slot] && slot < compiled->slot_count && compiled->stored[slot])
+    if ((s->marks[slot] & MARK_READ_ONLY) && slot < compiled->slot_count && compiled->stored[slot])
         return tt_argument_error(&path, PyExc_ValueError,
                                  "the array is read-only, and the kernel stores to it");
     return true;

@@ -24,7 +24,7 @@ void tt_specialization_init(Specialization *s, State *state, PyObject *function,
     s->key.words = s->inline_words;
     s->key.objects = s->inline_objects;
     s->slots = s->inline_slots;
-    s->read_only = s->inline_read_only;
+    s->marks = s->inline_marks;
     s->word_capacity = INLINE_WORDS;
     s->object_capacity = INLINE_OBJECTS;
     s->slot_capacity = INLINE_SLOTS;
@@ -90,24 +90,25 @@ static bool grow_slots(Specialization *s)
     uint64_t *slots = PyMem_Malloc((size_t)capacity * (sizeof *slots + 1));
     if (!slots)
         return PyErr_NoMemory();
-    uint8_t *read_only = (uint8_t *)(slots + capacity);
+    uint8_t *marks = (uint8_t *)(slots + capacity);
     memcpy(slots, s->slots, (size_t)s->slot_count * sizeof *slots);
-    memcpy(read_only, s->read_only, (size_t)s->slot_count);
+    memcpy(marks, s->marks, (size_t)s->slot_count);
     if (s->slots != s->inline_slots)
         PyMem_Free(s->slots);
     s->slots = slots;
-    s->read_only = read_only;
+    s->marks = marks;
     s->slot_capacity = capacity;
     return true;
 }
 
-static bool add_slot(Specialization *s, uint64_t value, bool read_only)
+static bool add_slot(Specialization *s, uint64_t value, int mark)
 {
     if (s->slot_count == s->slot_capacity && !grow_slots(s))
         return false;
     s->slots[s->slot_count] = value;
-    s->read_only[s->slot_count++] = read_only;
-    s->any_read_only |= read_only;
+    s->marks[s->slot_count++] = (uint8_t)mark;
+    s->any_read_only |= (mark & MARK_READ_ONLY) != 0;
+    s->any_special |= (mark & MARK_SPECIAL) != 0;
     return true;
 }
 
@@ -265,8 +266,11 @@ static int value_divisibility(const Param *param, uint64_t value)
 
 static bool add_scalar(Specialization *s, ScalarKind kind, int divisibility, uint64_t bits)
 {
+    bool is_special = s->is_general && divisibility > 1;
+    if (s->is_general)
+        divisibility = 1;
     return add_word(s, KEY_WORD(KEY_SCALAR, (unsigned)kind << 8 | (unsigned)divisibility)) &&
-           add_slot(s, bits, false);
+           add_slot(s, bits, is_special ? MARK_SPECIAL : 0);
 }
 
 static bool range_error(PyObject *value, const ArgumentPath *path, const char *type)
@@ -285,8 +289,10 @@ static bool add_int(Specialization *s, const Param *param, PyObject *value, cons
             return range_error(value, path, "64 bits");
         return add_scalar(s, SCALAR_U64, value_divisibility(param, large), large);
     }
-    if (number == 1 && !param->any_value)
+    if (number == 1 && !param->any_value && !s->is_general)
         return add_word(s, KEY_WORD(KEY_INT, 0)) && add_word(s, 1);
+    if (number == 1 && !param->any_value) /* the most special there is; any divisor but 1 says so */
+        return add_scalar(s, SCALAR_I32, 16, 1);
     ScalarKind kind = number >= INT32_MIN && number <= INT32_MAX ? SCALAR_I32 : SCALAR_I64;
     return add_scalar(s, kind, value_divisibility(param, (uint64_t)number), (uint64_t)number);
 }
@@ -417,7 +423,7 @@ static bool add_pointer(Specialization *s, const Param *param, const Tensor *ten
     bool aligned = tensor->address % 16 == 0 && !param->any_value && !param->any_alignment;
     uint64_t tag = param->is_const ? KEY_CONST_POINTER : KEY_POINTER;
     return add_word(s, KEY_WORD(tag, (unsigned)tensor->element << 8 | (aligned ? 16 : 1))) &&
-           add_slot(s, tensor->address, tensor->read_only) && add_range(s, tensor);
+           add_slot(s, tensor->address, tensor->read_only ? MARK_READ_ONLY : 0) && add_range(s, tensor);
 }
 
 /* Another array's stream, which has to come first unless it turns out to be the launch's. */
@@ -600,11 +606,13 @@ static bool add_known(Specialization *s, const Known *known)
         if (!add_word(s, known->words[i]))
             return false;
     return (!known->has_object || add_object(s, known->value)) &&
-           (!known->has_slot || add_slot(s, known->slot, false));
+           (!known->has_slot || add_slot(s, known->slot, 0));
 }
 
 bool tt_specialize_with(Specialization *s, const Param *param, PyObject *value, Known *known)
 {
+    if (s->is_general)
+        return tt_specialize_argument(s, param, value);
     if (known->value == value)
         return add_known(s, known);
     int words = s->key.word_count, objects = s->key.object_count, slots = s->slot_count;
@@ -616,7 +624,8 @@ bool tt_specialize_with(Specialization *s, const Param *param, PyObject *value, 
     *known = (Known){.value = Py_NewRef(value),
                      .word_count = s->key.word_count - words,
                      .has_slot = s->slot_count > slots,
-                     .has_object = s->key.object_count > objects};
+                     .has_object = s->key.object_count > objects,
+                     .role = known->role};
     memcpy(known->words, s->key.words + words, sizeof *known->words * (size_t)known->word_count);
     if (known->has_slot)
         known->slot = s->slots[slots];
@@ -633,7 +642,7 @@ bool tt_specialize_option(Specialization *s, Option option, PyObject *value)
 bool tt_specialization_add_ranges(Specialization *s)
 {
     for (int i = 0; i < s->range_count; i++)
-        if (!add_slot(s, s->ranges[i], false))
+        if (!add_slot(s, s->ranges[i], 0))
             return false;
     return true;
 }

@@ -10,7 +10,7 @@ static int same_object(PyObject *a, PyObject *b)
     return Py_TYPE(a) == Py_TYPE(b) ? PyObject_RichCompareBool(a, b, Py_EQ) : 0;
 }
 
-static int same_key(const Key *a, const Key *b)
+int tt_is_same_key(const Key *a, const Key *b)
 {
     if (a->hash != b->hash || a->word_count != b->word_count || a->object_count != b->object_count ||
         memcmp(a->words, b->words, sizeof *a->words * (size_t)a->word_count))
@@ -63,7 +63,7 @@ static Compiled *find_once(Table *table, const Key *key)
         Compiled *entry = table->entries[i & (unsigned)(table->capacity - 1)];
         if (!entry)
             return NULL;
-        int same = same_key(&entry->key, key);
+        int same = tt_is_same_key(&entry->key, key);
         if (same < 0)
             return NULL;
         if (same && names_hold(entry))
@@ -110,7 +110,7 @@ static bool reserve(Table *table)
     return true;
 }
 
-static bool copy_key(const Key *from, Key *to)
+bool tt_copy_key(const Key *from, Key *to)
 {
     Key copy = *from;
     copy.words = PyMem_Malloc(sizeof *copy.words * (size_t)TT_MAX(from->word_count, 1));
@@ -129,7 +129,7 @@ static bool copy_key(const Key *from, Key *to)
 
 bool tt_table_add(Table *table, const Key *key, Compiled *compiled)
 {
-    if (!reserve(table) || !copy_key(key, &compiled->key))
+    if (!reserve(table) || !tt_copy_key(key, &compiled->key))
         return false;
     Py_INCREF((PyObject *)compiled);
     place(table, compiled);

@@ -7,7 +7,7 @@ static Compiled *compile(Kernel *kernel, const Specialization *s, const LaunchNu
     PyObject *signature, *options;
     if (!tt_describe_key(&s->key, kernel, &signature, &options))
         return NULL;
-    Compiled *compiled = tt_compile(kernel, signature, options, s->target, false, numbers);
+    Compiled *compiled = tt_compile(kernel, signature, options, s->target, false, numbers, false);
     Py_DECREF(signature);
     Py_DECREF(options);
     if (compiled)
@@ -50,6 +50,14 @@ static Compiled *other_width(Compiled *compiled, Kernel *kernel, const Specializ
         Py_XDECREF((PyObject *)before);
     }
     return (Compiled *)Py_NewRef((PyObject *)compiled->other);
+}
+
+Compiled *tt_find_ready(Kernel *kernel, const Specialization *s, LaunchNumbers numbers)
+{
+    Compiled *compiled = tt_table_find(&kernel->table, &s->key);
+    if (compiled && !is_right(compiled, numbers))
+        compiled = compiled->other;
+    return (Compiled *)Py_XNewRef((PyObject *)compiled);
 }
 
 Compiled *tt_find_variant(Kernel *kernel, const Specialization *s, const LaunchNumbers *numbers)

@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -132,6 +134,8 @@ static void *run(void *argument)
 {
     Task *task = own = argument;
     TaskState state = WORKING;
+    if (task->apart->gives_way)
+        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
     work(task->apart, &task->guard);
     if (atomic_compare_exchange_strong(&task->state, &state, ENDED))
         return NULL;

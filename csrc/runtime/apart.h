@@ -6,6 +6,7 @@ typedef struct Apart {
     void (*work)(struct Apart *apart);    /* touches nothing that belongs to Python, and may raise */
     void (*release)(struct Apart *apart); /* of work that was given up, when it has ended; in its thread */
     Arena *arena;                         /* of messages */
+    bool gives_way;                       /* to all other threads of the machine */
     bool raised;
     Diagnostic diagnostic; /* what it raised; what crashes in it raises a bug */
 } Apart;

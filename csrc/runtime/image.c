@@ -201,6 +201,7 @@ Image *tt_make_image(Module *module, const CodeOptions *options, Arena *arena)
     image->name = tt_arena_strdup(arena, module->functions->name);
     image->parameter_count = module->functions->body->arg_count;
     image->stored = tt_analyze_param_pointers(module->functions, arena)->stored;
+    image->order = tt_analyze_order(module->functions, arena);
     if (options->target.kind == TARGET_CUDA)
         make_for_cuda(image, module, arena);
     else if (options->target.kind == TARGET_SIM)
@@ -331,6 +332,9 @@ static void transfer_image(Codec *codec, Image *image)
     Bytes stored = tt_codec_bytes(codec, (Bytes){image->stored, (size_t)image->parameter_count});
     image->stored = stored.data;
     image->parameter_count = (int)stored.size;
+    Bytes order =
+        tt_codec_bytes(codec, (Bytes){image->order, image->order ? (size_t)image->parameter_count : 0});
+    image->order = order.size ? order.data : NULL;
     TT_CODEC_NUMBER(codec, image->is_wide);
     transfer_checks(codec, image);
     TT_CODEC_NUMBER(codec, image->memory);

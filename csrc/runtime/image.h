@@ -49,6 +49,7 @@ typedef struct Image {
     Bytes code;           /* an object file of the host, or PTX */
     size_t code_size;     /* simulator: bytes of machine code from the entry on */
     const bool *stored;   /* for each parameter: is it a pointer that is stored through? */
+    const bool *order;    /* likewise: see tt_analyze_order; or NULL */
     int parameter_count;  /* of the tile IR; each one a slot of 64 bits */
     bool is_wide;         /* offsets are computed in 64 bits */
     RangeProgram *checks; /* whether a launch does with 32; NULL: each does */

@@ -152,7 +152,14 @@ def _prepare_launches():
     """Import what the first launch needs: the handler of a signal may launch, too, while that one is under way, and
     would find modules half imported."""
     import_module("linecache")
-    for name in ("language", "compiler.compiler", "compiler.compiled", "runtime.binding", "runtime.torch_bits"):
+    for name in (
+        "language",
+        "compiler.compiler",
+        "compiler.compiled",
+        "runtime.binding",
+        "runtime.torch_bits",
+        "runtime.background",
+    ):
         import_module(f"triton.{name}")
 
 

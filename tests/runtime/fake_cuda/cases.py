@@ -14,7 +14,7 @@ import pytest
 import triton
 import triton.language as tl
 from triton import _C
-from triton.runtime import driver
+from triton.runtime import background, driver
 from triton.testing import do_bench, get_dram_gbps, get_max_simd_tflops, get_max_tensorcore_tflops
 
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -321,6 +321,33 @@ def test_the_first_launch_may_be_captured(mode):
     launch(kernel, stream=0x1008)
     assert cuda.fake_end_capture()
     assert [line.split()[0] for line in log()] == ["load", "launch", "launch"]
+
+
+def scale(kernel, n, **options):
+    return kernel[(8,)](Array(), Array(number=1), n, BLOCK=128, **options)
+
+
+def test_a_variant_that_is_compiled_behind_is_loaded_before_it_is_launched(monkeypatch):
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    kernel = new_kernel()
+    scale(kernel, 1024)
+    assert background.wait()
+    cuda.fake_reset()
+    general = scale(kernel, 1000)
+    assert background.wait()
+    special = scale(kernel, 1000)
+    assert special is not general and special.metadata.divisibility["n"] == 8
+    assert [line.split()[0] for line in log()] == ["launch", "load", "launch"]
+
+
+def test_a_launch_that_is_captured_is_not_done_without_its_variant(monkeypatch):
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    kernel = new_kernel()
+    scale(kernel, 1024)
+    assert background.wait()
+    cuda.fake_begin_capture(0x1008, GLOBAL)
+    assert scale(kernel, 1000, stream=0x1008).metadata.divisibility["n"] == 8
+    assert cuda.fake_end_capture()
 
 
 def test_kernels_may_go_while_a_stream_is_captured():

@@ -1,0 +1,281 @@
+/* Compiling behind the program's back: variants that a launch did without. One thread at a time does it, which is there
+ * only while there is something to do. It takes the GIL in short pieces while it reads the program, and gives way to all
+ * other threads while it compiles. At exit it is stopped, and a forked process begins without it. */
+#define _GNU_SOURCE
+#include "python/extension.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { MOST_WAITING = 64, STACK_BYTES = 16 << 20 };
+
+struct Request {
+    Kernel *kernel; /* strong */
+    Key key;        /* owned */
+    Target target;
+    int device;
+    uint64_t *slots; /* of the launch that did without */
+    int slot_count;
+    int32_t extents[3];
+    Request *next;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    pthread_mutex_t compiling; /* held while it compiles without the GIL */
+    Request *first, *current;
+    int count;
+    bool is_running, is_stopping;
+} queue = {.lock = PTHREAD_MUTEX_INITIALIZER,
+           .ended = PTHREAD_COND_INITIALIZER,
+           .compiling = PTHREAD_MUTEX_INITIALIZER};
+
+bool tt_background_enabled(void)
+{
+    const char *asked = getenv("TRITON_BACKGROUND");
+    return !queue.is_stopping && !(asked && !strcmp(asked, "0"));
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------------ */
+
+void tt_release_request(Request *request)
+{
+    Py_DECREF((PyObject *)request->kernel);
+    tt_key_release(&request->key);
+    free(request->slots);
+    free(request);
+}
+
+Request *tt_new_request(Kernel *kernel, const Specialization *s, const int32_t extents[3])
+{
+    Request *request = calloc(1, sizeof *request);
+    uint64_t *slots = malloc(sizeof *slots * (size_t)(s->slot_count + 1));
+    if (!request || !slots || !tt_copy_key(&s->key, &request->key)) {
+        free(request);
+        free(slots);
+        PyErr_Clear(); /* then it is not compiled */
+        return NULL;
+    }
+    memcpy(slots, s->slots, sizeof *slots * (size_t)s->slot_count);
+    request->slots = slots;
+    request->slot_count = s->slot_count;
+    memcpy(request->extents, extents, sizeof request->extents);
+    request->kernel = (Kernel *)Py_NewRef((PyObject *)kernel);
+    request->target = s->target;
+    request->device = s->place.device;
+    return request;
+}
+
+static bool asks_for(const Request *request, const Request *other)
+{
+    return request && request->kernel == other->kernel && tt_is_same_key(&request->key, &other->key);
+}
+
+/* ---- the thread ---------------------------------------------------------------------------------------------------- */
+
+static void nap(long microseconds) { nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000}, NULL); }
+
+/* Others get the GIL for as long as they want; if none does, reading takes twice as long. */
+void tt_breathe(void)
+{
+    enum { PIECE = 30 /* microseconds */ };
+    static _Thread_local double since;
+    double now = tt_milliseconds();
+    if (now - since < PIECE * 1e-3)
+        return;
+    PyThreadState *released = PyEval_SaveThread();
+    nap(PIECE);
+    PyEval_RestoreThread(released);
+    since = tt_milliseconds();
+}
+
+static bool is_there(const Request *request)
+{
+    return tt_table_find(&request->kernel->table, &request->key) != NULL;
+}
+
+/* The code is on its device before a launch runs it. */
+static bool compile(const Request *request)
+{
+    PyObject *signature, *options;
+    if (!tt_describe_key(&request->key, request->kernel, &signature, &options))
+        return false;
+    LaunchNumbers numbers = {request->slots, request->slot_count, request->extents};
+    Compiled *compiled =
+        tt_compile(request->kernel, signature, options, request->target, false, &numbers, true);
+    Py_DECREF(signature);
+    Py_DECREF(options);
+    if (!compiled)
+        return false;
+    compiled->device = request->device;
+    bool done = tt_load_compiled(compiled) &&
+                (is_there(request) || tt_table_add(&request->kernel->table, &request->key, compiled));
+    Py_DECREF((PyObject *)compiled);
+    return done;
+}
+
+/* What cannot be compiled here is compiled by the launch that needs it, which raises. */
+static void serve(const Request *request)
+{
+    if (!is_there(request) && !PyErr_Occurred() && !compile(request))
+        request->kernel->never_behind = true;
+    PyErr_Clear();
+}
+
+/* NULL when there is nothing to do any more: then the thread, which still has the GIL, counts as gone. */
+static Request *take(void)
+{
+    pthread_mutex_lock(&queue.lock);
+    Request *request = queue.is_stopping ? NULL : queue.first;
+    if (request) {
+        queue.first = request->next;
+        queue.count--;
+    } else {
+        queue.is_running = false;
+        pthread_cond_broadcast(&queue.ended);
+    }
+    queue.current = request;
+    pthread_mutex_unlock(&queue.lock);
+    return request;
+}
+
+static void *run(void *unused)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    for (Request *request; (request = take());) {
+        serve(request);
+        tt_release_request(request);
+        tt_breathe();
+    }
+    PyGILState_Release(state);
+    return unused;
+}
+
+static bool start(void)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = !pthread_create(&thread, &attributes, run, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return started;
+}
+
+/* ---- its callers ---------------------------------------------------------------------------------------------------- */
+
+/* The code generators' locks are free in a process that is forked. */
+static void before_fork(void) { pthread_mutex_lock(&queue.compiling); }
+
+static void after_fork(void) { pthread_mutex_unlock(&queue.compiling); }
+
+static void forget(void)
+{
+    queue.compiling = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    queue.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    queue.ended = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    queue.first = queue.current = NULL; /* what they held stays with the parent's memory */
+    queue.count = 0;
+    queue.is_running = false;
+}
+
+static void watch_forks(void) { pthread_atfork(before_fork, after_fork, forget); }
+
+/* True if it was put in the queue, whose end then releases it. */
+static bool put(Request *request)
+{
+    Request **last = &queue.first;
+    if (queue.is_stopping || queue.count == MOST_WAITING || asks_for(queue.current, request))
+        return false;
+    for (; *last; last = &(*last)->next)
+        if (asks_for(*last, request))
+            return false;
+    if (!queue.is_running && !(queue.is_running = start()))
+        return false;
+    *last = request;
+    queue.count++;
+    return true;
+}
+
+void tt_compile_behind(Request *request)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&queue.lock);
+    bool is_put = put(request);
+    pthread_mutex_unlock(&queue.lock);
+    if (!is_put)
+        tt_release_request(request);
+}
+
+static bool wait_for_end(double seconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)seconds;
+    pthread_mutex_lock(&queue.lock);
+    int error = 0;
+    while (queue.is_running && !error)
+        error = pthread_cond_timedwait(&queue.ended, &queue.lock, &until);
+    bool has_ended = !queue.is_running;
+    pthread_mutex_unlock(&queue.lock);
+    return has_ended;
+}
+
+static PyObject *background_wait(PyObject *module, PyObject *seconds)
+{
+    (void)module;
+    double number = PyFloat_AsDouble(seconds);
+    if (PyErr_Occurred())
+        return NULL;
+    PyThreadState *released = PyEval_SaveThread();
+    bool has_ended = wait_for_end(number);
+    PyEval_RestoreThread(released);
+    return PyBool_FromLong(has_ended);
+}
+
+/* Before the interpreter goes: nothing takes its lock afterwards. */
+static PyObject *background_stop(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    pthread_mutex_lock(&queue.lock);
+    queue.is_stopping = true;
+    pthread_mutex_unlock(&queue.lock);
+    PyThreadState *released = PyEval_SaveThread();
+    wait_for_end(60);
+    PyEval_RestoreThread(released);
+    return Py_NewRef(Py_None);
+}
+
+static bool is_stopping(Interrupt *interrupt)
+{
+    (void)interrupt;
+    return queue.is_stopping;
+}
+
+bool tt_run_behind(Apart *apart)
+{
+    Interrupt stop = {is_stopping, false};
+    apart->gives_way = true;
+    pthread_mutex_lock(&queue.compiling);
+    bool has_ended = tt_run_apart(apart, &stop);
+    pthread_mutex_unlock(&queue.compiling);
+    return has_ended;
+}
+
+PyMethodDef tt_background_methods[] = {
+    {"background_wait", background_wait, METH_O,
+     "background_wait(seconds) -> bool\n--\n\nWait until nothing is compiled in the background any more; "
+     "False if it takes longer."},
+    {"background_stop", background_stop, METH_NOARGS,
+     "background_stop()\n--\n\nGive up what is compiled in the background, for good."},
+    {NULL, NULL, 0, NULL},
+};
