@@ -364,8 +364,10 @@ class Autotuner(Launchable):
             return None
         from .cache import triton_key
         from .dependencies import value_text
-        from .tuning_store import TuningStore, device_text
+        from .tuning_store import TuningStore, device_text, folder
 
+        if folder() is None:
+            return None
         items = [f"{name}={value_text(value)}" for name, value in self._key_items(key, named)]
         how = f"graph={self.use_cuda_graph} warmup={self.num_warmups} rep={self.num_reps}"
         bench = "" if self._do_bench is None else value_text(self._do_bench)
@@ -523,7 +525,7 @@ def autotune(
         before.
     :param use_cuda_graph: time with `triton.testing.do_bench_cudagraph`, where the target has graphs.
     :param do_bench: ``do_bench(launch, quantiles=...)`` to time with, instead of `triton.testing.do_bench`.
-    :param cache_results: keep the timings on disk, under TRITON_CACHE_DIR or ~/.cache/tritonc, for this kernel, key,
+    :param cache_results: keep the timings on disk, beside compiled kernels (TRITON_CACHE_DIR), for this kernel, key,
         device and version of the compiler; TRITON_CACHE_AUTOTUNING=1 does so for all. Of several processes one tunes,
         and the others wait for it, TRITON_AUTOTUNING_WAIT seconds (600) at most.
     :param seed: of what is random in a search ("auto").

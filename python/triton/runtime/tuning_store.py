@@ -12,18 +12,17 @@ import warnings
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 
+from .cache import default_folder
+
 FORMAT = 1
 WAIT = 600.0  # seconds, unless TRITON_AUTOTUNING_WAIT says otherwise
 _POLL = 0.02
 
 
 def folder():
-    from .. import _C
-
-    root = _C.store_folder()
-    if root is None:
-        raise RuntimeError("there is no folder to keep what tuning found: set TRITON_CACHE_DIR")
-    return os.path.join(root, "tuning")
+    """Beside the compiled kernels; None where there is no folder for them."""
+    root = default_folder()
+    return root and os.path.join(root, "tuning")
 
 
 def device_text(device):
