@@ -61,7 +61,19 @@ static void lower_scalar_operands(Lower *l, const Op *op)
 
 /* ---- for ------------------------------------------------------------------------------------------------------------------------- */
 
-/* The index runs in 64 bits and saturates, so that a bound near the end of the range still ends the loop. */
+/* The index after this one, in 64 bits. It saturates, so that a bound near the end of the range still ends the loop, as does
+ * a step that turns out to be negative. */
+static LLVMValueRef next_index(Lower *l, const Op *op, LLVMValueRef index, LLVMValueRef const bounds[3])
+{
+    Emit *e = l->e;
+    int64_t step;
+    LLVMValueRef next = emit_intrinsic2(e, "llvm.sadd.sat", index, bounds[2]);
+    if (tt_constant_int(tt_operand(op, 2), &step) && step > 0)
+        return next;
+    LLVMValueRef negative = LLVMBuildICmp(e->b, LLVMIntSLT, bounds[2], LLVMConstNull(e->i64), "");
+    return LLVMBuildSelect(e->b, negative, bounds[1], next, "");
+}
+
 void lower_for(Lower *l, Op *op)
 {
     Emit *e = l->e;
@@ -86,7 +98,7 @@ void lower_for(Lower *l, Op *op)
     lower_region(l, body);
     yield_args(l, tt_terminator(body), body, 1);
     straight(l);
-    LLVMValueRef next = emit_intrinsic2(e, "llvm.sadd.sat", index, bounds[2]);
+    LLVMValueRef next = next_index(l, op, index, bounds);
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
     LLVMAddIncoming(index, &next, &latch, 1);
     LLVMBuildBr(e->b, header);

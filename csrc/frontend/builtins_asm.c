@@ -19,7 +19,7 @@ static ResultTypes read_dtypes(Walker *w, Term *args, int index)
     if (types.count < 1 || types.count > MOST_RESULTS)
         tt_fail(w, "%s has from 1 to %d results, not %d", tt_call_name(w), MOST_RESULTS, types.count);
     for (int i = 0; i < types.count; i++)
-        if (!(types.items[i] = tt_arg_dtype(w, items, i)))
+        if (!(types.items[i] = tt_term_dtype(w, items[i])) || types.items[i]->kind == TT_VOID)
             tt_arg_error(w, args, index, "an element type, or a tuple of them");
     return types;
 }

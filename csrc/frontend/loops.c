@@ -160,7 +160,7 @@ Term tt_range_bounds(Walker *w, const Term bounds[3])
 }
 
 /* The loop is counted in signed integers that hold every value of the index. With a negative step it counts the distance
- * from the start, because the operation only counts up. */
+ * from the start, because the operation only counts up; such a distance may take one bit more than the index. */
 typedef struct Counting {
     const Dtype *index, *counter;
     bool is_down;
@@ -171,10 +171,10 @@ typedef struct Counting {
 static Counting prepare_counting(Walker *w, const Range *range)
 {
     Counting c = {.index = index_dtype(w, range)};
-    c.counter = c.index->kind == TT_I64 || c.index->is_unsigned ? &tt_int64 : c.index;
     int64_t step = 1;
     if (tt_term_int(w, range->step, &step) && (!step || step == INT64_MIN))
         tt_fail_with_remedy(w, "leave the step out to count by 1", "the step of this range is 0");
+    c.counter = c.index->kind == TT_I64 || c.index->is_unsigned || step < 0 ? &tt_int64 : c.index;
     c.operands[0] = bound_value(w, range->start, c.counter);
     c.operands[1] = bound_value(w, range->stop, c.counter);
     c.is_down = step < 0;
@@ -199,20 +199,27 @@ static Term index_term(Walker *w, const Counting *c, Value *counter)
     return tt_value_term(counter, c->index);
 }
 
-/* A `for` whose body may leave it becomes: while (!left && counter < stop) { body; counter += step }. Carried: the
- * names' values, the exits' values, the counter. */
+/* i1: is `step` less than what is left up to `stop`? As unsigned it is right even where the next number does not fit. */
+static Value *goes_on(Builder *b, const Counting *c, Value *counter)
+{
+    return tt_build2(b, OP_lt_u, c->operands[2], tt_build2(b, OP_sub, c->operands[1], counter));
+}
+
+/* A `for` whose body may leave it becomes: while (!left && more) { body; more = goes on; counter += step }. Carried: the
+ * names' values, the exits' values, the counter, more. */
 static Op *make_while(Walker *w, Loop *loop, const Counting *c)
 {
     Op *loop_op = loop->op, *yield = loop_op->regions[0]->last;
-    int names = loop->inits.count, exits = loop->exit_inits.count, count = names + exits + 1;
+    int names = loop->inits.count, exits = loop->exit_inits.count, count = names + exits + 2;
+    int counter = count - 2, more = count - 1;
     Value **inits = TT_NEW_ARRAY(w->arena, Value *, count);
     const Type **types = TT_NEW_ARRAY(w->arena, const Type *, count);
-    for (int i = 0; i < count; i++) {
-        inits[i] = i < names           ? loop->inits.data[i]
-                   : i < names + exits ? loop->exit_inits.data[i - names]
-                                       : c->operands[0];
+    for (int i = 0; i < counter; i++)
+        inits[i] = i < names ? loop->inits.data[i] : loop->exit_inits.data[i - names];
+    inits[counter] = c->operands[0];
+    inits[more] = tt_build2(&w->builder, OP_lt_s, c->operands[0], c->operands[1]);
+    for (int i = 0; i < count; i++)
         types[i] = inits[i]->type;
-    }
     Op *op = tt_build_op(&w->builder, OP_while, inits, count, types, count,
                          tt_copy_attrs(w->module, loop_op->attrs));
     Region *body = op->regions[1], *old = loop_op->regions[0]; /* old->args: counter, names */
@@ -220,22 +227,23 @@ static Op *make_while(Walker *w, Loop *loop, const Counting *c)
         tt_add_region_arg(op->regions[0], types[i])->name = inits[i]->name;
     for (int i = 0; i < names; i++)
         tt_move_region_arg(old->args[1], body);
-    for (int i = names; i < count - 1; i++)
+    for (int i = names; i < counter; i++)
         tt_add_region_arg(body, types[i])->name = inits[i]->name;
     tt_move_region_arg(old->args[0], body);
+    tt_add_region_arg(body, types[more]);
 
     Builder b = tt_builder_at_end(op->regions[0]);
     b.loc = loop_op->loc;
     Value **args = op->regions[0]->args, *yes = tt_build_int(&b, tt_scalar_type(w->module, TT_I1), 1);
     Value *stays = tt_build2(&b, OP_xor, args[names], yes);
-    Value *more = tt_build2(&b, OP_lt_s, args[count - 1], c->operands[1]);
-    stays = tt_build2(&b, OP_and, stays, more);
+    stays = tt_build2(&b, OP_and, stays, args[more]);
     tt_build_op(&b, OP_condition, &stays, 1, NULL, 0, NULL);
 
     while (old->first)
         tt_move_to_end(old->first, body);
     b = tt_builder_before(yield);
-    tt_add_operand(yield, tt_build2(&b, OP_add, body->args[count - 1], c->operands[2]));
+    tt_add_operand(yield, tt_build2(&b, OP_add, body->args[counter], c->operands[2]));
+    tt_add_operand(yield, goes_on(&b, c, body->args[counter]));
     tt_erase_op(loop_op);
     return op;
 }

@@ -24,6 +24,7 @@ typedef struct Staged {
     Ahead *ahead;
     bool is_async, is_factor, proxy; /* factor: of multiply-adds; proxy: wgmma reads the buffer */
     Value *buffer;                   /* all slots */
+    Value *read;                     /* takes the load's place in the loop, or NULL */
     int carried; /* through registers: as which value of the loop goes what the next slot is to hold */
     const LinearLayout *layout;
 } Staged;
@@ -244,8 +245,18 @@ static Value *repeat(Builder *b, const Op *op, Value **operands, Value *runs)
     return copy->results[0];
 }
 
+/* What a slot holds is of this iteration only: for another one the program's load is repeated. */
+static Value *as_loaded(const Pipeline *p, Value *value)
+{
+    for (int i = 0; i < p->loads.count; i++)
+        if (p->loads.data[i].read == value)
+            return p->loads.data[i].load->results[0];
+    return value;
+}
+
 static Value *value_before(Pipeline *p, Ahead *a, Value *value, int iteration)
 {
+    value = as_loaded(p, value);
     if (!is_inside(p, value))
         return value;
     void **slot = tt_map_slot_ptr(&a->before[iteration], value);
@@ -274,6 +285,7 @@ static Value *value_before(Pipeline *p, Ahead *a, Value *value, int iteration)
 
 static Value *value_ahead(Pipeline *p, Ahead *a, Value *value)
 {
+    value = as_loaded(p, value);
     if (!is_inside(p, value))
         return value;
     void **slot = tt_map_slot_ptr(&a->inside, value);
@@ -542,8 +554,9 @@ static void use_slot(Pipeline *p, Staged *staged, Value *slot)
         return;
     Builder b = tt_builder_before(load);
     Op *read = tt_build_op(&b, OP_smem_load, &read_from, 1, &load->results[0]->type, 1, NULL);
-    read->results[0]->name = load->results[0]->name;
-    tt_replace_all_uses(load->results[0], read->results[0]);
+    staged->read = read->results[0];
+    staged->read->name = load->results[0]->name;
+    tt_replace_all_uses(load->results[0], staged->read);
 }
 
 static void load_ahead(Pipeline *p, Staged *staged, Value *slot)

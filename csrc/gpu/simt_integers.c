@@ -265,7 +265,8 @@ LLVMValueRef simt_addptr(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int
                 s->ops->advance(s, base, LLVMBuildMul(s->b, offset, simt_int(s->i64, element_bytes), ""));
         return add_pointer_constant(s, *known, bytes);
     }
-    bytes += simt_peel(offset, &offset_base) * element_bytes;
+    uint64_t more = (uint64_t)simt_peel(offset, &offset_base) * (uint64_t)element_bytes;
+    bytes = (int64_t)((uint64_t)bytes + more); /* wraps around as the pointer does */
     if (!offset_base)
         return add_pointer_constant(s, base, bytes);
     void **slot = sum_slot(s, SUM_POINTER, base, offset_base, element_bytes);

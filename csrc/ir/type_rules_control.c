@@ -47,9 +47,6 @@ void tt_rule_for(Verifier *v, const Op *op)
         tt_verify_fail(v, op, "the bounds are %s, expected scalar integers", tt_type_text(v, index));
     tt_expect_operand(v, op, 1, index);
     tt_expect_operand(v, op, 2, index);
-    int64_t step;
-    if (tt_constant_int(tt_operand(op, 2), &step) && step <= 0)
-        tt_verify_fail(v, op, "the step is not positive");
     if (!body->arg_count || body->args[0]->type != index)
         tt_verify_fail(v, op, "the first region argument is not the index, %s", tt_type_text(v, index));
     check_carried(v, op, body, 3, 1);

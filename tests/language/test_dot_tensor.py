@@ -487,6 +487,35 @@ def test_indirect_rows():
 
 
 @triton.jit
+def dependent(a, b, c, K, N: tl.constexpr, STAGES: tl.constexpr, IN_POINTER: tl.constexpr):
+    """What is loaded of `b` depends on what was loaded of `a`."""
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    acc = tl.zeros((N, N), tl.float32)
+    for start in tl.range(0, K, N, num_stages=STAGES):
+        x = tl.load(a + i * K + start + j)
+        if IN_POINTER:
+            y = tl.load(b + (start + i) * N + tl.where(x > 0, j, N - 1 - j))
+        else:
+            y = tl.load(b + (start + i) * N + j, mask=x > 0, other=0)
+        acc = tl.dot(x, y, acc)
+    tl.store(c + i * N + j, acc)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+@pytest.mark.parametrize("in_pointer", [True, False])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_loads_that_depend_on_other_operands(stages, in_pointer, dtype):
+    n, k = 16, 96
+    x, y = operands(dtype, n, n, k, whole=True)
+    parts = []
+    for start in range(0, k, n):
+        a, b = exact(x)[:, start : start + n], exact(y)[start : start + n]
+        parts.append(a @ np.where(a > 0, b, b[:, ::-1] if in_pointer else 0))
+    found = launch(dependent, (1,), x, y, out=blank((n, n), "float32"), K=k, N=n, STAGES=stages, IN_POINTER=in_pointer)
+    near(found, sum(parts), 0)
+
+
+@triton.jit
 def chosen(tables, b, K, c, N: tl.constexpr, BK: tl.constexpr):
     """The operand's array is looked up for each step of the loop."""
     i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)

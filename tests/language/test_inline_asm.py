@@ -5,6 +5,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from harness import jit
 
 import triton
 import triton.language as tl
@@ -185,3 +186,10 @@ kernel @k(%p: ptr<i32>) {{
 """
     with pytest.raises(ValueError, match=message):
         _C._compile_gpu(text, 80, 4)
+
+
+@pytest.mark.parametrize("dtype", ["tl.void", "(tl.int32, tl.void)", "None", "3"])
+def test_results_have_elements(dtype):
+    kernel = jit(f"def kernel(x):\n    tl.inline_asm_elementwise('x', '=r,r', [tl.load(x)], {dtype}, True, 1)")
+    with pytest.raises(triton.CompilationError, match="an element type, or a tuple of them"):
+        kernel.warmup(np.zeros(4, np.int32), grid=(1,))

@@ -129,6 +129,37 @@ def test_64_bit_loops():
     check("out = n * 0\nfor i in range(n, n + 3):\n    out += i", {"n": 2**33}, np.asarray(3 * 2**33 + 3))
 
 
+EXTREMES = [
+    (0, 2**31 - 1, 2**30), (2**31 - 10, 2**31 - 1, 4), (-(2**31), 2**31 - 1, 2**30), (2 * 10**9, -2 * 10**9, -(10**9)),
+    (-(2**31), 1, -1), (2**31 - 1, -1, -(2**30)), (0, -(2**31), -(2**31)), (10, -5, -4), (2**63 - 10, 2**63 - 1, 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bounds", EXTREMES)
+@pytest.mark.parametrize("leaves", [False, True])
+def test_ranges_that_end_where_integers_do(bounds, leaves):
+    count, total = len(range(*bounds)), sum(range(*bounds))
+    code = f"""
+        count, total = 0, n * 0
+        for i in range(a, b, {bounds[2]}):
+            count += 1
+            total += i
+            {"if count == n:" if leaves else "if False:"}
+                break
+    """
+    numbers = {"a": bounds[0], "b": bounds[1], "n": np.array(2**40, np.int64)}
+    expected = np.asarray(total % 2**64, np.uint64).astype(np.int64)
+    check(code, numbers, {"count": np.asarray(count, np.int32), "total": expected})
+
+
+@pytest.mark.parametrize("step", ["n - 8", "0 - tl.num_programs(0)", "(tl.num_programs(0) < -1).to(tl.int32) - 3"])
+def test_steps_that_turn_out_negative(step):
+    """A run-time step has to be positive; where it is not, the loop ends all the same."""
+    code = f"s = {step}\nout = 0\nfor i in range(n, 4, s):\n    out += 1"
+    check(code, {"n": 5}, np.asarray(0, np.int32))
+    check(f"{code}\nout = (out < 5).to(tl.int32)", {"n": 1}, np.asarray(1, np.int32))
+
+
 def test_loop_bounds_are_evaluated_once():
     check("m = n\nout = 0\nfor i in range(m):\n    m += 5\n    out += 1", {"n": 4}, np.asarray(4, np.int32))
 
