@@ -1,5 +1,6 @@
 /* Names: local variables, the closure, globals, Python's builtins; in that order, as Python does. */
 #include "frontend/walker.h"
+#include <stdlib.h>
 
 /* ---- the scope ------------------------------------------------------------------------------------------------------ */
 
@@ -253,7 +254,9 @@ static bool is_constant_object(Walker *w, PyObject *object)
 
 static void check_outer_name(Walker *w, PyObject *name, PyObject *value, PyObject *globals, const char *what)
 {
-    if (is_constant_object(w, value) || (globals && is_annotated_constexpr(w, globals, name)))
+    const char *allowed = getenv("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS");
+    if (is_constant_object(w, value) || (globals && is_annotated_constexpr(w, globals, name)) ||
+        (allowed && *allowed && strcmp(allowed, "0")))
         return;
     const char *text = tt_utf8(w, name);
     bool is_data = PyLong_Check(value) || PyFloat_Check(value) || PyTuple_Check(value) ||

@@ -146,13 +146,9 @@ static PyObject *get_image(PyObject *self, void *unused)
     return PyBytes_FromStringAndSize(bytes.data, (Py_ssize_t)bytes.size);
 }
 
-/* Loads the code on its device if that has not happened yet. */
-bool tt_load_compiled(Compiled *compiled)
+/* Loads the code on its device. */
+static bool load_now(Compiled *compiled)
 {
-    if (!has_code(compiled))
-        return false;
-    if (compiled->is_loaded)
-        return true;
     Arena arena = {0};
     Trap trap;
     int device = compiled->device = device_of(compiled);
@@ -167,6 +163,17 @@ bool tt_load_compiled(Compiled *compiled)
         tt_set_error(&trap.diag, NULL);
     tt_arena_release(&arena);
     return compiled->is_loaded = done;
+}
+
+bool tt_load_compiled(Compiled *compiled)
+{
+    const State *state = compiled->state;
+    PyObject *self = (PyObject *)compiled;
+    if (!has_code(compiled))
+        return false;
+    return compiled->is_loaded ||
+           (tt_call_kernel_hook(state, BEFORE_LOAD, PyTuple_Pack(1, self)) && load_now(compiled) &&
+            tt_call_kernel_hook(state, AFTER_LOAD, PyTuple_Pack(1, self)));
 }
 
 /* A number among the LoadedFacts, at an offset. */

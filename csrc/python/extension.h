@@ -151,6 +151,10 @@ typedef struct NegativeBit {
     uint64_t mask; /* 0: not found, so that torch has to be asked */
 } NegativeBit;
 
+/* Called around what happens to a kernel once. BEFORE_COMPILE gets (kernel, signature, options, target), the others the
+ * compiled kernel. */
+typedef enum KernelHook { BEFORE_COMPILE, AFTER_COMPILE, BEFORE_LOAD, AFTER_LOAD, KERNEL_HOOKS } KernelHook;
+
 typedef struct State {
     PyTypeObject *kernel_type, *launcher_type;
 #define NAME(name) PyObject *name;
@@ -161,7 +165,8 @@ typedef struct State {
     PyObject *options[TT_OPTION_COUNT]; /* their names, interned */
     PyObject *debug;                    /* the option's value unless a launch or kernel gives one, or NULL */
     PyObject *interpreter;              /* runs launches in place of compiled code, or NULL */
-    PyObject *launch_hooks[2];          /* called before and after each launch of any kernel; NULL: none */
+    PyObject *kernel_hooks[KERNEL_HOOKS]; /* of runtime/kernel_hooks.py; NULL: none */
+    PyObject *launch_hooks[2];            /* called before and after each launch of any kernel; NULL: none */
     TypeEntry types[TYPE_CACHE_SIZE];
     PyTypeObject *numpy_dtype; /* numpy.dtype; NULL before it was first wanted, like what follows */
     PyObject *current_stream;  /* triton.runtime.driver.current_stream */
@@ -182,6 +187,9 @@ const TypeEntry *tt_classify(State *state, PyObject *object);
 PyObject *tt_look(PyObject *object, PyObject *attribute);
 /* Attribute of a module of this package, which is imported if it was not; a new reference. */
 PyObject *tt_import(const char *module, const char *name);
+
+/* Steals `arguments`, a tuple or NULL; false with an error set. */
+bool tt_call_kernel_hook(const State *state, KernelHook hook, PyObject *arguments);
 
 /* ---- tensor.c: arrays of other libraries ------------------------------------------------------------------------ */
 
@@ -408,6 +416,8 @@ PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ss
                     PyObject *keywords, bool warmup);
 
 /* What all launches end with: runs the programs of a grid, without the GIL. False with an error set. */
+/* On its device, if that has not happened yet; false with an error set. */
+bool tt_load_compiled(Compiled *compiled);
 bool tt_run_programs(Compiled *compiled, const Specialization *s, const int32_t extents[3]);
 
 /* ---- run.c: a launch of just one compiled kernel --------------------------------------------------------------------- */

@@ -102,7 +102,10 @@ static bool check_slots(const Compiled *compiled, const Specialization *s)
 
 bool tt_run_programs(Compiled *compiled, const Specialization *s, const int32_t extents[3])
 {
+    PyObject *const *hooks = compiled->state->kernel_hooks;
     if (!check_slots(compiled, s))
+        return false;
+    if (!compiled->is_loaded && (hooks[BEFORE_LOAD] || hooks[AFTER_LOAD]) && !tt_load_compiled(compiled))
         return false;
     if (!extents[0] || !extents[1] || !extents[2])
         return true;

@@ -44,6 +44,8 @@ int tt_state_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->launcher_type);
     Py_VISIT(state->debug);
     Py_VISIT(state->interpreter);
+    for (int i = 0; i < KERNEL_HOOKS; i++)
+        Py_VISIT(state->kernel_hooks[i]);
     Py_VISIT(state->numpy_dtype);
     Py_VISIT(state->current_stream);
     Py_VISIT(state->dtype_texts);
@@ -66,6 +68,8 @@ int tt_state_clear(PyObject *module)
         Py_CLEAR(state->types[i].type);
     Py_CLEAR(state->debug);
     Py_CLEAR(state->interpreter);
+    for (int i = 0; i < KERNEL_HOOKS; i++)
+        Py_CLEAR(state->kernel_hooks[i]);
     Py_CLEAR(state->numpy_dtype);
     Py_CLEAR(state->current_stream);
     Py_CLEAR(state->dtype_texts);
@@ -95,6 +99,17 @@ PyObject *tt_import(const char *module, const char *name)
     PyObject *object = imported ? PyObject_GetAttrString(imported, name) : NULL;
     Py_XDECREF(imported);
     return object;
+}
+
+bool tt_call_kernel_hook(const State *state, KernelHook hook, PyObject *arguments)
+{
+    PyObject *function = arguments ? Py_XNewRef(state->kernel_hooks[hook]) : NULL;
+    PyObject *result = function ? PyObject_Call(function, arguments, NULL) : NULL;
+    bool done = arguments && (result || !function);
+    Py_XDECREF(arguments);
+    Py_XDECREF(function);
+    Py_XDECREF(result);
+    return done;
 }
 
 /* ---- types of arguments ---- */

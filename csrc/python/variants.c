@@ -2,16 +2,29 @@
  * numbers need (analysis/offsets.h). */
 #include "python/extension.h"
 
+static bool call_hook_before(const Kernel *kernel, PyObject *signature, PyObject *options, Target target)
+{
+    char name[16];
+    return !kernel->state->kernel_hooks[BEFORE_COMPILE] ||
+           tt_call_kernel_hook(
+               kernel->state, BEFORE_COMPILE,
+               Py_BuildValue("(OOOs)", (PyObject *)kernel, signature, options, tt_target_name(target, name)));
+}
+
 static Compiled *compile(Kernel *kernel, const Specialization *s, const LaunchNumbers *numbers)
 {
     PyObject *signature, *options;
     if (!tt_describe_key(&s->key, kernel, &signature, &options))
         return NULL;
-    Compiled *compiled = tt_compile(kernel, signature, options, s->target, false, numbers, false);
+    Compiled *compiled = call_hook_before(kernel, signature, options, s->target)
+                             ? tt_compile(kernel, signature, options, s->target, false, numbers, false)
+                             : NULL;
     Py_DECREF(signature);
     Py_DECREF(options);
     if (compiled)
         compiled->device = s->place.device;
+    if (compiled && !tt_call_kernel_hook(kernel->state, AFTER_COMPILE, PyTuple_Pack(1, (PyObject *)compiled)))
+        Py_CLEAR(compiled);
     return compiled;
 }
 

@@ -24,6 +24,11 @@ class CompilationError(TritonError):
         self._location, self._note_locations = location, notes
         super().__init__(message)
 
+    @property
+    def error_message(self):
+        """What is wrong, without the place."""
+        return self.message
+
     def __str__(self):
         return "\n".join(_report(self))
 
@@ -92,7 +97,7 @@ class PTXASError(TritonError):
     """NVIDIA's assembler refused the code of a kernel."""
 
 
-class KernelError(TritonError):
+class KernelError(TritonError, RuntimeError):
     """A kernel that failed while it ran."""
 
 

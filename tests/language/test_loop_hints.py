@@ -103,6 +103,7 @@ def strict_everywhere(x, n, step):
         tl.store(x + i, i)
 
 
+@pytest.mark.compiled
 def test_strictness(monkeypatch, target):
     x = np.zeros(64, np.int32)
     monkeypatch.setenv("TRITON_STRICT", "1")
@@ -130,6 +131,7 @@ def product(a, b, c, K, N: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr)
     tl.store(c + i * N + j, acc)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     "stages, given, lowered", [(9, None, True), (None, 9, True), (None, 3, False), (2, None, False)]
 )

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.host
 
 @pytest.fixture(autouse=True)
 def restored():
-    with knobs.runtime.scope(), knobs.autotuning.scope():
+    with knobs.runtime.scope(), knobs.autotuning.scope(), knobs.compilation.scope(), knobs.cache.scope():
         yield
 
 
@@ -122,3 +122,126 @@ def test_variables(monkeypatch):
     assert not knobs.autotuning.print
     with pytest.raises(AttributeError):
         knobs.runtime.no_such_setting = 1
+
+
+def new_kernel():
+    @triton.jit
+    def kernel(x, N: tl.constexpr):
+        tl.store(x + tl.arange(0, N), N)
+
+    return kernel
+
+
+def test_hooks_around_compiling_and_loading():
+    told, kernel, x = [], new_kernel(), np.zeros(8, np.int32)
+    knobs.runtime.jit_cache_hook = lambda **about: told.append(
+        ("before", about["fn"].name, about["compile"]["constants"])
+    )
+    knobs.runtime.jit_post_compile_hook = lambda **about: told.append(("after", about["fn"].module, about["repr"]))
+    knobs.runtime.kernel_load_start_hook.add(lambda *loaded: told.append(("load", loaded[2])))
+    knobs.runtime.kernel_load_end_hook = lambda *loaded: told.append(("loaded", loaded[2], len(loaded[4])))
+    compiled = kernel[(1,)](x, N=4)
+    kernel[(1,)](x, N=4)
+    text = "kernel[num_warps=4, num_stages=3](x: *i32, N: constexpr)"
+    expected = [("before", "kernel", {"N": 4}), ("after", __name__, text)]
+    assert told == [*expected, ("load", "kernel"), ("loaded", "kernel", len(compiled.hash))]
+    knobs.runtime.reset()
+    kernel[(1,)](x, N=8)
+    assert len(told) == 4
+    with pytest.raises(TypeError, match="must be callable"):
+        knobs.runtime.jit_cache_hook = 5
+
+
+def test_a_hook_that_raises_ends_the_launch():
+    def refuse(**about):
+        raise KeyError("not today")
+
+    knobs.runtime.jit_cache_hook = refuse
+    x = np.zeros(8, np.int32)
+    with pytest.raises(KeyError, match="not today"):
+        new_kernel()[(1,)](x, N=4)
+    assert not x.any()
+
+
+def test_the_listener_of_compilations():
+    told = []
+    knobs.compilation.listener = lambda **about: told.append(about)
+    new_kernel()[(1,)](np.zeros(4, np.int32), N=4)
+    (about,) = told
+    assert about["src"].name == "kernel" and about["metadata"]["num_warps"] == 4 and "llvm" in about["times"]
+    assert about["cache_hit"] in (True, False) and set(about) == {
+        "src", "metadata", "metadata_group", "times", "cache_hit"
+    }  # fmt: skip
+
+
+def test_the_architecture_is_a_target():
+    knobs.runtime.target = None
+    knobs.runtime.override_arch = "sm90"
+    assert knobs.runtime.target == "cuda:90" and knobs.runtime.override_arch == "90"
+    knobs.runtime.override_arch = None
+    assert knobs.runtime.override_arch is None
+
+
+def test_defaults_of_options(monkeypatch):
+    monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "0")
+    assert not knobs.language.default_fp_fusion
+    compiled = new_kernel().warmup(np.zeros(4, np.int32), N=4, grid=(1,))
+    assert not compiled.metadata.enable_fp_fusion and compiled.metadata.sanitize_overflow
+    assert new_kernel().warmup(np.zeros(4, np.int32), N=4, grid=(1,), enable_fp_fusion=True).metadata.enable_fp_fusion
+
+
+PLAIN = 3
+
+
+@triton.jit
+def with_a_global(x):
+    tl.store(x, PLAIN)
+
+
+def test_plain_globals(monkeypatch):
+    x = np.zeros(1, np.int32)
+    with pytest.raises(triton.CompilationError, match="plain int"):
+        with_a_global[(1,)](x)
+    knobs.compilation.allow_non_constexpr_globals = True
+    with_a_global[(1,)](x)
+    assert x[0] == 3
+    monkeypatch.setitem(globals(), "PLAIN", 4)  # seen, as other names are
+    with_a_global[(1,)](x)
+    assert x[0] == 4
+
+
+ABSENT = {
+    "runtime": "add_stages_inspection_hook", "compilation": "use_ir_loc", "build": "cc",
+    "language": "fp32_default", "nvidia": "dump_nvptx", "amd": "use_buffer_ops", "proton": "enable_nvtx",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("group", ABSENT)
+def test_what_is_not_there_says_why(group):
+    settings = getattr(knobs, group)
+    message = rf"knobs.{group} has no setting '{ABSENT[group]}': "
+    with pytest.raises(AttributeError, match=message):
+        getattr(settings, ABSENT[group])
+    if group != "amd":
+        with pytest.raises(AttributeError, match=message):
+            setattr(settings, ABSENT[group], 1)
+
+
+def test_tools_and_copies(monkeypatch):
+    monkeypatch.setenv("TRITON_PTXAS_PATH", "/somewhere/ptxas")
+    assert knobs.nvidia.ptxas.path == knobs.nvidia.ptxas == "/somewhere/ptxas"
+    assert knobs.autotuning.copy() == {"cache": False, "print": False}
+    monkeypatch.setenv("TRITON_DEBUG", "1")
+    knobs.refresh_knobs()
+    assert knobs.runtime.debug
+
+
+def test_variables_without_effect_are_told_once():
+    import subprocess
+    import sys
+
+    code = "import triton\n@triton.jit\ndef f(x): pass\n@triton.jit\ndef g(x): pass\n"
+    environment = {**os.environ, "MLIR_ENABLE_DUMP": "1", "PYTHONWARNINGS": "default"}
+    program = f"import sys; exec(compile({code!r}, 'x.py', 'exec'))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert done.stderr.count("MLIR_ENABLE_DUMP has no effect: TRITON_DUMP=after:all prints the IR") == 1

@@ -22,6 +22,10 @@ DEFAULTS = {
 }
 
 
+# Options that hold unless a launch or the environment says otherwise.
+_SWITCHES = {"enable_fp_fusion": "TRITON_DEFAULT_FP_FUSION", "sanitize_overflow": "TRITON_SANITIZE_OVERFLOW"}
+
+
 def describe(kernel, signature, options, target, standalone):
     """What is known of a kernel before it is compiled; the frontend gets it as the options.
 
@@ -31,6 +35,7 @@ def describe(kernel, signature, options, target, standalone):
     :param standalone: it is for callers who launch it with its arguments alone, so bounds are not checked.
     """
     info = dict(DEFAULTS, standalone=standalone, debug=os.environ.get("TRITON_DEBUG", "0") not in ("", "0"))
+    info.update((name, False) for name, variable in _SWITCHES.items() if os.environ.get(variable) == "0")
     info.update((name, _checked(kernel, name, value)) for name, value in options.items() if value is not None)
     entries = dict(zip((param.name for param in kernel.params), signature, strict=True))
     info["signature"] = {name: types_of(entry) for name, entry in entries.items()}

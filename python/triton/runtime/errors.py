@@ -4,7 +4,7 @@ from ..errors import AutotunerError, OutOfResources, PTXASError, TritonError
 
 
 class InterpreterError(TritonError):
-    """Never raised: there is no interpreter, kernels are always compiled."""
+    """Never raised: what goes wrong in an interpreted kernel is told as in a compiled one."""
 
 
 __all__ = ["AutotunerError", "InterpreterError", "OutOfResources", "PTXASError"]

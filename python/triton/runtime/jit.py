@@ -4,7 +4,7 @@ from functools import cache, cached_property, partial
 from importlib import import_module
 
 from .._C import Kernel, argument_entry
-from . import interpret
+from . import environment, interpret
 from .dependencies import Dependencies
 from .source import KernelSource, read_first_block
 from .wrapper import MockTensor, TensorWrapper, reinterpret  # noqa: F401
@@ -151,6 +151,7 @@ class KernelInterface:
 def _prepare_launches():
     """Import what the first launch needs: the handler of a signal may launch, too, while that one is under way, and
     would find modules half imported."""
+    environment.warn_of_others()
     import_module("linecache")
     for name in (
         "language",
@@ -170,7 +171,11 @@ def prepare_tuning():
         import_module(name)
 
 
-class JITFunction(Kernel, KernelInterface):
+class JITCallable:
+    """What `triton.jit` makes: a function of kernels with its source."""
+
+
+class JITFunction(Kernel, JITCallable, KernelInterface):
     """A function that is compiled when it is launched: ``kernel[grid](*args, **kwargs)``."""
 
     __triton_kind__ = "jit"
@@ -284,6 +289,18 @@ class JITFunction(Kernel, KernelInterface):
         return signature(self.fn)
 
     @property
+    def device_caches(self):
+        """For the current target: the compiled kernels by the types and values of their parameters, and the target."""
+        from .driver import driver
+
+        target = driver.active.get_current_target()
+        variants = {
+            str((each.info["signature"], each.info["constants"], each.info["options"])): each
+            for each in self.variants()
+        }
+        return {driver.active.get_current_device(): (variants, target)}
+
+    @property
     def cache_key(self):
         """A text that is another one when the source of this function or of one that it calls is, or the value of a
         name outside of them that they use; the same in every process."""
@@ -343,6 +360,14 @@ def mangle_type(argument, specialize=False):
     return types_of(argument_entry(argument, False, not specialize, not specialize))
 
 
+def get_device_key():
+    """What distinguishes the current target from others, in the names of files."""
+    from .driver import driver
+    from .target import target_name
+
+    return target_name(driver.active.get_current_target()).replace(":", "_")
+
+
 def native_specialize_impl(backend, argument, is_const=False, specialize_value=True, align=True):
     """The type of an argument, and a key of what else makes its variant: see `BaseBackend.parse_attr`."""
     from ..compiler.compiler import divisibility_of, types_of
@@ -356,6 +381,10 @@ def __getattr__(name):
         from ..language import constexpr_function
 
         return constexpr_function
+    if name == "T":
+        from typing import TypeVar
+
+        return TypeVar("T")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,0 +1,66 @@
+"""Hooks around what happens to a compiled kernel once."""
+
+from .. import _C
+
+
+def install(runtime, compilation):
+    """Have the compiler call what these groups of `triton.knobs` hold."""
+    compiles = runtime.jit_post_compile_hook or compilation.listener
+    _C.set_kernel_hooks(
+        _before_compile if runtime.jit_cache_hook else None,
+        _after_compile if compiles else None,
+        _around_load(runtime.kernel_load_start_hook),
+        _around_load(runtime.kernel_load_end_hook),
+    )
+
+
+def _around_load(chain):
+    if not chain.calls:
+        return None
+    return lambda compiled: chain(None, compiled, compiled.name, compiled.metadata_group, compiled.hash)
+
+
+class _Function:
+    """What compile hooks get as `fn`: a kernel with its name and module."""
+
+    def __init__(self, kernel):
+        self.name, self.module, self.jit_function = kernel.__name__, kernel.__module__, kernel
+
+
+def _report(hook, kernel, info, key):
+    signature = ", ".join(f"{name}: {kind}" for name, kind in info["signature"].items())
+    hook(
+        key=key,
+        repr=f"{kernel.__name__}[num_warps={info['num_warps']}, num_stages={info['num_stages']}]({signature})",
+        fn=_Function(kernel),
+        compile={**info, "key": key, "configs": [info["divisibility"]], "device": None},
+        is_manual_warmup=False,
+        already_compiled=False,
+    )
+
+
+def _before_compile(kernel, signature, options, target):
+    from ..compiler.compiler import describe
+    from ..knobs import runtime
+
+    info = describe(kernel, signature, options, target, False)
+    _report(runtime.jit_cache_hook, kernel, info, _key(info))
+
+
+def _key(info):
+    return str((info["target"], info["signature"], info["constants"], info["divisibility"], info["options"]))
+
+
+def _after_compile(compiled):
+    from .. import knobs
+
+    if knobs.runtime.jit_post_compile_hook:
+        _report(knobs.runtime.jit_post_compile_hook, compiled.fn, compiled.info, _key(compiled.info))
+    if knobs.compilation.listener:
+        knobs.compilation.listener(
+            src=compiled.src,
+            metadata=compiled.metadata._asdict(),
+            metadata_group=compiled.metadata_group,
+            times=dict(compiled.timings),
+            cache_hit=bool(compiled.info.get("cached", False)),
+        )
