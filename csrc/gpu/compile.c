@@ -88,13 +88,14 @@ static void bound_effort(GpuKernel *kernel, Codegen *codegen)
     kernel->effort = work > FOR_NONE ? NONE : work > FOR_LITTLE ? LITTLE : FULL_EFFORT;
 }
 
-GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *arena)
+GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *asked, Arena *arena)
 {
-    check_options(options);
+    check_options(asked);
+    const GpuOptions with_strips = tt_with_strips(module, asked), *options = &with_strips;
     tt_gpu_run_passes(module, NULL, options);
     GpuKernel *kernel = TT_NEW(arena, GpuKernel);
     kernel->name = module->functions->name;
-    kernel->num_warps = options->num_warps;
+    kernel->num_warps = asked->num_warps;
     if (options->texts)
         kernel->ttgir = tt_print_module(module, arena, 0);
     kernel->shared_bytes = tt_shared_bytes(module);
@@ -116,13 +117,14 @@ GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *aren
 
 /* Compiling is most of the time of what runs once or twice, so it is done without optimisation. All threads of a block
  * have stacks: they are kept small. */
-SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *options, Arena *arena)
+SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *asked, Arena *arena)
 {
     enum { LONGEST_FUNCTION = 8000, STACK_FOR_INSTRUCTION = 16, STACK_FOR_LIBRARIES = 64 << 10 };
-    check_options(options);
+    check_options(asked);
+    const GpuOptions with_strips = tt_with_strips(module, asked), *options = &with_strips;
     tt_gpu_run_passes(module, NULL, options);
     SimKernel *kernel = TT_NEW(arena, SimKernel);
-    kernel->num_warps = options->num_warps;
+    kernel->num_warps = asked->num_warps;
     if (options->texts)
         kernel->ttgir = tt_print_module(module, arena, 0);
     kernel->shared_bytes = tt_shared_bytes(module);

@@ -7,7 +7,8 @@
 typedef struct GpuOptions {
     int sm;          /* compute capability: 75, 80, 86, 89, 90, 100, 120, ... */
     int ptx_version; /* 83: PTX 8.3. 0: the oldest with everything that sm has */
-    int num_warps;   /* a power of two, 1 to 32 */
+    int num_warps;   /* a power of two, 1 to 32; where tiles are cut into strips, times their number */
+    int strips;      /* that each warp does one after the other; 0: one. The compiler's own: see strips.c */
     int num_stages;
     int max_registers;     /* a thread; 0: no limit asked for */
     bool enable_fp_fusion; /* a * b + c may be rounded once */

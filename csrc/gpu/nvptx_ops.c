@@ -68,7 +68,7 @@ static void add_kernel(Simt *s, const Function *function)
     LLVMTypeRef type = LLVMFunctionType(s->none, params, (unsigned)count, 0);
     s->function = LLVMAddFunction(s->llvm, function->name, type);
     LLVMSetFunctionCallConv(s->function, PTX_KERNEL);
-    const char *threads = tt_arena_format(s->arena, "%d", TT_LANES * s->options->num_warps);
+    const char *threads = tt_arena_format(s->arena, "%d", TT_LANES * tt_warps(s->options));
     add_function_attribute(s, "nvvm.reqntid", threads);
     int programs = tt_wanted_programs(s->module, s->options);
     if (programs && !s->options->max_registers)

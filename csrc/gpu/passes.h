@@ -81,6 +81,12 @@ int64_t tt_buffer_bytes(const Value *buffer); /* all slots */
 int64_t tt_shared_limit(int sm);              /* bytes of shared memory that a program can have */
 int tt_shared_bytes(const Module *module);    /* of the kernel, once allocated */
 
+/* ---- strips.c: large tiles ------------------------------------------------------------------------------------------ */
+
+/* The options with which the kernel is to be compiled: for more warps than there are if its tiles ask for it. */
+GpuOptions tt_with_strips(Module *module, const GpuOptions *options);
+int tt_warps(const GpuOptions *options); /* that there are */
+
 /* ---- pressure.c ---------------------------------------------------------------------------------------------------------- */
 
 /* What the tiles of a thread take where most of them live. */

@@ -9,12 +9,13 @@ typedef struct ReducePlan {
     int axis;
     const LinearLayout *from, *to; /* to: NULL when the result is a scalar */
     uint32_t lanes, warps;         /* bits along the axis: combined by shuffles, through shared memory */
+    uint32_t folded;               /* bits of the warp that number strips: combined by each thread before */
     int64_t results;               /* elements of the result, padding included */
     int64_t offsets[TT_MAX_COMBINED],
         valid_offset; /* of each operand's partials, and of the flags that they are any */
     int64_t bytes;
 } ReducePlan;
-ReducePlan tt_plan_reduce(const Op *op); /* also of extract */
+ReducePlan tt_plan_reduce(const Op *op, const GpuOptions *options); /* also of extract */
 
 /* A scan goes through the bits of its axis from the lowest. Registers in the lowest ones are a chain; then every bit
  * joins two halves, wherever it lives; neighbouring bits that are warps are joined at once, through shared memory. */

@@ -34,7 +34,7 @@ int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options)
         return conversion_bytes(op);
     case OP_reduce:
     case OP_extract:
-        return tt_plan_reduce(op).bytes;
+        return tt_plan_reduce(op, options).bytes;
     case OP_scan:
         return tt_plan_scan(op).bytes;
     case OP_smem_alloc:

@@ -90,15 +90,24 @@ Tile *simt_new_tile(Simt *s, int count)
     Tile *tile = TT_NEW(s->arena, Tile);
     tile->at = TT_NEW_ARRAY(s->arena, LLVMValueRef, count);
     tile->count = count;
+    tile->phase = simt_phase(s);
     return tile;
 }
 
+static void lower(Simt *s, const Op *op);
+
 Tile *simt_tile(Simt *s, const Value *value)
 {
-    (void)s;
     if (!value->mark)
         tt_bug("a value of '%s' is used before it is lowered",
                value->op ? tt_op_infos[value->op->opcode].name : "a region's argument");
+    if (simt_is_made_again(s, value)) {
+        const Op *user = s->op;
+        lower(s, value->op);
+        s->op = user;
+        if (user)
+            tt_debug_at(s->debug_info, s->b, user->loc);
+    }
     return value->mark;
 }
 
@@ -328,6 +337,21 @@ static void fill_padding(Simt *s, const Value *value)
     simt_set(s, value, filled);
 }
 
+static void lower(Simt *s, const Op *op)
+{
+    bool nested = s->strips && op->region_count && !tt_has(op, PURE) && !simt_meets(s, op);
+    if (nested)
+        simt_begin_nested(s, op);
+    tt_debug_at(s->debug_info, s->b, op->loc);
+    s->op = op;
+    lower_op(s, op);
+    for (int i = 0; s->options->padding && i < op->result_count; i++)
+        if (op->results[i]->layout && op->results[i]->mark) /* an atomic's that nobody uses has none */
+            fill_padding(s, op->results[i]);
+    if (nested)
+        simt_end_nested(s);
+}
+
 void simt_lower_region(Simt *s, const Region *region)
 {
     const Op *outer = s->op;
@@ -335,12 +359,7 @@ void simt_lower_region(Simt *s, const Region *region)
     {
         if (tt_has(op, TERMINATOR))
             break;
-        tt_debug_at(s->debug_info, s->b, op->loc);
-        s->op = op;
-        lower_op(s, op);
-        for (int i = 0; s->options->padding && i < op->result_count; i++)
-            if (op->results[i]->layout && op->results[i]->mark) /* an atomic's that nobody uses has none */
-                fill_padding(s, op->results[i]);
+        lower(s, op);
     }
     s->op = outer;
     if (outer)

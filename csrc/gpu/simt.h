@@ -7,6 +7,7 @@
 typedef struct Tile {
     LLVMValueRef *at; /* by register; scalars have one */
     int count;
+    int phase; /* in which it was computed, see simt_strips.c */
 } Tile;
 
 struct Simt {
@@ -35,6 +36,7 @@ struct Simt {
     Map symbols;                 /* strings in the module */
     TT_VECTOR(Failure) failures; /* that tt_nvptx_ops.fail reports, by number */
     int synchronisations;        /* so far */
+    struct Strips *strips;       /* of large tiles; NULL: a thread holds its part of each at once */
 };
 
 /* ---- order.c: of a module after its passes --------------------------------------------------------------------------------- */
@@ -215,6 +217,20 @@ void simt_print(Simt *s, const Op *op); /* simt_effects.c */
 void simt_assert(Simt *s, const Op *op);
 void simt_assume(Simt *s, const Op *op);
 
+/* ---- simt_strips.c: large tiles, a strip at a time; where there are none, the first six do nothing -------------------------- */
+
+void simt_begin_strips(Simt *s);
+void simt_finish_strips(Simt *s);
+/* Around what threads do only together: meeting at a barrier, branching where they will meet inside. */
+void simt_leave_phase(Simt *s);
+void simt_enter_phase(Simt *s);
+bool simt_meets(const Simt *s, const Op *op);               /* do threads meet in its regions? */
+void simt_share_between_strips(Simt *s, LLVMValueRef phi);  /* one between phases that counts iterations */
+int simt_phase(const Simt *s);                              /* number; 0 outside */
+bool simt_is_made_again(const Simt *s, const Value *value); /* where it is wanted, in this phase */
+void simt_begin_nested(Simt *s, const Op *op);              /* a loop or branch within the phase */
+void simt_end_nested(Simt *s);
+
 /* ---- simt_combine.c: the region of a reduce or scan ---------------------------------------------------------------------- */
 
 typedef struct Combine {
@@ -233,6 +249,8 @@ Partial simt_combine(Simt *s, const Combine *combine, Partial first, Partial sec
 /* The value of a register, neutral or not valid where the tile is padding. */
 Partial simt_partial_of(Simt *s, const Combine *combine, Tile *const *tiles, int reg);
 Partial simt_shuffled(Simt *s, const Combine *combine, Partial partial, int mask);
+/* Combines each partial with those of the strips whose numbers differ in the bits `folded` of the warp, lowest first. */
+void simt_fold_strips(Simt *s, const Combine *combine, uint32_t folded, Partial *partials, int count);
 
 /* ---- simt_lower.c ------------------------------------------------------------------------------------------------------------- */
 

@@ -124,12 +124,15 @@ typedef struct ForLoop {
     LLVMValueRef left;       /* phi of upper - index, from `distance`; NULL when the index itself is asked */
     Carried *inside, *after; /* phis of the body, and of the block behind the loop */
     int count;
+    bool meets; /* do threads meet in it? */
 } ForLoop;
 
 static void lower_body(Simt *s, const Op *op, ForLoop *loop, LLVMBasicBlockRef before, LLVMBasicBlockRef body,
                        LLVMBasicBlockRef after)
 {
     const Region *region = op->regions[0];
+    if (loop->meets)
+        simt_enter_phase(s);
     simt_set_scalar(s, region->args[0], loop->index);
     for (int i = 0; i < loop->count; i++)
         simt_set(s, region->args[1 + i], carried_tile(s, &loop->inside[i]));
@@ -141,10 +144,14 @@ static void lower_body(Simt *s, const Op *op, ForLoop *loop, LLVMBasicBlockRef b
     } else {
         again = LLVMBuildICmp(s->b, LLVMIntULT, next, loop->upper, "");
     }
+    LLVMValueRef **values = TT_NEW_ARRAY(s->arena, LLVMValueRef *, loop->count);
+    for (int i = 0; i < loop->count; i++)
+        values[i] = group_values(s, &loop->inside[i], simt_tile(s, tt_operand(region->last, i)));
+    if (loop->meets)
+        simt_leave_phase(s);
     for (int i = 0; i < loop->count; i++) {
-        LLVMValueRef *values = group_values(s, &loop->inside[i], simt_tile(s, tt_operand(region->last, i)));
-        add_incoming(&loop->inside[i], values, LLVMGetInsertBlock(s->b));
-        add_incoming(&loop->after[i], values, LLVMGetInsertBlock(s->b));
+        add_incoming(&loop->inside[i], values[i], LLVMGetInsertBlock(s->b));
+        add_incoming(&loop->after[i], values[i], LLVMGetInsertBlock(s->b));
     }
     LLVMBasicBlockRef end = LLVMGetInsertBlock(s->b);
     LLVMBasicBlockRef from[] = {before, end};
@@ -163,7 +170,8 @@ static LLVMValueRef **begin_loop(Simt *s, const Op *op, ForLoop *loop)
                       .step = simt_scalar(s, tt_operand(op, 2)),
                       .inside = TT_NEW_ARRAY(s->arena, Carried, op->result_count),
                       .after = TT_NEW_ARRAY(s->arena, Carried, op->result_count),
-                      .count = op->result_count};
+                      .count = op->result_count,
+                      .meets = simt_meets(s, op)};
     IntBounds bounds;
     if (!tt_int_bounds(tt_operand(op, 0), &bounds) || bounds.lowest < 0)
         loop->distance = LLVMBuildSub(s->b, loop->upper, loop->lower, "");
@@ -193,6 +201,8 @@ void simt_for(Simt *s, const Op *op)
     ForLoop loop;
     LLVMValueRef **initial = begin_loop(s, op, &loop);
     LLVMValueRef enters = LLVMBuildICmp(s->b, LLVMIntSLT, loop.lower, loop.upper, "");
+    if (loop.meets)
+        simt_leave_phase(s);
     LLVMBasicBlockRef before = LLVMGetInsertBlock(s->b), body = simt_new_block(s, "for");
     LLVMBasicBlockRef after = simt_new_block(s, "");
     LLVMBuildCondBr(s->b, enters, body, after);
@@ -200,13 +210,16 @@ void simt_for(Simt *s, const Op *op)
     build_carried(s, loop.after, loop.count, initial, before);
     LLVMPositionBuilderAtEnd(s->b, body);
     loop.index = LLVMBuildPhi(s->b, LLVMTypeOf(loop.lower), "");
+    simt_share_between_strips(s, loop.index);
     if (loop.distance)
-        loop.left = LLVMBuildPhi(s->b, LLVMTypeOf(loop.lower), "");
+        simt_share_between_strips(s, loop.left = LLVMBuildPhi(s->b, LLVMTypeOf(loop.lower), ""));
     int zeros = TT_MIN(simt_known_zeros(s, loop.lower), simt_known_zeros(s, loop.step));
     *tt_map_slot_ptr(&s->known_zeros, loop.index) = (void *)(intptr_t)zeros;
     build_carried(s, loop.inside, loop.count, initial, before);
     lower_body(s, op, &loop, before, body, after);
     LLVMPositionBuilderAtEnd(s->b, after);
+    if (loop.meets)
+        simt_enter_phase(s);
     for (int i = 0; i < loop.count; i++)
         simt_set(s, op->results[i], carried_tile(s, &loop.after[i]));
 }
@@ -216,6 +229,7 @@ void simt_for(Simt *s, const Op *op)
 void simt_while(Simt *s, const Op *op)
 {
     int count = op->result_count;
+    bool meets = simt_meets(s, op);
     const Region *test = op->regions[0], *region = op->regions[1];
     Carried *carried = TT_NEW_ARRAY(s->arena, Carried, count);
     LLVMBasicBlockRef head = simt_new_block(s, "while"), body = simt_new_block(s, "do"),
@@ -225,10 +239,14 @@ void simt_while(Simt *s, const Op *op)
         carried[i] = carry(s, simt_tile(s, tt_operand(op, i)), false);
         initial[i] = group_values(s, &carried[i], simt_tile(s, tt_operand(op, i)));
     }
+    if (meets)
+        simt_leave_phase(s);
     LLVMBasicBlockRef before = LLVMGetInsertBlock(s->b);
     LLVMBuildBr(s->b, head);
     LLVMPositionBuilderAtEnd(s->b, head);
     build_carried(s, carried, count, initial, before);
+    if (meets)
+        simt_enter_phase(s);
     if (s->options->debug) /* it may wait for a program that has failed: for a lock, say */
         s->ops->stop_after_failure(s);
     for (int i = 0; i < count; i++) {
@@ -238,14 +256,24 @@ void simt_while(Simt *s, const Op *op)
         simt_set(s, op->results[i], tile);
     }
     simt_lower_region(s, test);
-    LLVMBuildCondBr(s->b, simt_scalar(s, tt_operand(test->last, 0)), body, after);
+    LLVMValueRef holds = simt_scalar(s, tt_operand(test->last, 0)), **next = initial;
+    if (meets)
+        simt_leave_phase(s);
+    LLVMBuildCondBr(s->b, holds, body, after);
     LLVMPositionBuilderAtEnd(s->b, body);
+    if (meets)
+        simt_enter_phase(s);
     simt_lower_region(s, region);
     for (int i = 0; i < count; i++)
-        add_incoming(&carried[i], group_values(s, &carried[i], simt_tile(s, tt_operand(region->last, i))),
-                     LLVMGetInsertBlock(s->b));
+        next[i] = group_values(s, &carried[i], simt_tile(s, tt_operand(region->last, i)));
+    if (meets)
+        simt_leave_phase(s);
+    for (int i = 0; i < count; i++)
+        add_incoming(&carried[i], next[i], LLVMGetInsertBlock(s->b));
     LLVMBuildBr(s->b, head);
     LLVMPositionBuilderAtEnd(s->b, after);
+    if (meets)
+        simt_enter_phase(s);
 }
 
 /* ---- if ------------------------------------------------------------------------------------------------------------------------------ */
@@ -273,16 +301,29 @@ void simt_if(Simt *s, const Op *op)
     const Region *yes = op->regions[0], *no = op->regions[1];
     LLVMBasicBlockRef then = simt_new_block(s, "then"), otherwise = simt_new_block(s, "else"), ends[2];
     LLVMBasicBlockRef after = simt_new_block(s, "");
-    LLVMBuildCondBr(s->b, simt_scalar(s, tt_operand(op, 0)), then, otherwise);
+    LLVMValueRef holds = simt_scalar(s, tt_operand(op, 0));
+    Tile **tiles[2];
+    bool meets = simt_meets(s, op);
+    for (int i = 0; i < 2; i++)
+        tiles[i] = TT_NEW_ARRAY(s->arena, Tile *, op->result_count);
+    if (meets)
+        simt_leave_phase(s);
+    LLVMBuildCondBr(s->b, holds, then, otherwise);
     for (int i = 0; i < 2; i++) {
         LLVMPositionBuilderAtEnd(s->b, i ? otherwise : then);
+        if (meets)
+            simt_enter_phase(s);
         simt_lower_region(s, i ? no : yes);
+        for (int j = 0; j < op->result_count; j++)
+            tiles[i][j] = simt_tile(s, tt_operand((i ? no : yes)->last, j));
+        if (meets)
+            simt_leave_phase(s);
         ends[i] = LLVMGetInsertBlock(s->b);
         LLVMBuildBr(s->b, after);
     }
     LLVMPositionBuilderAtEnd(s->b, after);
-    for (int i = 0; i < op->result_count; i++) {
-        const Tile *a = simt_tile(s, tt_operand(yes->last, i)), *b = simt_tile(s, tt_operand(no->last, i));
-        simt_set(s, op->results[i], merge(s, a, ends[0], b, ends[1]));
-    }
+    for (int i = 0; i < op->result_count; i++)
+        simt_set(s, op->results[i], merge(s, tiles[0][i], ends[0], tiles[1][i], ends[1]));
+    if (meets)
+        simt_enter_phase(s);
 }

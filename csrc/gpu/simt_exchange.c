@@ -110,7 +110,7 @@ static LLVMValueRef place(Simt *s, const WarpExchange *x, const uint64_t *column
 /* One thread of those that hold the same partial stores it. */
 static LLVMValueRef stores(Simt *s, const WarpExchange *x)
 {
-    uint32_t others = x->alike | tt_layout_replication(x->layout, LAYOUT_WARP) << TT_LANE_BITS;
+    uint32_t others = x->alike | x->alike_warps << TT_LANE_BITS;
     if (!others)
         return NULL;
     LLVMValueRef bits = LLVMBuildAnd(s->b, s->thread, simt_i32(s, (int64_t)others), "");

@@ -14,6 +14,7 @@ typedef struct WarpExchange {
     const int64_t *offsets; /* of each operand's partials in the scratch */
     int64_t valid_offset;   /* of the flags that they are any */
     uint32_t alike;         /* bits of the lane between which partials are the same */
+    uint32_t alike_warps;   /* of the warp */
     bool shares_reading; /* a thread need not see all W: lanes read one each, for shuffles to combine them */
     int index_bits;      /* of a partial's number */
     uint64_t index_elements[32];

@@ -81,8 +81,11 @@ int tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options,
     tt_debug_at(s->debug_info, s->b, function->loc);
     tt_take_marks(function);
     enter(s, function);
+    simt_begin_strips(s);
     simt_lower_region(s, function->body);
+    simt_leave_phase(s);
     LLVMBuildRetVoid(s->b);
+    simt_finish_strips(s);
     tt_return_marks(function);
     tt_finish_debug_info(s->debug_info, s->b);
     if (kernel) {

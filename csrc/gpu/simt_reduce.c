@@ -1,4 +1,4 @@
-/* Reductions: over the registers of a thread, then over lanes by exclusive-or shuffles, then over warps: each leaves its
+/* Reductions: over the registers of a thread, of large tiles strip by strip, then over lanes by exclusive-or shuffles, then over warps: each leaves its
  * partial result in shared memory, and after one barrier every thread combines those that it needs. Taking one element
  * out of an axis at a run-time index is a reduction too, of which only that element is valid. */
 #include "gpu/plans.h"
@@ -12,13 +12,15 @@ static uint32_t moving_bits(const LinearLayout *layout, LayoutInput input, int a
     return tt_layout_axis_bits(layout, axis).along[input] & ~tt_layout_replication(layout, input);
 }
 
-ReducePlan tt_plan_reduce(const Op *op)
+ReducePlan tt_plan_reduce(const Op *op, const GpuOptions *options)
 {
     const Value *operand = tt_operand(op, 0), *result = op->results[0];
     ReducePlan plan = {.axis = (int)tt_int_attr(op, ATTR_axis, 0), .from = operand->layout};
     plan.to = tt_is_tile(result->type) ? result->layout : NULL;
     plan.lanes = moving_bits(plan.from, LAYOUT_LANE, plan.axis);
     plan.warps = moving_bits(plan.from, LAYOUT_WARP, plan.axis);
+    plan.folded = plan.warps & ~(uint32_t)(tt_warps(options) - 1);
+    plan.warps ^= plan.folded;
     plan.results = plan.to ? 1ll << tt_layout_out_total(plan.to) : 1;
     int64_t partials = plan.results << __builtin_popcount(plan.warps);
     for (int i = 0; plan.warps && i < op->operand_count; i++) {
@@ -123,6 +125,7 @@ static WarpExchange plan_exchange(const Combine *combine, const ReducePlan *plan
     const LinearLayout *from = plan->from, *to = plan->to;
     int first = from->in_bits[LAYOUT_REGISTER], lanes = from->in_bits[LAYOUT_LANE], number = 0;
     x.alike = plan->lanes | tt_layout_replication(from, LAYOUT_LANE);
+    x.alike_warps = plan->folded | tt_layout_replication(from, LAYOUT_WARP);
     for (int i = 0; to && i < to->in_bits[LAYOUT_REGISTER]; i++)
         if (!simt_is_register_copy(to, 1 << i)) {
             registers[x.index_bits] = 1 << i;
@@ -174,10 +177,12 @@ static void combine_warps(Simt *s, const Combine *combine, const ReducePlan *pla
 static void reduce_elements(Simt *s, const Combine *combine, const Partial *elements)
 {
     const Op *op = combine->op;
-    ReducePlan plan = tt_plan_reduce(op);
+    ReducePlan plan = tt_plan_reduce(op, s->options);
     int count = simt_registers(op->results[0]);
     Partial *partials = TT_NEW_ARRAY(s->arena, Partial, count);
     reduce_registers(s, combine, &plan, elements, partials, count);
+    if (plan.folded)
+        simt_fold_strips(s, combine, plan.folded, partials, count);
     for (int r = 0; r < count; r++)
         partials[r] = reduce_lanes(s, combine, plan.lanes, partials[r]);
     if (plan.warps)

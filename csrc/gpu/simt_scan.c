@@ -252,6 +252,7 @@ static WarpExchange plan_run(Scan *x, int first_bit, int bits, int *registers)
                         .offsets = x->plan.offsets,
                         .valid_offset = x->plan.valid_offset,
                         .alike = joined_lanes(x, first_bit),
+                        .alike_warps = tt_layout_replication(layout, LAYOUT_WARP),
                         .warps = 1 << bits};
     uint64_t warp;
     for (int i = 0; i < first; i++) {

@@ -50,10 +50,12 @@ void simt_sync(Simt *s)
 {
     if (!simt_has_next_sync(s))
         return;
-    if (s->options->num_warps == 1)
+    simt_leave_phase(s);
+    if (tt_warps(s->options) == 1)
         s->ops->warp_sync(s);
     else
         s->ops->barrier(s);
+    simt_enter_phase(s);
 }
 
 /* ---- shuffles ---------------------------------------------------------------------------------------------------------------------- */

@@ -214,7 +214,7 @@ def assemble(compiled, sm):
     """Machine code by ptxas, which must take the PTX; what it says of the kernel's resources."""
     if not shutil.which("ptxas"):
         pytest.skip("no ptxas on the PATH (it comes with a CUDA toolkit)")
-    said, taken = run_ptxas(compiled.ptx, sm, "-v", f"-O{min(compiled.effort, 3)}")
+    said, taken = run_ptxas(compiled.ptx, sm, "-v", f"-O{min(getattr(compiled, 'effort', 4), 3)}")
     assert taken, said + compiled.ptx
     stack, spills = map(int, re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores", said).groups())
     barriers = re.search(r"used (\d+) barriers", said)

@@ -1,7 +1,8 @@
-"""Kernels of thousands of statements on GPUs: how much work compilers are asked for, and that ptxas takes the code."""
+"""Large kernels on GPUs. Of thousands of statements: how much work compilers are asked for. Of large tiles: how long
+the code is. ptxas takes it."""
 
 import pytest
-from gpu_kernels import assemble, compile_ir
+from gpu_kernels import assemble, column_sums, compile_ir, compile_kernel, softmax_rows, vector_add
 
 HEAD = "kernel @f(%p: ptr<i64>, %b: i64) {\n  %zero = constant {value = 0}: i64\n"
 
@@ -26,3 +27,32 @@ def test_code_made_without_optimisation():
     assert compiled.effort == 4
     assert assemble(compiled, 90).spills == 0
     assert compiled.count(r"\bmul\.lo\.s64\b|\bmul\.lo\.u64\b|\bmul\.lo\.b64\b") == 2500
+
+
+F32, I32 = ("*fp32", 16), ("i32", 16)
+LARGE = {
+    # kernel, arguments, constants; loops over strips, barriers, at most so many instructions and bytes of arrays
+    "elementwise": (vector_add, [F32, F32, F32, I32], {"BLOCK": 1 << 18}, 1, 0, 250, 0),
+    "rows in a warp": (softmax_rows, [F32, F32, I32, I32], {"ROWS": 256, "COLS": 512}, 1, 0, 500, 0),
+    "long rows": (softmax_rows, [F32, F32, I32, I32], {"ROWS": 1, "COLS": 1 << 17}, 5, 2, 900, 8192),
+    "columns": (column_sums, [F32, F32, I32], {"ROWS": 1024, "COLS": 128}, 3, 1, 200, 16),
+}
+
+
+@pytest.mark.parametrize("sm", [80, 90])
+@pytest.mark.parametrize("name", LARGE)
+def test_large_tiles_are_loops_over_strips(name, sm):
+    """Elements of a thread: 256 to 2048. Without strips there would be two or three instructions for each."""
+    kernel, arguments, constants, loops, barriers, most, stack = LARGE[name]
+    compiled = compile_kernel(kernel, *arguments, sm=sm, **constants)
+    assert (compiled.count(r"@%p\d+ bra"), compiled.count(r"\bbar\.sync\b")) == (loops, barriers)
+    assert compiled.count(";") <= most
+    resources = assemble(compiled, sm)
+    assert resources.spills == 0 and resources.registers <= 80 and resources.stack <= stack
+
+
+@pytest.mark.parametrize("block, strips", [(16384, False), (32768, True)])
+def test_tiles_of_128_registers_stay_whole(block, strips):
+    compiled = compile_kernel(vector_add, F32, F32, F32, I32, BLOCK=block)
+    assert ("strip" in compiled.llir) == strips
+    assert compiled.count(r"\bst\.global") == (8 if strips else 32)
