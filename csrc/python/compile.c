@@ -20,7 +20,7 @@ typedef struct Build {
     const char *stage, *text, *file; /* of that image, to be overridden by a text from a file */
     Module *module;
     CodeOptions options;
-    bool checks_bounds, has_numbers, is_wide;
+    bool checks_bounds, has_numbers, is_for_any, is_wide;
     LaunchNumbers numbers; /* of a launch that it is for: copies, for that may be over */
     int32_t extents[3];
     RangeProgram *checks;
@@ -80,6 +80,8 @@ static bool launch_fits(Build *build, const RangeProgram *checks)
 {
     if (!checks || !build->has_numbers)
         return true;
+    if (build->is_for_any)
+        return false;
     IntBounds *proved = TT_NEW_ARRAY(&build->arena, IntBounds, checks->input_count);
     for (int i = 0; i < checks->input_count; i++)
         proved[i] = (IntBounds){INT64_MAX, INT64_MIN};
@@ -411,6 +413,7 @@ static bool read_options(Compilation *c)
     options->num_stages = int_option(c, "num_stages");
     options->num_ctas = int_option(c, "num_ctas");
     options->max_registers = int_option(c, "maxnreg");
+    options->ptx_version = int_option(c, "ptx_version");
     options->debug = bool_option(c, "debug", false);
     options->traps = bool_option(c, "standalone", false);
     c->build->checks_bounds = c->compiled->checks_bounds = checks_bounds(c);
@@ -492,10 +495,14 @@ static bool compile(Compilation *c, PyObject *signature)
            keep_used_names(c->compiled, c->request.used_names) && keep_timings(c);
 }
 
+const LaunchNumbers tt_any_launch;
+
 /* The numbers outlive the launch if its handlers of signals give it up. */
 static bool copy_numbers(Build *build, const LaunchNumbers *numbers)
 {
     Trap trap;
+    if (numbers == &tt_any_launch)
+        return build->has_numbers = build->is_for_any = true;
     if (!numbers)
         return true;
     if (!tt_try(&trap, &build->arena)) {

@@ -93,6 +93,7 @@ typedef enum OptionKind {
     OPTION(num_stages, COUNT)                                                                                \
     OPTION(num_ctas, POWER_OF_TWO)                                                                           \
     OPTION(maxnreg, COUNT)                                                                                   \
+    OPTION(ptx_version, COUNT)                                                                               \
     OPTION(choices, TEXT) /* what passes are to choose: "rows=4 programs=2" */                               \
     OPTION(debug, BOOL)                                                                                      \
     OPTION(warmup, LAUNCH)                                                                                   \
@@ -457,6 +458,7 @@ bool tt_read_grid(const Kernel *kernel, PyObject *grid, const Call *call, int32_
  * as they were written. `is_quiet`: in the background, where nobody is warned and all others go first. */
 Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target, bool standalone,
                      const LaunchNumbers *numbers, bool is_quiet);
+extern const LaunchNumbers tt_any_launch; /* whatever does not always do with 32 bits takes 64 */
 /* Makes the code of one that has none from the bytes of an image. False with an error set. */
 bool tt_restore(Compiled *compiled, Bytes image);
 /* CompiledKernel._override(stage, text, file). */

@@ -91,12 +91,14 @@ static PyObject *compile_signature(PyObject *module, PyObject *args)
     const State *state = PyModule_GetState(module);
     PyObject *kernel, *signature, *options;
     const char *name;
+    int any_launch;
     Target target;
-    if (!PyArg_ParseTuple(args, "O!O!O!s", state->kernel_type, &kernel, &PyTuple_Type, &signature,
-                          &PyDict_Type, &options, &name) ||
+    if (!PyArg_ParseTuple(args, "O!O!O!sp", state->kernel_type, &kernel, &PyTuple_Type, &signature,
+                          &PyDict_Type, &options, &name, &any_launch) ||
         !tt_read_target(name, &target))
         return NULL;
-    return (PyObject *)tt_compile((Kernel *)kernel, signature, options, target, true, NULL, false);
+    return (PyObject *)tt_compile((Kernel *)kernel, signature, options, target, true,
+                                  any_launch ? &tt_any_launch : NULL, false);
 }
 
 /* `libtriton`, in which other programs look for the intermediate representation, is made when it is asked for. */
@@ -130,8 +132,9 @@ static PyMethodDef methods[] = {
     {"tuning_key", (PyCFunction)(void (*)(void))tt_tuning_key, METH_FASTCALL,
      "tuning_key(arguments, places)\n--\n\nThe arguments at these places, then the names of all dtypes."},
     {"compile", compile_signature, METH_VARARGS,
-     "compile(kernel, signature, options, target) -> CompiledKernel\n--\n\nCompile for a tuple of signature "
-     "entries, and for callers that launch it with its arguments alone."},
+     "compile(kernel, signature, options, target, any_launch) -> CompiledKernel\n--\n\nCompile for a tuple "
+     "of "
+     "signature entries, and for callers that launch it with its arguments alone."},
     {"survey", tt_survey, METH_VARARGS,
      "survey(kernel, signature, options, target, numbers, grid, variants) -> tuple\n--\n\nWork, and what "
      "variants "

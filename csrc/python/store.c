@@ -94,10 +94,11 @@ static PyObject *image_facts(PyObject *module, PyObject *args)
         char name[16];
         const Image *image = tt_read_image(bytes, NULL, &arena);
         if (image)
-            facts = Py_BuildValue("{ss ss si si sL ss}", "name", image->name, "target",
+            facts = Py_BuildValue("{ss ss si si sL ss sy#}", "name", image->name, "target",
                                   tt_target_name(image->options.target, name), "num_warps",
                                   image->options.num_warps, "num_stages", image->options.num_stages, "shared",
-                                  (long long)image->memory, "source", image->source);
+                                  (long long)image->memory, "source", image->source, "code", image->code.data,
+                                  (Py_ssize_t)image->code.size);
         tt_end_try(&trap);
     }
     tt_arena_release(&arena);
@@ -152,7 +153,8 @@ PyMethodDef tt_store_methods[] = {
      "store_add(folder, data) -> bool\n--\n\nPut the contents of a file where they belong; False if they are "
      "damaged."},
     {"image_facts", image_facts, METH_VARARGS,
-     "image_facts(data) -> dict | None\n--\n\nWhat an image says of itself: name, target, ..., its tile IR."},
+     "image_facts(data) -> dict | None\n--\n\nWhat an image says of itself: name, target, ..., tile IR, "
+     "code."},
     {"_digest", digest, METH_VARARGS, "_digest(data) -> bytes\n--\n\nThe hash that files are kept under."},
     {"_store_write", store_write, METH_VARARGS, "_store_write(key, data)\n--\n\nKeep data under a key."},
     {NULL, NULL, 0, NULL},

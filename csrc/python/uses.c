@@ -7,6 +7,7 @@
 #include "runtime/identity.h"
 
 enum { MOST_ALTERNATIVES = 16, MOST_NAMES = 4096 };
+static const char reads_num_warps[] = "reads_num_warps";
 
 typedef enum Space { SPACE_GLOBALS, SPACE_CELL, SPACE_MODULE, SPACE_PYTHON } Space;
 
@@ -19,6 +20,7 @@ typedef struct NameUse {
 /* One compilation: of all with the same text, signature and options. */
 typedef struct Alternative {
     Bytes made_of, values; /* digests: of the tile IR and the options; of what the names stood for */
+    bool reads_num_warps;  /* what the frontend says of the kernel in `info` */
     NameUse *uses;
     int use_count;
 } Alternative;
@@ -45,6 +47,7 @@ static void transfer(Codec *codec, Uses *uses)
         Alternative *item = &uses->items[i];
         item->made_of = tt_codec_bytes(codec, item->made_of);
         item->values = tt_codec_bytes(codec, item->values);
+        TT_CODEC_NUMBER(codec, item->reads_num_warps);
         item->use_count = tt_codec_count(codec, item->use_count);
         codec->failed |= item->made_of.size != sizeof(Digest) || item->values.size != sizeof(Digest);
         if (!codec->out)
@@ -221,7 +224,8 @@ static bool find(const UsesRequest *request, Digest *made_of, Arena *arena)
     for (int i = 0; i < uses.count; i++) {
         if (holds(f, &uses.items[i], request->used_names)) {
             memcpy(made_of, uses.items[i].made_of.data, sizeof *made_of);
-            return true;
+            return !PyDict_SetItemString(request->info, reads_num_warps,
+                                         uses.items[i].reads_num_warps ? Py_True : Py_False);
         }
         if (PyList_SetSlice(request->used_names, 0, PyList_Size(request->used_names), NULL))
             PyErr_Clear();
@@ -299,11 +303,19 @@ static Uses add_alternative(Uses old, Alternative newest, Arena *arena)
     return uses;
 }
 
+/* As the request was when it was looked for. */
+static bool begin_again(Fingerprint *f, const UsesRequest *request, bool *reads, Arena *arena)
+{
+    *reads = PyDict_GetItemString(request->info, reads_num_warps) == Py_True;
+    bool done = !PyDict_SetItemString(request->info, reads_num_warps, Py_False) && begin(f, request, arena);
+    return !PyDict_SetItemString(request->info, reads_num_warps, *reads ? Py_True : Py_False) && done;
+}
+
 static void keep(const UsesRequest *request, const Digest *made_of, Arena *arena)
 {
     Fingerprint f;
     Alternative newest = {.made_of = {made_of, sizeof *made_of}};
-    if (!begin(&f, request, arena))
+    if (!begin_again(&f, request, &newest.reads_num_warps, arena))
         return;
     Digest key = tt_hasher_end(&f.hasher);
     if (!add_uses(&f, request, &newest, arena))

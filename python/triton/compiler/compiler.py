@@ -14,6 +14,7 @@ DEFAULTS = {
     "num_stages": 3,
     "num_ctas": 1,
     "maxnreg": None,
+    "ptx_version": None,
     "choices": "",
     "enable_fp_fusion": True,
     "sanitize_overflow": True,
@@ -168,19 +169,28 @@ def _entry(kind, divisibility):
     return kind, divisibility
 
 
-def compile(src, target=None, options=None):
-    """Compile an `ASTSource` and return the `CompiledKernel`.
+def compile(src, target=None, options=None, *, signature=None, constants=None, any_launch=False):
+    """Compile an `ASTSource`, or a kernel with a signature, and return the `CompiledKernel`. No GPU is needed.
 
     :param target: a name ("cpu", "cuda:90") or a `GPUTarget`; that of the active driver when None.
-    :param options: num_warps, num_stages, debug, ... Its ``run`` checks with ``debug`` what the kernel itself asserts,
-        but no bounds; and an assertion that fails on a GPU ends the context, like one of CUDA C++.
+    :param options: num_warps, num_stages, debug, ... ``ptx_version`` (83 for PTX 8.3) where the driver that is to take
+        the code is not the one here. Its ``run`` checks with ``debug`` what the kernel itself asserts, but no bounds;
+        and an assertion that fails on a GPU ends the context, like one of CUDA C++.
+    :param signature: of a kernel: types by parameter ("*fp32", "i32", "constexpr"), as an `ASTSource` has them.
+    :param constants: values of its compile-time parameters.
+    :param any_launch: offsets are computed in 64 bits where those of 32 do not do for every launch, instead of being
+        checked at each one.
     """
+    if not isinstance(src, ASTSource):
+        if signature is None:
+            raise TypeError(f"compile() takes an ASTSource, or a kernel with its signature, not {src!r}")
+        src = ASTSource(src, signature, constants)
     kinds, options = _C.launch_options(), options or {}
     unknown = sorted(set(options) - set(kinds))
     if unknown:
         raise TypeError(f"unknown options: {', '.join(unknown)}")
     options = {name: value for name, value in options.items() if kinds[name] not in ("launch", "ignored")}
-    compiled = _C.compile(src.fn, src.entries(), options, target_name(target))
+    compiled = _C.compile(src.fn, src.entries(), options, target_name(target), any_launch)
     compiled.src = src
     compiled._keep()
     return compiled

@@ -234,6 +234,19 @@ int cuMemAlloc_v2(uint64_t *address, size_t bytes)
 
 int cuMemFree_v2(uint64_t address) { return free((void *)(uintptr_t)address), unsafe(); }
 
+int cuMemcpyHtoD_v2(uint64_t address, const void *host, size_t bytes)
+{
+    (void)address, (void)host, (void)bytes; /* there is no memory behind it */
+    return 0;
+}
+
+int cuMemcpyDtoH_v2(void *host, uint64_t address, size_t bytes)
+{
+    (void)address;
+    memset(host, 0, bytes);
+    return 0;
+}
+
 int cuMemsetD32Async(uint64_t address, unsigned value, size_t count, uintptr_t stream)
 {
     (void)address, (void)value;
@@ -289,6 +302,11 @@ int cuModuleLoadDataEx(Module **module, const char *image, unsigned count, int *
     *module = malloc(sizeof **module);
     **module = (Module){current->device, strdup(image)};
     return unsafe();
+}
+
+int cuModuleLoadData(Module **module, const char *image)
+{
+    return cuModuleLoadDataEx(module, image, 0, NULL, NULL);
 }
 
 int cuModuleUnload(Module *module)
