@@ -5,6 +5,8 @@ CASES is {name: function that makes the `Case`}. Whoever imports this module dec
 
 from functools import partial
 
+import gpu_attention
+import gpu_models
 import gpu_patterns
 import gpu_products
 import torch
@@ -289,7 +291,7 @@ def _cases():
         yield f"cumsum 4096x{columns} fp32", partial(cumsum, 4096, columns)
 
 
-CASES = dict(_cases()) | gpu_patterns.CASES | gpu_products.CASES
+CASES = dict(_cases()) | gpu_patterns.CASES | gpu_products.CASES | gpu_attention.CASES | gpu_models.CASES
 
 # For times of compilation: the kernel's name and a case that runs it.
 COMPILED = {
@@ -301,4 +303,6 @@ COMPILED = {
     "column sums": "column sums 16384x4096 fp16",
     "transpose": "transpose 8192x8192 fp16",
     "cumsum": "cumsum 4096x1024 fp32",
+    "matmul": "matmul 1024x1024x1024 fp16",
+    "attention": "attention 1024x128 fp16",
 }

@@ -1,4 +1,4 @@
-"""Kernels for gpu.py that tensor cores are busy with: products of matrices, and attention.
+"""Kernels for gpu.py that tensor cores are busy with: products of matrices, plain, batched and of quantised operands.
 
 The vendor's libraries do the same through torch. Results are checked against products in fp32 of the same values.
 """
@@ -11,8 +11,10 @@ from gpu_case import DEVICE, Case
 import triton
 import triton.language as tl
 
-HALF, BFLOAT, FLOAT = torch.float16, torch.bfloat16, torch.float32
+HALF, BFLOAT, FLOAT, INT8 = torch.float16, torch.bfloat16, torch.float32, torch.int8
 FP8 = torch.float8_e4m3fn
+RESULTS = {FP8: HALF, INT8: torch.int32}  # where they are not of the operands' type
+GROUP = 128  # along K, of 4-bit weights with one scale
 
 # rows, columns and depth of a program's tile; warps; stages
 TILES = [
@@ -42,7 +44,9 @@ EXACT_TILES = [
 @triton.jit
 def matmul_kernel(
     a_ptr, b_ptr, out_ptr, m, n, k, a_row, a_column, b_row, b_column, out_row,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, BAND: tl.constexpr, PRECISION: tl.constexpr,
+    a_batch, b_batch, out_batch,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, BAND: tl.constexpr,
+    SUM: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Programs go through bands of BAND tiles of rows, so that those at work share operands in the cache."""
     program = tl.program_id(0)
@@ -52,12 +56,15 @@ def matmul_kernel(
     inside = program % (BAND * tiles_across)
     first_row = (band * BAND + inside % height) * ROWS
     first_column = inside // height * COLUMNS
+    a_ptr += tl.program_id(1) * a_batch
+    b_ptr += tl.program_id(1) * b_batch
+    out_ptr += tl.program_id(1) * out_batch
     rows = (first_row + tl.arange(0, ROWS)) % m
     columns = (first_column + tl.arange(0, COLUMNS)) % n
     depth = tl.arange(0, DEPTH)
     a_ptrs = a_ptr + rows[:, None] * a_row + depth[None, :] * a_column
     b_ptrs = b_ptr + depth[:, None] * b_row + columns[None, :] * b_column
-    sums = tl.zeros((ROWS, COLUMNS), tl.float32)
+    sums = tl.zeros((ROWS, COLUMNS), SUM)
     for start in range(0, k, DEPTH):
         a = tl.load(a_ptrs, mask=depth[None, :] < k - start, other=0.0)
         b = tl.load(b_ptrs, mask=depth[:, None] < k - start, other=0.0)
@@ -71,85 +78,153 @@ def matmul_kernel(
     tl.store(out_ptr + rows[:, None] * out_row + columns[None, :], out, mask=inside_out)
 
 
-def matmul(m, n, k, dtype, precision="tf32"):
-    a = torch.randn(m, k, device=DEVICE).to(dtype)
-    b = torch.randn(n, k, device=DEVICE).to(dtype).T if dtype == FP8 else torch.randn(k, n, device=DEVICE).to(dtype)
-    out = torch.empty(m, n, device=DEVICE, dtype=HALF if dtype == FP8 else dtype)
+def operand(shape, dtype):
+    if dtype == INT8:
+        return torch.randint(-128, 128, shape, device=DEVICE, dtype=INT8)
+    return torch.randn(shape, device=DEVICE).to(dtype)
+
+
+def is_close(result, exact, error=4e-3):
+    return ((result.double() - exact.double()).norm() / exact.double().norm()).item() < error
+
+
+def matmul(m, n, k, dtype, batch=1, precision="tf32"):
+    """Right operands of 8 bits lie along K, the others along N."""
+    narrow = dtype in (FP8, INT8)
+    a = operand((batch, m, k), dtype)
+    b = operand((batch, n, k), dtype).mT if narrow else operand((batch, k, n), dtype)
+    out = torch.empty(batch, m, n, device=DEVICE, dtype=RESULTS.get(dtype, dtype))
     other = torch.empty_like(out)
+    strides = *a.stride()[1:], *b.stride()[1:], out.stride(1), a.stride(0), b.stride(0), out.stride(0)
 
     def launch(rows, columns, depth, warps, stages):
-        grid = (triton.cdiv(m, rows) * triton.cdiv(n, columns),)
+        grid = (triton.cdiv(m, rows) * triton.cdiv(n, columns), batch)
         sizes = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "BAND": 8, "PRECISION": precision}
-        strides = *a.stride(), *b.stride(), out.stride(0)
+        sizes["SUM"] = tl.int32 if dtype == INT8 else tl.float32
         matmul_kernel[grid](a, b, out, m, n, k, *strides, **sizes, num_warps=warps, num_stages=stages)
 
     def reference():
         if dtype == FP8:
             one = torch.ones((), device=DEVICE)
-            return torch._scaled_mm(a, b, one, one, out_dtype=HALF, use_fast_accum=True)
+            return torch._scaled_mm(a[0], b[0], one, one, out_dtype=HALF, use_fast_accum=True)
+        if dtype == INT8:
+            return torch._int_mm(a[0], b[0])
         torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
-        return torch.matmul(a, b, out=other)
+        return torch.matmul(a, b, out=other) if batch > 1 else torch.matmul(a[0], b[0], out=other[0])
 
     def check(result):
         torch.backends.cuda.matmul.allow_tf32 = False
-        exact = a.float() @ b.float()
-        return ((result.float() - exact).norm() / exact.norm()).item() < (4e-3 if precision == "tf32" else 1e-5)
+        wide = torch.float64 if dtype == INT8 else torch.float32
+        return is_close(result, a.to(wide) @ b.to(wide), 4e-3 if precision == "tf32" else 1e-5)
 
     tiles = TILES if precision == "tf32" else EXACT_TILES
     fits = [t for t in tiles if a.itemsize * t[2] * (t[0] + t[1]) * max(2, t[4] - 1) <= 200 << 10]
     configs = {"x".join(map(str, tile)): partial(launch, *tile) for tile in fits}
-    moved = (m * k + k * n) * a.itemsize + out.numel() * out.itemsize
+    moved = (a.numel() + b.numel()) * a.itemsize + out.numel() * out.itemsize
     return Case(configs, out, None, reference, moved, check=check)
 
 
 @triton.jit
-def attention_kernel(
-    q_ptr, k_ptr, v_ptr, out_ptr, scale, head_stride, n,
-    D: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CAUSAL: tl.constexpr,
+def int4_kernel(
+    a_ptr, b_ptr, scale_ptr, out_ptr, m, n, k,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """One block of queries of one head, past all keys that it may see. `scale` has the factor log2(e)."""
-    head = tl.program_id(1).to(tl.int64) * head_stride
+    """Weights of 4 bits, eight of them along K to a word: b is (k / 8, n), scales are (k / GROUP, n)."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    columns, features = tl.arange(0, COLUMNS), tl.arange(0, D)
-    q = tl.load(q_ptr + head + rows[:, None] * D + features[None, :])
-    k_ptrs = k_ptr + head + columns[None, :] * D + features[:, None]
-    v_ptrs = v_ptr + head + columns[:, None] * D + features[None, :]
-    highest = tl.full([ROWS], float("-inf"), tl.float32)
-    total = tl.zeros([ROWS], tl.float32)
-    out = tl.zeros([ROWS, D], tl.float32)
-    end = tl.program_id(0) * ROWS + ROWS if CAUSAL else n
-    for start in range(0, end, COLUMNS):
-        scores = tl.dot(q, tl.load(k_ptrs + start * D)) * scale
-        if CAUSAL:
-            scores = tl.where(rows[:, None] >= (start + columns)[None, :], scores, -1e6)
-        now = tl.maximum(highest, tl.max(scores, axis=1))
-        powers = tl.exp2(scores - now[:, None])
-        fade = tl.exp2(highest - now)
-        total = total * fade + tl.sum(powers, axis=1)
-        v = tl.load(v_ptrs + start * D)
-        out = tl.dot(powers.to(v.dtype), v, out * fade[:, None])
-        highest = now
-    out /= total[:, None]
-    tl.store(out_ptr + head + rows[:, None] * D + features[None, :], out.to(out_ptr.dtype.element_ty))
+    columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    depth = tl.arange(0, DEPTH)
+    a_ptrs = a_ptr + rows[:, None] * k + depth[None, :]
+    b_ptrs = b_ptr + (depth // 8)[:, None] * n + columns[None, :]
+    shifts = (depth % 8 * 4)[:, None]
+    sums = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for start in range(0, k, DEPTH):
+        a = tl.load(a_ptrs, mask=rows[:, None] < m, other=0.0)
+        weights = ((tl.load(b_ptrs) >> shifts) & 15) - 8
+        scale = tl.load(scale_ptr + start // GROUP * n + columns)
+        sums = tl.dot(a, weights.to(tl.float16) * scale[None, :], sums)
+        a_ptrs += DEPTH
+        b_ptrs += DEPTH // 8 * n
+    tl.store(out_ptr + rows[:, None] * n + columns[None, :], sums.to(tl.float16), mask=rows[:, None] < m)
 
 
-def attention(n, d, causal):
-    heads, batches = 2048 // d, max(1, 16384 // n)
-    q, k, v = (torch.randn(batches, heads, n, d, device=DEVICE, dtype=HALF) for _ in range(3))
-    out = torch.empty_like(q)
+def int4_matmul(m, n, k):
+    a = operand((m, k), HALF)
+    weights = torch.randint(0, 16, (k, n), device=DEVICE, dtype=torch.int32)
+    scales = torch.rand(k // GROUP, n, device=DEVICE).to(HALF)
+    packed = torch.zeros(k // 8, n, device=DEVICE, dtype=torch.int32)
+    for i in range(8):
+        packed |= weights[i::8] << 4 * i
+    wide = (weights - 8).to(HALF) * scales.repeat_interleave(GROUP, 0)
+    out, other = (torch.empty(m, n, device=DEVICE, dtype=HALF) for _ in range(2))
 
-    def launch(rows, columns, warps, stages):
-        grid = triton.cdiv(n, rows), batches * heads
-        sizes = {"D": d, "ROWS": rows, "COLUMNS": columns, "CAUSAL": causal}
-        scale = d**-0.5 * 1.4426950408889634
-        attention_kernel[grid](q, k, v, out, scale, n * d, n, **sizes, num_warps=warps, num_stages=stages)
+    def launch(rows, columns, depth, warps, stages):
+        grid = triton.cdiv(m, rows), triton.cdiv(n, columns)
+        sizes = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "GROUP": GROUP}
+        int4_kernel[grid](a, packed, scales, out, m, n, k, **sizes, num_warps=warps, num_stages=stages)
 
-    def reference():
-        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    tiles = [(16, 32, 128, 4, 4), (16, 64, 128, 4, 3), (16, 64, 64, 4, 4), (16, 128, 64, 4, 4), (16, 32, 64, 2, 5)]
+    configs = {"x".join(map(str, tile)): partial(launch, *tile) for tile in tiles}
+    moved = a.numel() * 2 + packed.numel() * 4 + scales.numel() * 2 + out.numel() * 2
+    return Case(
+        configs, out, None, lambda: torch.matmul(a, wide, out=other), moved,
+        check=lambda result: is_close(result, a.float() @ wide.float()),
+    )  # fmt: skip
 
-    blocks = [(128, 64, 4, 3), (128, 64, 8, 3), (128, 128, 8, 2), (128, 128, 8, 3), (64, 64, 4, 3)]
-    configs = {"x".join(map(str, block)): partial(launch, *block) for block in blocks}
-    return Case(configs, out, reference, reference, 4 * q.numel() * q.itemsize, tolerance=2e-2)
+
+@triton.jit
+def mxfp8_kernel(
+    a_ptr, a_scale_ptr, b_ptr, b_scale_ptr, out_ptr, m, n, k,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    """Both operands lie along K; 32 elements of it share a scale. Extents are multiples of the tile's."""
+    tiles_down = m // ROWS
+    rows = tl.program_id(0) % tiles_down * ROWS + tl.arange(0, ROWS)
+    columns = tl.program_id(0) // tiles_down * COLUMNS + tl.arange(0, COLUMNS)
+    depth, groups = tl.arange(0, DEPTH), tl.arange(0, DEPTH // 32)
+    a_ptrs = a_ptr + rows[:, None] * k + depth[None, :]
+    b_ptrs = b_ptr + columns[None, :] * k + depth[:, None]
+    a_scale_ptrs = a_scale_ptr + rows[:, None] * (k // 32) + groups[None, :]
+    b_scale_ptrs = b_scale_ptr + columns[:, None] * (k // 32) + groups[None, :]
+    sums = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for _ in range(0, k, DEPTH):
+        a_scale, b_scale = tl.load(a_scale_ptrs), tl.load(b_scale_ptrs)
+        sums = tl.dot_scaled(tl.load(a_ptrs), a_scale, "e4m3", tl.load(b_ptrs), b_scale, "e4m3", sums)
+        a_ptrs += DEPTH
+        b_ptrs += DEPTH
+        a_scale_ptrs += DEPTH // 32
+        b_scale_ptrs += DEPTH // 32
+    tl.store(out_ptr + rows[:, None] * n + columns[None, :], sums.to(tl.float16))
+
+
+def mxfp8_matmul(size):
+    a, b = (torch.randn(size, size, device=DEVICE).to(FP8) for _ in range(2))
+    scales = [torch.randint(125, 130, (size, size // 32), device=DEVICE, dtype=torch.uint8) for _ in range(2)]
+    wide = [
+        (x.float() * torch.exp2(s.float() - 127).repeat_interleave(32, 1)).to(BFLOAT)
+        for x, s in zip((a, b), scales, strict=True)
+    ]
+    out = torch.empty(size, size, device=DEVICE, dtype=HALF)
+    other = torch.empty(size, size, device=DEVICE, dtype=BFLOAT)
+
+    def launch(rows, columns, depth, warps, stages):
+        grid = (size // rows * (size // columns),)
+        sizes = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth}
+        arguments = a, scales[0], b, scales[1], out, size, size, size
+        mxfp8_kernel[grid](*arguments, **sizes, num_warps=warps, num_stages=stages)
+
+    tiles = [
+        (128, 128, 64, 8, 3),
+        (128, 128, 128, 8, 3),
+        (128, 256, 64, 8, 3),
+        (128, 128, 64, 4, 3),
+        (128, 64, 128, 4, 3),
+    ]
+    configs = {"x".join(map(str, tile)): partial(launch, *tile) for tile in tiles}
+    moved = 2 * a.numel() + 2 * scales[0].numel() + 2 * out.numel()
+    return Case(
+        configs, out, None, lambda: torch.matmul(wide[0], wide[1].T, out=other), moved,
+        check=lambda result: is_close(result, wide[0].float() @ wide[1].float().T),
+    )  # fmt: skip
 
 
 def _cases():
@@ -160,10 +235,10 @@ def _cases():
     yield "matmul 4096x4096x4096 fp32", partial(matmul, 4096, 4096, 4096, FLOAT, "ieee")
     for m, n, k in ((16, 4096, 4096), (128, 4096, 14336)):
         yield f"matmul {m}x{n}x{k} fp16", partial(matmul, m, n, k, HALF)
-    for d in (64, 128):
-        for causal in (False, True):
-            for n in (1024, 4096, 16384):
-                yield f"attention {'causal ' * causal}{n}x{d} fp16", partial(attention, n, d, causal)
+    yield "matmul 4096x4096x4096 int8", partial(matmul, 4096, 4096, 4096, INT8)
+    yield "matmul 64 of 512x512x512 fp16", partial(matmul, 512, 512, 512, HALF, batch=64)
+    yield "matmul 16x4096x4096 fp16 and int4", partial(int4_matmul, 16, 4096, 4096)
+    yield "matmul 4096x4096x4096 mxfp8", partial(mxfp8_matmul, 4096)
 
 
 CASES = dict(_cases())

@@ -16,6 +16,32 @@ static bool sum_bounds(IntBounds a, IntBounds b, int bits, IntBounds *out)
            fits(out->highest, bits);
 }
 
+/* Of all integers with so many bits. */
+static IntBounds natural_bounds(int bits)
+{
+    int64_t half = 1ll << (bits - 1);
+    return (IntBounds){-half, half - 1};
+}
+
+static bool find(const Value *value, int depth, IntBounds *out);
+
+/* Shifted to the right by a constant; zeros come in from the left if not `is_signed`. */
+static bool shifted_bounds(const Op *op, int depth, bool is_signed, IntBounds *out)
+{
+    int bits = tt_bit_width(op->results[0]->type);
+    int64_t distance;
+    if (!tt_constant_int(tt_operand(op, 1), &distance) || distance <= 0 || distance >= bits || bits == 64)
+        return false;
+    bool known = find(tt_operand(op, 0), depth + 1, out);
+    if (!known)
+        *out = natural_bounds(bits);
+    if (!is_signed && out->lowest < 0)
+        *out = (IntBounds){0, (1ll << bits) - 1};
+    out->lowest >>= distance;
+    out->highest >>= distance;
+    return true;
+}
+
 static bool find(const Value *value, int depth, IntBounds *out)
 {
     const Op *op = value->op;
@@ -39,11 +65,27 @@ static bool find(const Value *value, int depth, IntBounds *out)
     case OP_add:
         return find(tt_operand(op, 0), depth + 1, &a) && find(tt_operand(op, 1), depth + 1, &b) &&
                sum_bounds(a, b, bits, out);
-    case OP_ext_s:
     case OP_hint:
         return find(tt_operand(op, 0), depth + 1, out);
+    case OP_ext_s:
+        if (!find(tt_operand(op, 0), depth + 1, out))
+            *out = natural_bounds(tt_bit_width(tt_operand(op, 0)->type));
+        return true;
     case OP_ext_u:
-        return find(tt_operand(op, 0), depth + 1, out) && out->lowest >= 0;
+        if (!find(tt_operand(op, 0), depth + 1, out) || out->lowest < 0)
+            *out = (IntBounds){0, (1ll << tt_bit_width(tt_operand(op, 0)->type)) - 1};
+        return true;
+    case OP_and: {
+        int64_t mask;
+        bool bounded =
+            (tt_constant_int(tt_operand(op, 1), &mask) || tt_constant_int(tt_operand(op, 0), &mask)) &&
+            mask >= 0;
+        *out = (IntBounds){0, mask};
+        return bounded;
+    }
+    case OP_shr_s:
+    case OP_shr_u:
+        return shifted_bounds(op, depth, op->opcode == OP_shr_s, out);
     default:
         return tt_has(op, SHAPE) && op->operand_count == 1 && find(tt_operand(op, 0), depth + 1, out);
     }

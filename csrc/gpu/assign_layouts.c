@@ -3,6 +3,7 @@
  * layout, or a convert_layout. Conversions stand before the outermost operation that needs them, so they leave loops,
  * and in front of widening casts, so that fewer bytes move. What nobody wanted is erased. */
 #include "gpu/passes.h"
+#include "opt/pass.h"
 
 typedef struct Wish {
     const Value *value;
@@ -17,6 +18,7 @@ typedef struct Assigner {
     Map granted; /* Wish -> Value* */
 } Assigner;
 
+static void want(Assigner *a, Op *op, int operand, const LinearLayout *layout);
 static Value *wanted(Assigner *a, Value *value, const LinearLayout *layout, Op *user);
 
 static const LinearLayout *default_layout(const Assigner *a, const Value *value)
@@ -62,16 +64,36 @@ static bool is_widening(const Op *op)
            tt_byte_width(tt_operand(op, 0)->type) < tt_byte_width(op->results[0]->type);
 }
 
+/* Is the value, in a loop, simply computed from tiles that are made outside of it? Then those are converted, once. */
+static bool follows_from_outside(const Value *value)
+{
+    const Op *op = value->op;
+    bool any = false;
+    if (!op || !op->parent->op || !tt_is_loop(op->parent->op) || !tt_has(op, ELEMENTWISE) ||
+        !tt_is_pure(op) || tt_is_costly(op))
+        return false;
+    for (int i = 0; i < op->operand_count; i++) {
+        const Value *operand = tt_operand(op, i);
+        if (!tt_is_tile(operand->type) || tt_def(operand, OP_splat) || tt_is_constant(operand))
+            continue;
+        any = true;
+        if (!tt_is_defined_outside(operand, op->parent))
+            return false;
+    }
+    return any;
+}
+
 static Value *converted(Assigner *a, Value *value, const LinearLayout *layout, Op *user)
 {
     Builder builder = tt_builder_before(outermost_user(value, user));
     builder.loc = value->loc;
-    if (is_widening(value->op)) {
+    if (is_widening(value->op) || follows_from_outside(value)) {
         Map map = {.arena = a->scratch};
-        Op *cast = tt_clone_op(&builder, value->op, &map);
-        tt_set_operand(cast, 0, wanted(a, tt_operand(cast, 0), layout, cast));
-        cast->results[0]->layout = layout;
-        return cast->results[0];
+        Op *copy = tt_clone_op(&builder, value->op, &map);
+        for (int i = 0; i < copy->operand_count; i++)
+            want(a, copy, i, layout);
+        copy->results[0]->layout = layout;
+        return copy->results[0];
     }
     Op *op = tt_build_op(&builder, OP_convert_layout, &value, 1, NULL, 0, NULL);
     op->results[0]->layout = layout;

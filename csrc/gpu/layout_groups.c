@@ -22,6 +22,7 @@ typedef struct Group {
     TT_VECTOR(Preference) votes;
     uint32_t combined_axes; /* along which members are reduced or scanned */
     uint32_t stored_axes;   /* along which the buffers lie that members are stored in */
+    uint32_t loaded_axes;   /* and those that members are read from */
     bool is_under_way;      /* a member is, between wgmma and its wait */
     int cheap_size;         /* > 0: operations in the chain that makes the value; it has no group */
 } Group;
@@ -351,6 +352,9 @@ static void note_stored_axes(LayoutGroups *g, const Op *op)
     const Value *buffer = op->opcode == OP_smem_store ? tt_operand(op, 1) : stores ? op->results[0] : NULL;
     if (group)
         group->stored_axes |= 1u << tt_buffer_axis(buffer->layout);
+    Group *loaded = op->opcode == OP_smem_load ? group_of(g, op->results[0]) : NULL;
+    if (loaded)
+        loaded->loaded_axes |= 1u << tt_buffer_axis(tt_operand(op, 0)->layout);
 }
 
 /* What is loaded for a buffer has its pointers and masks in the same threads. */
@@ -501,6 +505,28 @@ static bool decide_by_edges(LayoutGroups *g, int last_way)
     return false;
 }
 
+/* What only goes to buffers, or only comes from them, goes in whole vectors: decides one group. */
+static bool decide_one_by_buffer(LayoutGroups *g, bool stored)
+{
+    for (int i = 0; i < g->all.count; i++) {
+        Group *group = g->all.data[i];
+        uint32_t axes = stored ? group->stored_axes : group->loaded_axes;
+        if (group->parent || group->layout || !axes)
+            continue;
+        int order[TT_MAX_RANK] = {__builtin_ctz(axes)}, rank = group->type->rank;
+        for (int axis = rank - 1, at = 1; axis >= 0; axis--)
+            if (axis != order[0])
+                order[at++] = axis;
+        int64_t widest = 16 / TT_MIN(16, tt_byte_width(group->type));
+        int64_t vectors[TT_MAX_RANK] = {0};
+        vectors[order[0]] = TT_MIN(widest, tt_next_pow2(elements_per_thread(g, group->type)));
+        group->layout = blocked_by(g->module, group->type, order, vectors, group->combined_axes, TT_LANES,
+                                   g->options->num_warps);
+        return true;
+    }
+    return false;
+}
+
 static bool decide_one_by_default(LayoutGroups *g)
 {
     for (int i = 0; i < g->all.count; i++) {
@@ -511,6 +537,12 @@ static bool decide_one_by_default(LayoutGroups *g)
         }
     }
     return false;
+}
+
+static void follow_back(LayoutGroups *g)
+{
+    while (decide_by_edges(g, EXACT_BACKWARD))
+        ;
 }
 
 LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Arena *arena)
@@ -524,9 +556,12 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
     spread_stored_axes(g, function->body);
     collect_votes(g, function->body, 0, false);
     decide_by_votes(g);
-    while (decide_by_edges(g, EXACT_BACKWARD))
-        ;
+    follow_back(g);
     decide_by_fragments(g, function->body);
+    follow_back(g);
+    for (int stored = 1; stored >= 0; stored--)
+        while (decide_one_by_buffer(g, stored))
+            follow_back(g);
     collect_votes(g, function->body, 0, true);
     decide_by_votes(g);
     while (decide_by_edges(g, WIDENING) || decide_one_by_default(g))

@@ -247,17 +247,19 @@ const TensorOps tt_nvptx_tensor_ops = {
 
 /* ---- asynchronous copies ---------------------------------------------------------------------------------------------------------------- */
 
-/* 16 bytes go past the first cache: what is shared by programs is shared in the second. An ignored source is zeros. */
+/* 16 bytes go past the first cache, if nothing else is wished: what is shared by programs is shared in the second. An
+ * ignored source is zeros. */
 static void copy(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef pointer, int bytes,
-                 LLVMValueRef predicate, const char *evict)
+                 LLVMValueRef predicate, const Access *hints)
 {
     LLVMValueRef base, arguments[4] = {nvptx_shared_address(s, place)};
-    LLVMValueRef policy = nvptx_cache_policy(s, &(Access){.evict = evict});
+    LLVMValueRef policy = nvptx_cache_policy(s, hints);
     int64_t offset = simt_peel_pointer(pointer, &base);
     Text text = {.arena = s->arena}, constraints = {.arena = s->arena};
+    bool caches = bytes < 16 || (hints->cache && !strcmp(hints->cache, ".ca"));
     int count = 2;
     arguments[1] = base;
-    tt_text_add(&text, "cp.async.%s.shared.global%s [$0+%lld], [$1+%lld], %d", bytes == 16 ? "cg" : "ca",
+    tt_text_add(&text, "cp.async.%s.shared.global%s [$0+%lld], [$1+%lld], %d", caches ? "ca" : "cg",
                 policy ? ".L2::cache_hint" : "", (long long)constant, (long long)offset, bytes);
     tt_text_add(&constraints, "r,l");
     if (predicate) {

@@ -1,12 +1,14 @@
 /* Loops that multiply on tensor cores load ahead: what feeds a product goes from global memory into a buffer of several
  * slots some iterations before it is used, by asynchronous copies, or through registers where these do not fit (elements
  * not wide enough, or that lie along another dimension in the buffer; another value than zero where the mask is false):
- * loaded two iterations before, stored one before. Products by multiply-adds of the threads take part if copies feed
+ * loaded two iterations before, stored one before. The little that needs no buffer, because it is computed with first,
+ * stays in registers from one iteration to the next. Products by multiply-adds of the threads take part if copies feed
  * them: what went through registers would take theirs.
  *
  * With D iterations ahead, iteration i reads slot i mod S and fills slot (i + D) mod S. It begins by waiting for its copies
  * at a barrier, so all threads are done with iteration i - 1, and S = D + 1 suffices; where products of an iteration are
- * still under way at the next one's barrier, those of i - 2 are done, and S = D + 2. Nothing is read that the program does
+ * still under way at the next one's barrier, those of i - 2 are done, and S = D + 2; or, where that slot more would cost
+ * a program on the multiprocessor, the copies come behind a second barrier, at which those of i - 1 are done. Nothing is read that the program does
  * not read, but a load may move in front of a store through another pointer parameter. */
 #include "gpu/passes.h"
 #include "opt/pass.h"
@@ -22,10 +24,11 @@ typedef struct Ahead {
 typedef struct Staged {
     Op *load;
     Ahead *ahead;
-    bool is_async, is_factor, proxy; /* factor: of multiply-adds; proxy: wgmma reads the buffer */
-    Value *buffer;                   /* all slots */
-    Value *read;                     /* takes the load's place in the loop, or NULL */
-    int carried; /* through registers: as which value of the loop goes what the next slot is to hold */
+    bool is_async, is_kept; /* kept: without a buffer */
+    bool is_factor, proxy;  /* factor: of multiply-adds; proxy: wgmma reads the buffer */
+    Value *buffer;          /* all slots */
+    Value *read;            /* takes the load's place in the loop, or NULL */
+    int carried; /* through registers: as which value of the loop goes what the next slot is to hold, or what is kept */
     const LinearLayout *layout;
 } Staged;
 
@@ -38,7 +41,9 @@ typedef struct Pipeline {
     Loop loop;
     Builder before, inside;
     int distance, slots;
-    Ahead far, near;
+    bool is_compact;    /* S = D + 1 although products stay under way */
+    int64_t kept_bytes; /* of each thread's registers */
+    Ahead far, near, next;
     TT_VECTOR(Staged) loads;
     TT_VECTOR(Op *) deferred; /* waits for products whose sums the next iteration adds to */
 } Pipeline;
@@ -78,7 +83,8 @@ static bool is_computable(const Pipeline *p, const Value *value, Map *asked)
         can = carried < 0 || is_computable(p, tt_next(&p->loop, carried), asked);
     } else {
         can = !value->op->region_count && value->op->parent == p->loop.body &&
-              (tt_is_pure(value->op) || reads_what_stays(p, value->op)) && !tt_has(value->op, COSTLY);
+              (tt_is_pure(value->op) || reads_what_stays(p, value->op)) &&
+              !(tt_is_costly(value->op) && tt_is_tile(value->type));
         for (int i = 0; can && i < value->op->operand_count; i++)
             can = is_computable(p, tt_operand(value->op, i), asked);
     }
@@ -90,7 +96,7 @@ static bool is_computable(const Pipeline *p, const Value *value, Map *asked)
 static bool can_move(const Pipeline *p, const Op *load)
 {
     Map asked = {.arena = p->scratch};
-    bool can = tt_is_tile(load->results[0]->type) && reads_what_stays(p, load);
+    bool can = reads_what_stays(p, load);
     for (int i = 0; can && i < load->operand_count; i++)
         can = is_computable(p, tt_operand(load, i), &asked);
     return can;
@@ -153,6 +159,18 @@ static Op *buffer_of(const Op *load)
     return NULL;
 }
 
+/* Is it little enough to keep? */
+static bool keep(Pipeline *p, const Type *type)
+{
+    enum { MOST_BYTES = 64 };
+    int64_t threads = (int64_t)TT_LANES * p->options->num_warps;
+    int64_t bytes = TT_MAX(1, type->count / threads) * tt_byte_width(type);
+    if (p->kept_bytes + bytes > MOST_BYTES)
+        return false;
+    p->kept_bytes += bytes;
+    return true;
+}
+
 static void add_load(Pipeline *p, Op *load)
 {
     for (int i = 0; i < p->loads.count; i++)
@@ -162,13 +180,21 @@ static void add_load(Pipeline *p, Op *load)
         return;
     const Op *alloc = buffer_of(load);
     Staged staged = {.load = load};
+    if (!tt_is_tile(load->results[0]->type)) {
+        staged.is_kept = true;
+        if (keep(p, load->results[0]->type))
+            tt_push(p->scratch, p->loads, staged);
+        return;
+    }
     staged.layout =
         alloc ? alloc->results[0]->layout
               : tt_buffer_layout(p->module, load->results[0]->type, tt_fastest_axis(p->axis_infos, load));
     staged.proxy = alloc && tt_find_attr(alloc, ATTR_proxy);
     staged.is_factor = alloc && is_factor(alloc->results[0]);
     staged.is_async = can_be_async(p, &staged);
-    if (staged.is_async || (alloc && !staged.is_factor))
+    staged.is_kept = !alloc && !staged.is_async;
+    bool fits = staged.is_kept ? keep(p, load->results[0]->type) : staged.is_async || !staged.is_factor;
+    if (fits)
         tt_push(p->scratch, p->loads, staged);
 }
 
@@ -421,12 +447,25 @@ static Value *slot_of(Builder *b, const Staged *staged, Value *index)
     return view->results[0];
 }
 
-static void copy_async(Builder *b, const Staged *staged, Value *pointer, Value *mask, Value *runs,
-                       Value *slot)
+/* Does the tile read elements more than once? */
+static bool repeats(const Pipeline *p, const Op *load)
+{
+    const AxisInfo *info = tt_axis_info(p->axis_infos, tt_operand(load, 0));
+    for (int axis = 0; axis < info->rank; axis++)
+        if (info->constancy[axis] > 1)
+            return true;
+    return false;
+}
+
+static void copy_async(const Pipeline *p, Builder *b, const Staged *staged, Value *pointer, Value *mask,
+                       Value *runs, Value *slot)
 {
     const Op *load = staged->load;
     Value *operands[] = {pointer, slot_of(b, staged, slot), masked(b, pointer->type, mask, runs)};
-    tt_build_op(b, OP_async_copy, operands, 3, NULL, 0, tt_copy_attrs(b->module, load->attrs));
+    Attr *attrs = tt_copy_attrs(b->module, load->attrs);
+    if (!tt_find_attr(load, ATTR_cache) && repeats(p, load)) /* once from the second cache */
+        attrs = tt_attr_string(b->module, ATTR_cache, ".ca", attrs);
+    tt_build_op(b, OP_async_copy, operands, 3, NULL, 0, attrs);
 }
 
 static void build_effect(Builder *b, Opcode opcode, Attr *attrs)
@@ -468,11 +507,11 @@ static void load_before(Pipeline *p, Staged *staged, int iteration)
     for (int j = 0; j < staged->load->operand_count; j++)
         operands[j] = value_before(p, staged->ahead, tt_operand(staged->load, j), iteration);
     if (staged->is_async) {
-        copy_async(b, staged, operands[0], operands[1], runs, slot);
+        copy_async(p, b, staged, operands[0], operands[1], runs, slot);
         return;
     }
     Value *loaded = repeat(b, staged->load, operands, runs);
-    if (iteration)
+    if (iteration == staged->ahead->distance - 1)
         staged->carried = tt_add_carried(&p->loop, loaded);
     else
         store_slot(b, staged, loaded, slot);
@@ -489,7 +528,7 @@ static void fill_slots(Pipeline *p)
         build_effect(&p->before, OP_async_commit, NULL);
     }
     for (int i = 0; i < p->loads.count; i++)
-        if (!p->loads.data[i].is_async)
+        if (p->loads.data[i].ahead == &p->near)
             load_before(p, &p->loads.data[i], 1);
 }
 
@@ -528,19 +567,75 @@ static Op *split_product(Op *product)
     return product;
 }
 
+/* The products of the iteration before have ended, in all threads; `product`, this one's first, goes on. */
+static void wait_for_earlier(const Pipeline *p, Op *product, Op *rest)
+{
+    Builder b = tt_builder_after(product);
+    b.loc = product->loc;
+    Value *sums = product->results[0];
+    Op *wait =
+        tt_build_op(&b, OP_wgmma_wait, &sums, 1, &sums->type, 1, tt_attr_int(p->module, ATTR_left, 1, NULL));
+    if (rest) {
+        tt_set_operand(rest, 2, wait->results[0]);
+    } else {
+        tt_replace_all_uses(sums, wait->results[0]);
+        tt_set_operand(wait, 0, sums);
+    }
+    tt_build_op(&b, OP_barrier, NULL, 0, NULL, 0, NULL);
+}
+
 /* The copies for a later iteration stand within the first product of this one: a warpgroup waits to issue the last steps
  * anyway until the tensor core has done the first ones, and then nothing comes between these and the next product. */
 static Op *place_of_copies(const Pipeline *p)
 {
     TT_FOR_OPS(op, p->loop.body)
-    if (op->opcode == OP_wgmma)
-        return split_product(op);
+    {
+        if (op->opcode != OP_wgmma)
+            continue;
+        Op *behind = split_product(op), *rest = behind == op ? op : NULL;
+        if (p->is_compact)
+            wait_for_earlier(p, rest ? tt_operand(rest, 2)->op : op, rest);
+        return rest ? rest : behind;
+    }
     return p->inside.before;
+}
+
+/* The operation of `region` that `op` is in, or is; NULL: none. */
+static Op *part_of(const Region *region, Op *op)
+{
+    while (op && op->parent != region)
+        op = op->parent->op;
+    return op;
+}
+
+static bool comes_before(const Op *op, const Op *other)
+{
+    while (op && op != other)
+        op = op->next;
+    return op == other;
+}
+
+/* The first operation of the body that something computes with the value in: until then it need not be in registers. */
+static Op *first_user(const Pipeline *p, const Value *value)
+{
+    Op *first = p->loop.yield;
+    TT_FOR_USES(use, value)
+    {
+        Op *part = part_of(p->loop.body, use->user);
+        if (part && comes_before(part, first))
+            first = part;
+    }
+    return first;
 }
 
 static void use_slot(Pipeline *p, Staged *staged, Value *slot)
 {
     Op *load = staged->load;
+    if (staged->is_kept) {
+        staged->read = tt_carried(&p->loop, staged->carried);
+        tt_replace_all_uses(load->results[0], staged->read);
+        return;
+    }
     Value *read_from = slot_of(&p->inside, staged, slot);
     TT_FOR_USES_SAFE(use, load->results[0])
     {
@@ -552,7 +647,8 @@ static void use_slot(Pipeline *p, Staged *staged, Value *slot)
     }
     if (!tt_has_uses(load->results[0]))
         return;
-    Builder b = tt_builder_before(load);
+    Builder b = tt_builder_before(first_user(p, load->results[0]));
+    b.loc = load->loc;
     Op *read = tt_build_op(&b, OP_smem_load, &read_from, 1, &load->results[0]->type, 1, NULL);
     staged->read = read->results[0];
     staged->read->name = load->results[0]->name;
@@ -568,7 +664,7 @@ static void load_ahead(Pipeline *p, Staged *staged, Value *slot)
         operands[j] = value_ahead(p, staged->ahead, tt_operand(staged->load, j));
     Value *runs = runs_ahead(p, staged->ahead->distance);
     if (staged->is_async)
-        copy_async(b, staged, operands[0], operands[1], runs, slot);
+        copy_async(p, b, staged, operands[0], operands[1], runs, slot);
     else
         tt_set_operand(p->loop.yield, staged->carried, repeat(b, staged->load, operands, runs));
 }
@@ -584,7 +680,7 @@ static void rewrite_body(Pipeline *p)
         use_slot(p, &p->loads.data[i], read);
     p->inside.before = place_of_copies(p);
     for (int i = 0; i < p->loads.count; i++)
-        if (!p->loads.data[i].is_async)
+        if (p->loads.data[i].ahead == &p->near)
             store_slot(&p->inside, &p->loads.data[i], tt_carried(&p->loop, p->loads.data[i].carried),
                        next_read);
     for (int i = 0; i < p->loads.count; i++)
@@ -592,6 +688,7 @@ static void rewrite_body(Pipeline *p)
     build_effect(&p->inside, OP_async_commit, NULL);
     advance_carried(p, &p->far);
     advance_carried(p, &p->near);
+    advance_carried(p, &p->next);
     for (int i = 0; i < p->loads.count; i++)
         if (!tt_has_uses(p->loads.data[i].load->results[0]))
             tt_erase_op(p->loads.data[i].load);
@@ -648,7 +745,10 @@ static void find_deferred(Pipeline *p)
 /* The product, or the first part of it. */
 static Op *first_part(Op *product)
 {
-    Op *before = tt_def(tt_operand(product, 2), OP_wgmma);
+    const Value *sums = tt_operand(product, 2);
+    if (tt_def(sums, OP_wgmma_wait))
+        sums = tt_operand(sums->op, 0);
+    Op *before = tt_def(sums, OP_wgmma);
     return before && before->parent == product->parent ? before : product;
 }
 
@@ -664,7 +764,7 @@ static void defer_waits(Pipeline *p)
         Op *wait = p->deferred.data[i];
         int carried = carried_index(p, tt_operand(first_part(tt_operand(wait, 0)->op), 2));
         tt_set_attr(wait, tt_attr_int(p->module, ATTR_left, groups, NULL));
-        if (i + 1 < p->deferred.count) { /* the last one speaks for all */
+        if (p->is_compact || i + 1 < p->deferred.count) { /* the last one speaks for all */
             tt_replace_all_uses(wait->results[0], tt_operand(wait, 0));
             tt_erase_op(wait);
         }
@@ -682,22 +782,8 @@ static void defer_waits(Pipeline *p)
 
 static int64_t slot_bytes(const Staged *staged)
 {
-    return (int64_t)tt_byte_width(staged->load->results[0]->type) << tt_layout_out_total(staged->layout);
-}
-
-/* The operation of `region` that `op` is in, or is; NULL: none. */
-static const Op *part_of(const Region *region, const Op *op)
-{
-    while (op && op->parent != region)
-        op = op->parent->op;
-    return op;
-}
-
-static bool comes_before(const Op *op, const Op *other)
-{
-    while (op && op != other)
-        op = op->next;
-    return op == other;
+    int bytes = tt_byte_width(staged->load->results[0]->type);
+    return staged->is_kept ? 0 : (int64_t)bytes << tt_layout_out_total(staged->layout);
 }
 
 /* Is what reads a buffer still to come when the loop begins? */
@@ -705,7 +791,7 @@ static bool has_uses_from(const Op *loop, const Value *buffer)
 {
     TT_FOR_USES(use, buffer)
     {
-        const Op *user = use->user, *part = part_of(loop->parent, user);
+        Op *user = use->user, *part = part_of(loop->parent, user);
         bool passes = user->opcode == OP_smem_view || user->opcode == OP_smem_permute;
         if (!part || comes_before(loop, part) || (passes && has_uses_from(loop, user->results[0])))
             return true;
@@ -730,7 +816,21 @@ static void count_buffer(Op *op, void *context)
         occupied->bytes += tt_buffer_bytes(op->results[0]);
 }
 
-/* As many iterations ahead as was asked for and there is memory for. */
+/* How many programs a multiprocessor of sm_90 holds that need so much shared memory, and registers for their sums. */
+static int64_t programs_at_once(const Pipeline *p, int64_t shared_bytes)
+{
+    enum {
+        SHARED = 228 << 10,
+        RESERVED = 1 << 10 /* by the system, for each */,
+        REGISTERS = 64 << 10,
+        OTHERS = 40
+    };
+    int64_t threads = (int64_t)TT_LANES * p->options->num_warps, sums = 0;
+    for (int i = 0; i < p->deferred.count; i++)
+        sums += p->deferred.data[i]->results[0]->type->count / threads;
+    return TT_MIN(SHARED / (shared_bytes + RESERVED), REGISTERS / (threads * (sums + OTHERS)));
+}
+
 /* What the loop says, or the choice "num_stages". */
 static int choose_stages(Pipeline *p)
 {
@@ -740,6 +840,7 @@ static int choose_stages(Pipeline *p)
     return (int)tt_choose(p->module, "num_stages", values, TT_COUNT(values), p->options->num_stages);
 }
 
+/* As many iterations ahead as was asked for and there is memory for. */
 static void choose_distance(Pipeline *p)
 {
     enum { DEFAULT_STAGES = 3 }; /* of a kernel for which nobody asked for any */
@@ -755,19 +856,51 @@ static void choose_distance(Pipeline *p)
     for (int i = 0; i < p->loads.count; i++)
         any_async |= p->loads.data[i].is_async;
     int stages = choose_stages(p);
-    int more = p->deferred.count ? 2 : 1;
-    p->distance = any_async ? stages - 1 : TT_MIN(stages - 1, 1);
-    int wanted = p->distance;
-    while (p->distance > 0 && each * (p->distance + more) + others.bytes > limit)
+    int wanted = any_async ? stages - 1 : TT_MIN(stages - 1, 1);
+    p->distance = wanted;
+    while (p->distance > 0 && each * (p->distance + 1) + others.bytes > limit)
         p->distance--;
-    p->slots = p->distance + more;
+    int64_t bytes = each * (p->distance + 1) + others.bytes;
+    p->is_compact = p->deferred.count && programs_at_once(p, bytes + each) < programs_at_once(p, bytes);
+    p->slots = p->distance + (p->deferred.count && !p->is_compact ? 2 : 1);
     bool is_asked = tt_find_attr(p->loop.op, ATTR_num_stages) || stages > DEFAULT_STAGES;
     if (p->distance < wanted && is_asked)
         tt_remark(p->module, p->loop.op->loc,
                   "num_stages=%d is lowered to %d: one more would take %lld bytes of shared memory, and a "
                   "program can have %lld",
-                  stages, p->distance + 1, (long long)(each * (p->distance + 1 + more) + others.bytes),
-                  (long long)limit);
+                  stages, p->distance + 1, (long long)(bytes + each), (long long)limit);
+}
+
+/* Notes the loads of the loop's body that the operands of `op` are computed from. */
+static void note_sources(const Pipeline *p, const Op *op, Map *sources)
+{
+    for (int i = 0; i < op->operand_count; i++) {
+        const Value *value = tt_operand(op, i);
+        int carried = value->op ? -1 : carried_index(p, value);
+        const Op *source = carried < 0 ? value->op : tt_next(&p->loop, carried)->op;
+        if (!source || source->parent != p->loop.body || tt_map_find_ptr(sources, source))
+            continue;
+        *tt_map_slot_ptr(sources, source) = (void *)source;
+        note_sources(p, source, sources);
+    }
+}
+
+/* What is computed with besides: it is little, and waiting for it would hold up the products all the same. Not what leads
+ * to other loads, which is loaded ahead with them. */
+static void find_other_loads(Pipeline *p)
+{
+    enum { MOST_BYTES = 2048 };
+    Map sources = {.arena = p->scratch};
+    TT_FOR_OPS(op, p->loop.body)
+    if (op->opcode == OP_load)
+        note_sources(p, op, &sources);
+    TT_FOR_OPS(op, p->loop.body)
+    {
+        const Type *type = op->opcode == OP_load ? op->results[0]->type : NULL;
+        bool is_little = type && (!tt_is_tile(type) || type->count * tt_byte_width(type) <= MOST_BYTES);
+        if (is_little && !tt_map_find_ptr(&sources, op))
+            add_load(p, op);
+    }
 }
 
 static bool pipeline_loop(Pipeline *p, Op *op)
@@ -775,11 +908,16 @@ static bool pipeline_loop(Pipeline *p, Op *op)
     Map seen = {.arena = p->scratch};
     p->loop = tt_loop(op);
     p->loads.count = p->deferred.count = 0;
+    p->kept_bytes = 0;
     TT_FOR_OPS(product, p->loop.body)
     for (int i = 0; i < 2 && tt_is_product(product); i++)
         find_loads(p, tt_operand(product, i), &seen);
-    if (!p->loads.count)
+    bool any = false;
+    for (int i = 0; i < p->loads.count; i++)
+        any |= !p->loads.data[i].is_kept;
+    if (!any)
         return false;
+    find_other_loads(p);
     find_deferred(p);
     choose_distance(p);
     if (p->distance < 1)
@@ -787,10 +925,12 @@ static bool pipeline_loop(Pipeline *p, Op *op)
     p->before = tt_builder_before(op);
     p->far = new_ahead(p, p->distance);
     p->near = new_ahead(p, 2);
+    p->next = new_ahead(p, 1);
     for (int i = 0; i < p->loads.count; i++) {
         Staged *staged = &p->loads.data[i];
-        staged->ahead = staged->is_async ? &p->far : &p->near;
-        allocate(p, staged);
+        staged->ahead = staged->is_async ? &p->far : staged->is_kept ? &p->next : &p->near;
+        if (!staged->is_kept)
+            allocate(p, staged);
     }
     fill_slots(p);
     rewrite_body(p);

@@ -332,6 +332,17 @@ static void widen_sum(Selector *s, Op *dot)
     tt_set_operand(cast, 0, result);
 }
 
+/* Does mma.sync take the operand from the registers in which it was computed? Not where other warps need it as well, and
+ * would have to compute it again, unless it is in the right ones after another product. */
+static bool stays_in_registers(const Op *dot, int operand, const int64_t *warps)
+{
+    const Value *value = tt_operand(dot, operand);
+    int rank = value->type->rank;
+    bool is_alone = warps[operand ? rank - 2 : rank - 1] == 1;
+    return (!operand && follows_from_product(value, dot->parent, 0)) ||
+           (is_alone && is_computed_here(dot, value) && value->op->opcode != OP_permute);
+}
+
 static void use_mma(Selector *s, Op *dot)
 {
     int64_t warps[TT_MAX_RANK];
@@ -343,7 +354,7 @@ static void use_mma(Selector *s, Op *dot)
     tt_set_attr(dot, tt_attr_ints(s->module, ATTR_warps, warps, dot->results[0]->type->rank, NULL));
     tt_set_attr(dot, tt_attr_string(s->module, ATTR_instruction, "mma", NULL));
     for (int i = 0; i < 2; i++)
-        if (i || !follows_from_product(tt_operand(dot, 0), dot->parent, 0))
+        if (!stays_in_registers(dot, i, warps))
             tt_set_operand(dot, i, stage_operand(s, dot, i, false));
 }
 

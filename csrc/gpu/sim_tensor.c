@@ -141,12 +141,12 @@ const TensorOps tt_sim_tensor_ops = {
 /* ---- asynchronous copies ---------------------------------------------------------------------------------------------------- */
 
 static void copy(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef pointer, int bytes,
-                 LLVMValueRef predicate, const char *evict)
+                 LLVMValueRef predicate, const Access *hints)
 {
     LLVMValueRef address = LLVMBuildPtrToInt(s->b, pointer, s->i64, ""), source_bytes = simt_i32(s, bytes);
     if (predicate)
         source_bytes = LLVMBuildSelect(s->b, predicate, source_bytes, simt_i32(s, 0), "");
-    (void)evict; /* a cache's matter */
+    (void)hints; /* a cache's matter */
     MACHINE(s, tt_sim_copy_async, s->none, machine_thread(s), shared_place(s, place, constant), address,
             simt_i32(s, bytes), source_bytes, machine_site(s));
 }

@@ -127,6 +127,8 @@ void simt_async_copy(Simt *s, const Op *op)
     Vectors v = plan_copies(s, op, &masks, columns);
     LLVMValueRef base = simt_thread_offset(s, threads, lanes, warps, bytes), memory = simt_scalar(s, buffer);
     const Tile *pointers = simt_tile(s, pointer);
+    Access hints = {.cache = tt_string_attr(op, ATTR_cache, NULL),
+                    .evict = tt_string_attr(op, ATTR_evict, NULL)};
     for (int r = 0; r < pointers->count; r++) {
         LLVMValueRef single[LONGEST_VECTOR], place;
         int64_t constant;
@@ -136,8 +138,7 @@ void simt_async_copy(Simt *s, const Op *op)
                         &constant);
         LLVMValueRef mask = simt_vector_masks(s, &masks, &v, r, single);
         place = LLVMBuildAdd(s->b, place, memory, "");
-        s->ops->async->copy(s, place, constant, pointers->at[r], bytes << v.count_bits, mask,
-                            tt_string_attr(op, ATTR_evict, NULL));
+        s->ops->async->copy(s, place, constant, pointers->at[r], bytes << v.count_bits, mask, &hints);
     }
 }
 

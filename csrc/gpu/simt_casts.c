@@ -1,6 +1,7 @@
 /* Casts between float formats and between floats and integers. Where the hardware has an instruction for the pair of
  * formats it is used, on two elements at a time if it can; else exact integer code (codegen/narrow_floats.h). */
 #include "gpu/simt.h"
+#include "analysis/analysis.h"
 #include "codegen/narrow_floats.h"
 
 static bool is_wide(const Type *type) { return tt_bit_width(type) >= 32; }
@@ -133,10 +134,68 @@ static LLVMValueRef to_int(Simt *s, LLVMValueRef x, bool is_signed, LLVMTypeRef 
     return bits < 32 ? LLVMBuildTrunc(s->b, value, type, "") : value;
 }
 
+/* Are all numbers of so many bits, of which one is the sign? */
+static bool are_within(const Op *op, int bits)
+{
+    const Value *value = tt_operand(op, 0);
+    bool is_signed = op->opcode == OP_int_to_float_s;
+    int width = tt_bit_width(value->type);
+    IntBounds bounds;
+    if (!tt_int_bounds(value, &bounds) || (!is_signed && bounds.lowest < 0)) {
+        if (width == 1 || width > 16)
+            return false;
+        int64_t half = 1ll << (width - 1);
+        bounds = is_signed ? (IntBounds){-half, half - 1} : (IntBounds){0, 2 * half - 1};
+    }
+    return bounds.lowest >= -(1ll << (bits - 1)) && bounds.highest < 1ll << (bits - 1);
+}
+
+/* A small integer added to the bits of 1.5 * 2^mantissa is that number plus the integer: an addition and a subtraction,
+ * where a conversion takes as long as eight of them. */
+static LLVMValueRef above(Simt *s, LLVMValueRef x, bool is_signed, LLVMTypeRef bits, int64_t one_and_a_half)
+{
+    LLVMValueRef wide = is_signed ? LLVMBuildSExt(s->b, x, s->i32, "") : LLVMBuildZExt(s->b, x, s->i32, "");
+    wide = LLVMTypeOf(x) == s->i32 ? x : wide;
+    LLVMValueRef sum = LLVMBuildAdd(s->b, wide, simt_i32(s, one_and_a_half), "");
+    return bits == s->i32 ? sum : LLVMBuildTrunc(s->b, sum, bits, "");
+}
+
+static LLVMValueRef small_to_f32(Simt *s, LLVMValueRef x, bool is_signed)
+{
+    LLVMValueRef sum = LLVMBuildBitCast(s->b, above(s, x, is_signed, s->i32, 0x4b400000), s->f32, "");
+    return LLVMBuildFSub(s->b, sum, LLVMConstReal(s->f32, 12582912.0), "");
+}
+
+/* In pairs, which the hardware subtracts at once. */
+static void small_to_f16(Simt *s, const Batch *batch, bool is_signed)
+{
+    LLVMTypeRef half = LLVMHalfTypeInContext(s->context);
+    LLVMTypeRef words = LLVMVectorType(s->i16, 2), halves = LLVMVectorType(half, 2);
+    LLVMValueRef bias = LLVMConstReal(half, 1536.0),
+                 biases = LLVMConstVector((LLVMValueRef[]){bias, bias}, 2);
+    for (int i = 0; i < batch->count; i += 2) {
+        LLVMValueRef pair = LLVMGetPoison(words);
+        int count = TT_MIN(2, batch->count - i);
+        for (int j = 0; j < 2; j++) {
+            LLVMValueRef sum =
+                above(s, batch->operands[0][i + TT_MIN(j, count - 1)], is_signed, s->i16, 0x6600);
+            pair = LLVMBuildInsertElement(s->b, pair, sum, simt_i32(s, j), "");
+        }
+        pair = LLVMBuildFSub(s->b, LLVMBuildBitCast(s->b, pair, halves, ""), biases, "");
+        for (int j = 0; j < count; j++)
+            batch->results[i + j] = LLVMBuildExtractElement(s->b, pair, simt_i32(s, j), "");
+    }
+}
+
 void simt_int_float_cast(Simt *s, Batch *batch)
 {
     const Op *op = batch->op;
     const Type *from = tt_element(tt_operand(op, 0)->type), *to = tt_element(op->results[0]->type), *exact;
+    bool is_small = tt_is_float(to) && tt_bit_width(from) <= 32 && are_within(op, 23);
+    if (to->kind == TT_F16 && is_small && are_within(op, 10)) {
+        small_to_f16(s, batch, op->opcode == OP_int_to_float_s);
+        return;
+    }
     for (int i = 0; i < batch->count; i++) {
         LLVMValueRef x = batch->operands[0][i];
         if (tt_is_float(from)) {
@@ -146,9 +205,14 @@ void simt_int_float_cast(Simt *s, Batch *batch)
             continue;
         }
         bool is_signed = op->opcode == OP_int_to_float_s;
-        if (from->kind == TT_I64 && !is_wide(to))
-            x = with_sticky_low_bits(s, x);
-        x = from_int(s, x, is_signed, to, &exact);
+        if (is_small && to->kind != TT_F64) {
+            exact = tt_scalar_type(s->module, TT_F32);
+            x = small_to_f32(s, x, is_signed);
+        } else {
+            if (from->kind == TT_I64 && !is_wide(to))
+                x = with_sticky_low_bits(s, x);
+            x = from_int(s, x, is_signed, to, &exact);
+        }
         batch->results[i] = simt_cast_scalar(s, x, exact, to);
     }
 }

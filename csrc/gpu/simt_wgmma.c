@@ -157,7 +157,10 @@ static bool is_zero(const Value *value)
 /* Registers that the program wrote need one; sums of a product under way are the tensor core's still. */
 static bool needs_fence(const Op *op)
 {
-    return tt_is_tile(tt_operand(op, 0)->type) || !tt_def(tt_operand(op, 2), OP_wgmma);
+    const Value *sums = tt_operand(op, 2);
+    if (tt_def(sums, OP_wgmma_wait) && tt_int_attr(sums->op, ATTR_left, 0))
+        sums = tt_operand(sums->op, 0);
+    return tt_is_tile(tt_operand(op, 0)->type) || !tt_def(sums, OP_wgmma);
 }
 
 void simt_wgmma(Simt *s, const Op *op)

@@ -98,9 +98,9 @@ typedef struct TensorOps {
 /* Copies from global to shared memory that go on while the thread does other things. */
 typedef struct AsyncOps {
     /* `bytes`: 4, 8 or 16, at addresses that are multiples of it. Where the i1 `predicate` (NULL: true) is false zeros are
-     * stored and nothing is read. */
+     * stored and nothing is read. `hints`: to which caches. */
     void (*copy)(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef pointer, int bytes,
-                 LLVMValueRef predicate, const char *evict);
+                 LLVMValueRef predicate, const Access *hints);
     void (*commit)(Simt *s);         /* those since the last commit are a group */
     void (*wait)(Simt *s, int left); /* all but the `left` youngest groups of this thread have landed */
     /* What this thread stored in shared memory is seen by tensor cores that read it there, after a barrier. (Of copies that

@@ -1,6 +1,7 @@
 /* How an operation carries the layout of one of its tiles to another. Distributed layouts made here have place bits
  * whose image is a single element bit or nothing; every function below keeps it so. */
 #include "gpu/passes.h"
+#include "opt/pass.h"
 
 static const LinearLayout *intern(const Op *op, LinearLayout layout)
 {
@@ -260,7 +261,7 @@ const LinearLayout *tt_layout_backward(const Op *op, int operand, const LinearLa
 
 bool tt_is_layout_free(const Op *op)
 {
-    if (!tt_has(op, PURE) || tt_has(op, COSTLY) || op->region_count)
+    if (!tt_has(op, PURE) || tt_is_costly(op) || op->region_count)
         return false;
     if (tt_has(op, ELEMENTWISE) || !op->operand_count)
         return true;

@@ -27,6 +27,15 @@ static bool is_impure(const Op *op) { return is_seen(op) || reads(op); }
 bool tt_writes_memory(const Op *op) { return any_inside(op, writes); }
 bool tt_has_effects(const Op *op) { return any_inside(op, has_effect); }
 bool tt_is_pure(const Op *op) { return tt_has(op, PURE) && !any_inside(op, is_impure); }
+
+bool tt_is_costly(const Op *op)
+{
+    int64_t divisor;
+    bool by_constant =
+        tt_has(op, COSTLY) && op->operand_count == 2 && tt_constant_int(tt_operand(op, 1), &divisor);
+    return tt_has(op, COSTLY) && !(by_constant && divisor > 0 && tt_is_pow2(divisor));
+}
+
 bool tt_is_plain_load(const Op *op)
 {
     return tt_has(op, READS) && !tt_has(op, WRITES | HAS_EFFECT) && !is_volatile(op);

@@ -54,6 +54,8 @@ bool tt_writes_memory(const Op *op);
 bool tt_has_effects(const Op *op);
 /* Computes from its operands alone, in its regions too. */
 bool tt_is_pure(const Op *op);
+/* Costs more to compute again than to store and load. An integer divided by a constant power of two does not. */
+bool tt_is_costly(const Op *op);
 /* A load that reads once and as often as it likes. */
 bool tt_is_plain_load(const Op *op);
 
