@@ -129,15 +129,18 @@ def tensor_core_product(dtype, sm, warps=8, other=None, **options):
     return compile_kernel(matmul, *entries, sm=sm, num_warps=warps, **{**TILE, **options})
 
 
-def test_products_of_warpgroups():
-    """Operands come in vectors and are read where they land; products stay under way in the next iteration."""
-    compiled = tensor_core_product(F16, 90)
-    assert compiled.count(r"wgmma\.mma_async\.sync\.aligned\.m64n128k16\.f32\.f16\.f16") == 4
-    assert compiled.count(r"wgmma\.wait_group\.sync\.aligned 2;") == 1
-    assert compiled.count(r"cp\.async\.cg\.shared\.global") == 8 * 3  # two iterations ahead, and in the loop
+@pytest.mark.parametrize("columns, left, barriers", [(256, 2, 1), (128, 1, 2)])
+def test_products_of_warpgroups(columns, left, barriers):
+    """Operands come in vectors and are read where they land; products stay under way in the next iteration. Where a
+    slot less lets two programs onto a multiprocessor, the copies wait for the products of the iteration before."""
+    compiled = tensor_core_product(F16, 90, BN=columns)
+    assert compiled.count(rf"wgmma\.mma_async\.sync\.aligned\.m64n{columns}k16\.f32\.f16\.f16") == 4
+    assert compiled.count(rf"wgmma\.wait_group\.sync\.aligned {left};") == 1
+    copies = (TILE["BM"] + columns) * TILE["BK"] * 2 // 16 // 256
+    assert compiled.count(r"cp\.async\.cg\.shared\.global") == copies * 3  # two iterations ahead, and in the loop
     assert compiled.count(r"fence\.proxy") == 0
     loop = re.search(r"cp\.async\.wait_group 1;.*?bra", compiled.ptx, re.S)[0]
-    assert loop.count("bar.sync") == 1 and "ld.shared" not in loop
+    assert loop.count("bar.sync") == barriers and "ld.shared" not in loop
     used = assemble(compiled, 90)
     assert (used.stack, used.spills) == (0, 0)
 
