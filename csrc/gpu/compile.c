@@ -80,7 +80,7 @@ GpuEstimate tt_gpu_estimate(Module *module, const GpuOptions *options)
  * code at level 1 is hardly longer (a sort of 8192), without any it is twice as long. */
 static void bound_effort(GpuKernel *kernel, Codegen *codegen)
 {
-    enum { LONG = 4000, LITTLE = 1, NONE = 0, FOR_LITTLE = 12000, FOR_NONE = 30000, OF_BLOCK = 10 };
+    enum { LONG = 12000, LITTLE = 1, NONE = 0, FOR_LITTLE = 12000, FOR_NONE = 30000, OF_BLOCK = 10 };
     int blocks, instructions = tt_codegen_instructions(codegen, &blocks),
                 work = instructions + OF_BLOCK * blocks;
     if (instructions > LONG)
