@@ -1,11 +1,20 @@
 """What a launch costs beyond the work: microseconds a call of a kernel that does next to nothing.
 
-Beside it the smallest calls of torch and NumPy, which have to look at their arguments as well.
+Beside it the smallest calls of torch and NumPy, which have to look at their arguments as well; on a GPU a loop in C
+over the driver's own call, with everything ready. Then what parts of a launch cost, in nanoseconds a call, and how long
+launches wait for variants: the slowest of 4096 launches with different sizes, after one with another size, compared
+with the same launch once all variants are there.
 """
+
+import ctypes
+import subprocess
+import tempfile
+import time
+from pathlib import Path
 
 import report
 
-results = report.Report("Launch (µs a call; ratio to torch.add)")
+results = report.Report("Launch (µs a call; ratio to the first peer)")
 report.use_threads(1)
 
 import numpy as np  # noqa: E402
@@ -13,8 +22,10 @@ import torch  # noqa: E402
 
 import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
+from triton.runtime import background  # noqa: E402
 
 torch.set_num_threads(1)
+CONSTANTS = {f"C{i}": i for i in range(18)}
 
 
 @triton.jit
@@ -30,19 +41,211 @@ def sixteen(
     tl.store(c_ptr, tl.load(a_ptr) + tl.load(b_ptr))
 
 
-def rows(kind, x, y, out, peers):
-    one = 1
-    for case, call in {
-        f"5 arguments, {kind}": lambda: five[(1,)](x, y, out, 16, BLOCK_SIZE=16),
-        f"16 arguments, {kind}": lambda: sixteen[(1,)](
-            x, y, out, 16, 16, 16, 16, one, 16, one, 16, one, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16, GROUP_M=8
+@triton.jit
+def many(
+    a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24,
+    a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38, a39, C0: tl.constexpr, C1: tl.constexpr,
+    C2: tl.constexpr, C3: tl.constexpr, C4: tl.constexpr, C5: tl.constexpr, C6: tl.constexpr, C7: tl.constexpr,
+    C8: tl.constexpr, C9: tl.constexpr, C10: tl.constexpr, C11: tl.constexpr, C12: tl.constexpr, C13: tl.constexpr,
+    C14: tl.constexpr, C15: tl.constexpr, C16: tl.constexpr, C17: tl.constexpr,
+):  # fmt: skip
+    tl.store(a2, tl.load(a0) + tl.load(a1))
+
+
+def cases(x, y, out):
+    one, sizes = 1, [16 * i for i in range(1, 38)]
+    return {
+        "5 arguments": (lambda: five[(1,)](x, y, out, 16, BLOCK_SIZE=16), 4),
+        "5 arguments, grid by a function": (
+            lambda: five[lambda meta: (meta["n"] // meta["BLOCK_SIZE"],)](x, y, out, 16, BLOCK_SIZE=16), 4
         ),
-    }.items():
+        "16 arguments": (
+            lambda: sixteen[(1,)](
+                x, y, out, 16, 16, 16, 16, one, 16, one, 16, one, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16, GROUP_M=8
+            ), 9
+        ),
+        "40 arguments and 18 constants": (lambda: many[(1,)](x, y, out, *sizes, **CONSTANTS), 40),
+    }  # fmt: skip
+
+
+def rows(kind, x, y, out, peers):
+    for case, (call, _) in cases(x, y, out).items():
+        name = f"{case}, {kind}"
+        if results.wants(name):
+            call()
+            assert float(out[0]) == float(x[0]) + float(y[0]), name
+            results.compare(name, "µs", {"ours": call, **peers})
+
+
+# ---- on a GPU, beside the driver
+
+BARE = """
+#include <time.h>
+typedef unsigned U;
+typedef int Launch(void *, U, U, U, U, U, U, U, void *, void **, void **);
+double bare(Launch *launch, void *function, U threads, void **parameters, int count)
+{
+    struct timespec a, b;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    for (int i = 0; i < count; i++)
+        if (launch(function, 1, 1, 1, threads, 1, 1, 0, (void *)0, parameters, (void **)0))
+            return -1;
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    return ((b.tv_sec - a.tv_sec) * 1e9 + (b.tv_nsec - a.tv_nsec)) / count;
+}
+"""
+BATCH, BATCHES = 200, 50  # fewer than the driver's queue holds
+
+
+def driver_loop():
+    folder = tempfile.mkdtemp()
+    source, library = Path(folder) / "bare.c", Path(folder) / "bare.so"
+    source.write_text(BARE)
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
+    bare = ctypes.CDLL(str(library)).bare
+    bare.restype = ctypes.c_double
+    bare.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_void_p, ctypes.c_int]
+    return bare, ctypes.cast(ctypes.CDLL("libcuda.so.1").cuLaunchKernel, ctypes.c_void_p)
+
+
+def median(function):
+    samples = []
+    for _ in range(BATCHES):
+        torch.cuda.synchronize()
+        samples.append(function())
+    torch.cuda.synchronize()
+    return sorted(samples)[BATCHES // 2]
+
+
+def ours(call):
+    def batch():
+        start = time.perf_counter()
+        for _ in range(BATCH):
+            call()
+        return (time.perf_counter() - start) / BATCH * 1e9
+
+    return median(batch)
+
+
+def cuda_rows():
+    x, y, out = (torch.full((16,), float(i), device="cuda") for i in (1, 2, 0))
+    bare, launch = driver_loop()
+    for case, (call, count) in cases(x, y, out).items():
         if not results.wants(case):
             continue
-        call()
-        assert float(out[0]) == float(x[0]) + float(y[0]), case
-        results.compare(case, "µs", {"ours": call, **peers})
+        compiled = call()
+        slots = (ctypes.c_uint64 * count)(*[t.data_ptr() for t in (x, y, out)], *[16] * (count - 3))
+        parameters = (ctypes.c_void_p * count)(*[ctypes.addressof(slots) + 8 * i for i in range(count)])
+        threads = 32 * compiled.num_warps
+        driver = median(lambda: bare(launch, compiled.function, threads, parameters, BATCH))  # noqa: B023
+        add = ours(lambda: torch.add(x, y, out=out))
+        results.add(
+            f"{case}, CUDA", "µs", ours(call) / 1e3, {"driver": driver / 1e3, "torch.add": add / 1e3}, goal=1 / 1.3
+        )
+
+
+# ---- parts
+
+
+@triton.jit
+def none():
+    pass
+
+
+@triton.jit
+def ten(a, b, c, d, e, f, g, h, i, j):
+    pass
+
+
+def nanoseconds(call, repeats=20_000):
+    call()
+    best = float("inf")
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        best = min(best, time.perf_counter() - start)
+    return best / repeats * 1e9
+
+
+def parts(tensor):
+    if not results.wants("parts"):
+        return
+    array, grid, numbers = tensor.numpy(), (1,), [1000 + i for i in range(10)]
+    loop = nanoseconds(lambda: None)
+    empty = nanoseconds(lambda: none[grid]()) - loop
+    same = nanoseconds(lambda: ten[grid](*numbers)) - loop - empty
+    fresh = iter(range(1 << 40))
+    other = nanoseconds(lambda: ten[grid](*[next(fresh) + 2001] * 10)) - loop - empty
+    tensors = nanoseconds(lambda: ten[grid](*[tensor] * 10)) - loop - empty
+    arrays = nanoseconds(lambda: ten[grid](*[array] * 10)) - loop - empty
+    named = {
+        "no arguments": empty,
+        "a number, as before": same / 10,
+        "a number, another each time": other / 10,
+        "a torch tensor": tensors / 10,
+        "a NumPy array": arrays / 10,
+    }
+    for name, value in named.items():
+        results.add(f"parts: {name}", "ns", value)
+
+
+# ---- variants
+
+
+@triton.jit
+def softmax(out_ptr, x_ptr, in_stride, out_stride, rows, columns, BLOCK: tl.constexpr):
+    for row in range(tl.program_id(0), rows, tl.num_programs(0)):
+        at = tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * in_stride + at, mask=at < columns, other=-float("inf"))
+        e = tl.exp(x - tl.max(x, axis=0))
+        tl.store(out_ptr + row * out_stride + at, e / tl.sum(e, axis=0), mask=at < columns)
+
+
+@triton.jit
+def product(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    m = (tl.program_id(0) * BM + tl.arange(0, BM)) % M
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    sums = tl.zeros((BM, BN), tl.float32)
+    for at in range(0, K, BK):
+        a = tl.load(a_ptr + m[:, None] * stride_am + (at + k)[None, :] * stride_ak)
+        b = tl.load(b_ptr + (at + k)[:, None] * stride_bk + n[None, :] * stride_bn)
+        sums += tl.dot(a, b)
+    tl.store(c_ptr + m[:, None] * stride_cm + n[None, :] * stride_cn, sums)
+
+
+def seconds(launch, sizes):
+    taken = []
+    for size in sizes:
+        start = time.perf_counter()
+        launch(size)
+        taken.append(time.perf_counter() - start)
+    return taken
+
+
+def sweeps(device):
+    x = torch.rand(4096, 64, device=device)
+    b, out = torch.rand(64, 64, device=device), torch.empty(4096, 64, device=device)
+    launches = {
+        "softmax": lambda m: softmax[(1,)](out, x, 64, 64, m, 64, BLOCK=64),
+        "product": lambda m: product[(1, 1)](x, b, out, m, 64, 64, 64, 1, 64, 1, 64, 1, BM=16, BN=64, BK=64),
+    }
+    for name, launch in launches.items():
+        case = f"sweep of {name}, slowest launch beyond its kernel, {device}"
+        if not results.wants(case):
+            continue
+        launch(512)
+        background.wait()
+        sizes = range(1, 4097)
+        first = seconds(launch, sizes)
+        background.wait()
+        again = [min(pair) for pair in zip(*(seconds(launch, sizes) for _ in range(3)), strict=True)]
+        beyond = sorted(a - b for a, b in zip(first, again, strict=True))
+        results.add(case, "µs", beyond[-1] * 1e6, goal=100, variants=len(globals()[name].variants()))
 
 
 a, b, c = (torch.full((16,), float(i)) for i in (1, 2, 0))
@@ -51,6 +254,11 @@ peers = {
     "torch.add": lambda: torch.add(a, b, out=c),
     "numpy.add": lambda: np.add(u, v, out=w),
 }
+if torch.cuda.is_available():
+    cuda_rows()
+    sweeps("cuda")
 rows("torch tensors", a, b, c, peers)
 rows("NumPy arrays", u, v, w, peers)
+parts(a)
+sweeps("cpu")
 results.finish()
