@@ -52,7 +52,7 @@ class Clock:
         self.repeated += count
 
 
-@pytest.mark.parametrize("slower, most, gives_up", [(10, 1, True), (2, 4, True), (1.2, 16, True), (1.01, None, False)])
+@pytest.mark.parametrize("slower, most, gives_up", [(10, 2, True), (2, 5, True), (1.2, 17, True), (1.01, None, False)])
 def test_hopeless_calls_are_given_up(slower, most, gives_up):
     clock = Clock(slower)
     times, gave_up = timing.race(clock, 0, 1, best=1.0)
@@ -66,7 +66,9 @@ def test_the_first_is_timed_in_full():
     assert not gave_up and len(times) > 30
 
 
-def test_a_slow_configuration_is_not_run_often():
+def test_a_slow_configuration_is_not_run_often(target):
+    if target != "cpu":
+        pytest.skip("a simulator is slow at everything")
     kernel = tuned(
         [triton.Config({"BLOCK": 512}), triton.Config({"BLOCK": 512, "ROUNDS": 200})], restore_value=["x"], rep=20
     )
@@ -75,7 +77,7 @@ def test_a_slow_configuration_is_not_run_often():
     assert (x == 1).all()
     fast, slow = kernel.timings[0]["configurations"]
     assert (fast["state"], slow["state"]) == ("timed", "given up")
-    assert slow["runs"] <= 4 < fast["runs"]
+    assert slow["runs"] <= 5 < fast["runs"]
 
 
 def test_hooks_are_not_timed():

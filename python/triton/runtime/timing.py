@@ -155,8 +155,9 @@ def measure_in_graph(clock):
 
 
 # After so many calls one whose fastest time is above the best median by this factor is given up. The fastest time is
-# what noise changes least, and it can only make a configuration look slower than it is.
-_HOPELESS = ((1, 4.0), (4, 1.5), (12, 1.15), (30, 1.05))
+# what noise changes least, and it can only make a configuration look slower than it is; so one run says nothing.
+_HOPELESS = ((2, 4.0), (5, 1.5), (12, 1.15), (30, 1.05))
+_COLD = 5  # so many of these are part of the warm-up
 
 
 def race(clock, warmup, rep, best):
@@ -172,7 +173,7 @@ def race(clock, warmup, rep, best):
         each = max((time.perf_counter() - start) * 1e3 / max(missing, 1), 1e-6)
         if min(times) > best * factor:
             return times, True
-        if count == 4:  # what came before was part of the warm-up
+        if count == _COLD:
             clock.repeat(int(warmup / each))
             times, wanted = [], max(3, int(rep / each))
         elif wanted is not None and len(times) >= wanted:
