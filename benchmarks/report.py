@@ -29,6 +29,7 @@ def use_threads(count):
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TRITON_CPU_THREADS"):
         os.environ[name] = str(count)
     os.environ.setdefault("OMP_PROC_BIND", "true")
+    os.environ.setdefault("TRITON_BACKGROUND", "0")  # nobody is to compile while something is timed
     os.environ.setdefault("OMP_PLACES", "cores")
     # NumPy's threads would spin for a tenth of a second after a call, on the cores that the next contender needs.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")  # 2^20 cycles

@@ -33,10 +33,12 @@ static struct {
            .ended = PTHREAD_COND_INITIALIZER,
            .compiling = PTHREAD_MUTEX_INITIALIZER};
 
+/* The thread is one of the process's first interpreter. */
 bool tt_background_enabled(void)
 {
     const char *asked = getenv("TRITON_BACKGROUND");
-    return !queue.is_stopping && !(asked && !strcmp(asked, "0"));
+    return PyInterpreterState_GetID(PyInterpreterState_Get()) == 0 && !queue.is_stopping &&
+           !(asked && !strcmp(asked, "0"));
 }
 
 /* ---- requests ------------------------------------------------------------------------------------------------------ */

@@ -279,11 +279,14 @@ static bool specialize_again(Launch *launch, bool generally)
     return specialize(launch->kernel, &launch->call, s, generally);
 }
 
-/* A graph keeps the code that it was captured with, which is to be the best there is. */
+/* A graph keeps the code that it was captured with, which is to be the best there is. Offsets of another width are
+ * compiled where they are needed: that happens once. */
 static bool may_do_without(Launch *launch)
 {
     const Specialization *s = &launch->specialization;
-    return !launch->kernel->never_behind && tt_background_enabled() && choose_stream(launch) &&
+    Kernel *kernel = launch->kernel;
+    return !kernel->never_behind && tt_background_enabled() && !tt_table_find(&kernel->table, &s->key) &&
+           !PyErr_Occurred() && choose_stream(launch) &&
            !(s->target.kind == TARGET_CUDA && tt_cuda_is_captured(s->place.stream));
 }
 

@@ -7,6 +7,7 @@ import pytest
 
 import triton
 import triton.language as tl
+from triton.runtime import background
 
 pytestmark = pytest.mark.host
 
@@ -68,6 +69,21 @@ def test_both_widths_are_there_side_by_side(large):
         kernel[(1,)](large, 2_500_000, COUNT, BLOCK=1024)
         assert written(large, np.arange(1024) + 2_500_000 * 1024)
     assert widths(kernel) == [False, True]
+
+
+def test_wide_launches_of_a_kernel_that_has_general_variants(large, monkeypatch):
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    kernel = new(fill)
+    kernel[(1,)](large, 16, COUNT, BLOCK=1024)
+    assert written(large, np.arange(1024) + 16 * 1024)
+    assert background.wait()
+    for first in (2_500_016, 2_500_001, 1, 2_500_008, 16, 2_500_008, 2_500_016):
+        kernel[(1,)](large, first, COUNT, BLOCK=1024)
+        at = np.arange(1024) + first * 1024
+        assert written(large, at)
+    assert background.wait()
+    assert kernel[(1,)](large, 2_500_016, COUNT, BLOCK=1024).metadata.divisibility["first"] == 16
+    assert written(large, np.arange(1024) + 2_500_016 * 1024)
 
 
 def test_small_launches_never_compile_the_wide_variant():

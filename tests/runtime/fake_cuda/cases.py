@@ -4,6 +4,7 @@ import ctypes
 import gc
 import os
 import pickle
+import random
 import sys
 import threading
 from types import SimpleNamespace
@@ -640,6 +641,31 @@ def test_reinterpreted_arrays():
     wrapped = triton.reinterpret(Array(1), tl.int32)
     launch(new_kernel(), wrapped, triton.reinterpret(Array(1, 1), tl.int32))
     assert log()[-1] == "launch (8, 1, 1) of 128 on 1, stream 0"
+
+
+def test_threads_launch_on_devices_and_streams_while_variants_are_compiled(monkeypatch):
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    kernels, errors = [new_kernel() for _ in range(3)], []
+
+    def work(seed):
+        rng = random.Random(seed)
+        try:
+            for _ in range(100):
+                device = rng.randrange(2)
+                arrays = Array(device), Array(device, number=1)
+                stream = ((device + 1) << 12) + 8 * rng.randrange(1, 4)
+                n = rng.choice([1, 7, 12, 1000, 1024])
+                rng.choice(kernels)[(8,)](*arrays, n, BLOCK=128, stream=stream)
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors and background.wait()
+    assert all(3 <= len(kernel.variants()) <= 12 for kernel in kernels)
 
 
 def test_threads_launch_at_once():
