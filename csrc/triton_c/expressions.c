@@ -181,7 +181,8 @@ static Operand select(CWalker *w, Operand condition, Operand x, Operand y)
     return (Operand){value, x.dtype, is_weak};
 }
 
-/* One side runs. Where neither costs anything both do, and one is taken. */
+/* One side runs. Where neither costs anything both do, and one is taken: that is a constant if all of it is. Both are
+ * walked even where the condition is known, for the type is that of both. */
 static Operand walk_either(CWalker *w, const Node *node, Value *condition)
 {
     Join join = tt_c_begin_if(w, condition);
@@ -232,11 +233,8 @@ static Operand walk_either(CWalker *w, const Node *node, Value *condition)
 static Operand walk_conditional(CWalker *w, const Node *node)
 {
     Operand condition = tt_c_walk(w, node->first);
-    int64_t known;
     tt_c_at(w, node->first);
     condition = tt_c_truth(w, condition);
-    if (tt_c_known_int(condition, &known))
-        return tt_c_walk(w, known ? node->second : node->third);
     if (!tt_is_tile(condition.value->type))
         return walk_either(w, node, condition.value);
     Operand x = walk_where(w, node->second, condition.value);
@@ -402,7 +400,7 @@ static Target walk_target(CWalker *w, const Node *node)
     if (node->kind == NODE_NAME) {
         const Variable *variable = variable_of(w, node);
         tt_c_at(w, node);
-        bool is_global = !w->frame->slots.count || tt_c_find_slot(w->frame, node->name) < 0;
+        bool is_global = tt_c_find_slot(w->frame, node->name) < 0;
         if (variable->is_const || is_global)
             tt_c_fail(w, "leave const out, or take another variable", "`%s` is constant", node->name);
         return (Target){.name = node->name};

@@ -260,10 +260,13 @@ static void build(CWalker *w, const CFunction *function, const CKernel *kernel)
     Operand *arguments = TT_NEW_ARRAY(w->arena, Operand, kernel->parameter_count);
     for (int i = 0; i < kernel->parameter_count; i++)
         arguments[i] = parameter_value(w, kernel, i, built, &next);
+    Frame file = {.function = function}; /* without variables */
+    w->frame = &file;
     for (int i = 0; i < w->program->constants.count; i++) {
         const CConstant *constant = w->program->constants.data[i];
         add_constant(w, constant, constant->is_array ? arguments[array++] : (Operand){0});
     }
+    w->frame = NULL;
     w->builder.loc = loc;
     tt_c_inline(w, function, arguments, NULL);
     w->builder.loc = loc;

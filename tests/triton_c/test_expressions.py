@@ -206,6 +206,13 @@ def test_choosing_elements():
     assert compute("a > 1 ? 1 : 0.5", "float", a=[1, 2], count=2) == [0.5, 1]
 
 
+def test_the_type_is_that_of_both_sides_whatever_the_condition():
+    assert compute("(1 ? a : 1u) / 2", "int64", a=-2) == 2**31 - 1
+    assert compute("(a > 0 ? -1 : 1u) / 2", "int64", a=1) == 2**31 - 1
+    assert compute("1 ? 3 : 0.5", "double") == 3
+    assert compute("sum((int[2 > 1 ? 4 : 8])1, 0)") == 4
+
+
 def test_a_masked_load_reads_only_where_it_may():
     out, p = np.zeros(16, np.float32), np.arange(5, dtype=np.float32)
     launch("kernel void f(float *q, float *p) { int i[16] = 0 ... 16; *(q + i) = i < 5 ? *(p + i) : -1; }", out, p)

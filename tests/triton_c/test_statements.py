@@ -262,6 +262,14 @@ def test_constants():
     assert (out == 4.5).all()
 
 
+def test_constants_may_be_anything_that_is_known():
+    source = """int twice(int x) { return x * 2; } const int A = 3 > 2 ? twice(4) : 1, B = A && 5;
+        kernel void f(int *p) { *p = A * 10 + B; }"""
+    out = np.zeros(1, np.int32)
+    launch(source, out)
+    assert out[0] == 81
+
+
 def test_tunables_have_their_first_value_or_that_of_the_launch():
     source = "const tunable int N = {8, 16}; kernel void f(int *p) { int i[N] = 0 ... N; *(p + i) = N; }"
     for given, n in (({}, 8), ({"N": 16}, 16), ({"N": 32}, 32)):
