@@ -4,6 +4,7 @@
 #include "cache/store.h"
 #include "python/extension.h"
 #include "python/uses.h"
+#include "python/walks.h"
 #include "runtime/identity.h"
 
 #include <stddef.h>
@@ -18,6 +19,7 @@ typedef struct Build {
     Arena arena;                     /* of `module` */
     Bytes image;                     /* of an earlier compilation, instead of a request; or nothing */
     const char *stage, *text, *file; /* of that image, to be overridden by a text from a file */
+    const char *walked;              /* tile IR that another compilation's walk made, or NULL */
     Module *module;
     CodeOptions options;
     bool checks_bounds, has_numbers, is_for_any, is_wide;
@@ -143,6 +145,8 @@ static void compile_module(Apart *apart)
 {
     Build *build = (Build *)apart;
     enter_phase(build, PHASE_PASSES);
+    if (build->walked)
+        build->module = tt_parse_module(&build->arena, build->walked, "kernel");
     if (build->writes)
         build->made_of = digest_of_module(build);
     if (build->reads && find_code(build))
@@ -471,9 +475,21 @@ static bool find_by_source(Compilation *c)
     return found;
 }
 
+/* The tile IR of the source, or in build->walked the text of such. */
+static bool walk(Compilation *c)
+{
+    c->build->walked = tt_find_walk(c->compiled->kernel, &c->request, &c->build->arena);
+    if (c->build->walked)
+        return true;
+    if (!parse_source(c) || !build_module(c))
+        return false;
+    tt_keep_walk(c->compiled->kernel, &c->request, c->build->module);
+    return true;
+}
+
 static bool compile_source(Compilation *c)
 {
-    if (!parse_source(c) || !build_module(c) || !build_code(c))
+    if (!walk(c) || !build_code(c))
         return false;
     UsesRequest request = uses_request(c);
     if (c->build->writes && !c->request.had_effects)

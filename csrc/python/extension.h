@@ -363,6 +363,7 @@ struct Kernel {
     bool has_option_names; /* a parameter is called like an option */
     Known *known;          /* for each parameter */
     PyObject *hooks;       /* list of functions called before each launch, or NULL */
+    PyObject *walks;       /* see walks.h; NULL while it is not tuned */
     PyObject *debug;       /* the option's value unless a launch gives one, or NULL */
     Table table;
 };

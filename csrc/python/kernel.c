@@ -146,6 +146,19 @@ static PyObject *kernel_add_pre_run_hook(PyObject *self, PyObject *hook)
     return done ? Py_NewRef(Py_None) : NULL;
 }
 
+static PyObject *kernel_share_walks(PyObject *self, PyObject *wanted)
+{
+    Kernel *kernel = (Kernel *)self;
+    int begins = PyObject_IsTrue(wanted);
+    if (begins < 0)
+        return NULL;
+    if (!begins)
+        Py_CLEAR(kernel->walks);
+    else if (!kernel->walks && !(kernel->walks = PyList_New(0)))
+        return NULL;
+    return Py_NewRef(Py_None);
+}
+
 static PyObject *kernel_variants(PyObject *self, PyObject *unused)
 {
     const Table *table = &((Kernel *)self)->table;
@@ -277,6 +290,7 @@ static int kernel_traverse(PyObject *self, visitproc visit, void *arg)
     for (int i = 0; i < kernel->param_count; i++)
         Py_VISIT(kernel->params[i].default_value);
     Py_VISIT(kernel->hooks);
+    Py_VISIT(kernel->walks);
     return tt_table_traverse(&kernel->table, visit, arg);
 }
 
@@ -285,6 +299,7 @@ static int kernel_clear(PyObject *self)
     Kernel *kernel = (Kernel *)self;
     tt_table_clear(&kernel->table);
     Py_CLEAR(kernel->hooks);
+    Py_CLEAR(kernel->walks);
     release_params(kernel);
     return 0;
 }
@@ -309,6 +324,10 @@ static PyMethodDef kernel_methods[] = {
      "kernel. A dtype of torch or NumPy stands for an array of it."},
     {"add_pre_run_hook", kernel_add_pre_run_hook, METH_O,
      "add_pre_run_hook(hook)\n\nCall hook(*args, **kwargs) with the arguments of every launch, before it."},
+    {"_share_walks", kernel_share_walks, METH_O,
+     "_share_walks(wanted)\n\nWhether compilations that differ in options of the machine alone are to read "
+     "the "
+     "program once."},
     {"variants", kernel_variants, METH_NOARGS,
      "variants()\n\nThe compiled kernels there are, one a specialisation."},
     {NULL, NULL, 0, NULL},

@@ -178,7 +178,7 @@ class Autotuner(Launchable):
         contest.end()
         self.configs_timings, self.bench_time = contest.timings(), contest.seconds
         if contest.entries[best].times == FAILED:
-            raise self._nothing_works(configs, args, kwargs)
+            raise self._nothing_works(contest, args, kwargs)
         self.timings.append(contest.as_data())
         return configs[best]
 
@@ -240,10 +240,13 @@ class Autotuner(Launchable):
                 else:
                     compile_one(number, group)
 
-        if driver.active.get_current_target().backend == "cpu":
-            for_each(compile_group, groups.items())
-        else:
-            for_each(compile_group, [(group, [each]) for group, numbers in groups.items() for each in numbers])
+        by_group = driver.active.get_current_target().backend == "cpu"
+        one_by_one = [(group, [each]) for group, numbers in groups.items() for each in numbers]
+        self.kernel._share_walks(True)
+        try:
+            for_each(compile_group, groups.items() if by_group else one_by_one)
+        finally:
+            self.kernel._share_walks(False)
         return launches, failures
 
     def _bench(self, *args, config, **meta):
@@ -337,16 +340,20 @@ class Autotuner(Launchable):
         if self._post_hook is not None:
             self._post_hook(arguments, exception=exception)
 
-    def _nothing_works(self, configs, args, kwargs):
-        """The error that says why the first configuration fails: it is tried once more."""
+    def _nothing_works(self, contest, args, kwargs):
+        """The error that says why the first configuration fails; if that is when it runs, it is tried once more."""
+        configs, reason = contest.configs, contest.error
         text = f"none of the {len(configs)} configurations of kernel {self.__name__!r} works"
-        try:
-            self._measure(configs[0], args, kwargs)
-        except Exception as reason:
-            error = AutotunerError(f"{text}; the first failed with: {reason}")
-            error.__cause__ = reason
-            return error
-        return AutotunerError(text)
+        if reason is None:
+            try:
+                self._measure(configs[0], args, kwargs)
+            except Exception as error:
+                reason = error
+        if reason is None:
+            return AutotunerError(text)
+        error = AutotunerError(f"{text}; the first failed with: {reason}")
+        error.__cause__ = reason
+        return error
 
     # ---- results on disk
 

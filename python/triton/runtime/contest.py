@@ -43,6 +43,7 @@ class Contest:
     def __init__(self, name, key, configs):
         self.name, self.key, self.configs = name, key, configs
         self.entries = {}  # by the number of the configuration, for configurations need not be hashable
+        self.error = None  # the first
         self.runs, self.gave_up = 0, False  # of the configuration that is being timed
         self.start, self.shown, self.seconds = time.perf_counter(), False, 0.0
 
@@ -63,6 +64,7 @@ class Contest:
         self.runs, self.gave_up = 0, False
 
     def fail(self, number, error):
+        self.error = self.error or error
         text = str(error).strip().splitlines()
         self._add(number, Entry(self.configs[number], note=text[0] if text else type(error).__name__))
 
