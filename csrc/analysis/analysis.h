@@ -80,5 +80,5 @@ Work tt_count_work(const Function *kernel, const WorkInputs *inputs, Arena *aren
 
 /* ---- order.c ------------------------------------------------------------------------------------------------------
  * For each parameter: may what is known of it (its divisibility, that it is 1) change the order in which the kernel adds up
- * floats, and with it the last bits of its results? NULL: none does. */
+ * floats, and with it the last bits of its results, or, where it adds up none, how wide its accesses are? */
 const bool *tt_analyze_order(const Function *kernel, Arena *arena);

@@ -120,6 +120,35 @@ def test_numbers_that_do_not_are_not():
     assert special is not general and (first[:12] == later[:12]).all()
 
 
+def test_strides_that_decide_how_wide_accesses_are_are_compiled_at_once():
+    """Extents are not, though the address hangs on them through quotients, remainders and comparisons."""
+
+    @triton.jit
+    def copy(x_ptr, out_ptr, rows, columns, stride, BLOCK: tl.constexpr):
+        tile = tl.program_id(0)
+        across = tl.cdiv(columns, BLOCK)
+        row, cols = tile // across % rows, tile % across * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * stride + cols, mask=cols < columns)
+        tl.store(out_ptr + row * stride + cols, x, mask=cols < columns)
+
+    x = np.random.default_rng(0).random((32, 64), np.float32)
+
+    def launch(rows, columns, stride):
+        out = np.zeros_like(x)
+        compiled = copy[(rows * triton.cdiv(columns, 32),)](x, out, rows, columns, stride, BLOCK=32)
+        places = np.arange(rows)[:, None] * stride + np.arange(columns)
+        assert (out.ravel()[places] == x.ravel()[places]).all()
+        return compiled
+
+    launch(32, 64, 64)
+    assert background.wait()
+    general = launch(7, 33, 64)
+    known = [general.metadata.divisibility[name] for name in ("rows", "columns", "stride")]
+    assert known == [1, 1, 16]
+    assert launch(24, 40, 64) is general
+    assert launch(32, 48, 57).metadata.divisibility["stride"] == 1
+
+
 def test_a_variant_that_cannot_be_compiled_behind_is_compiled_by_its_launch():
     kernel = new_scale()
     launch(kernel, 160)
