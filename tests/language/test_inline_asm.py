@@ -188,6 +188,7 @@ kernel @k(%p: ptr<i32>) {{
         _C._compile_gpu(text, 80, 4)
 
 
+@pytest.mark.host
 @pytest.mark.parametrize("dtype", ["tl.void", "(tl.int32, tl.void)", "None", "3"])
 def test_results_have_elements(dtype):
     kernel = jit(f"def kernel(x):\n    tl.inline_asm_elementwise('x', '=r,r', [tl.load(x)], {dtype}, True, 1)")

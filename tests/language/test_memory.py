@@ -268,6 +268,7 @@ def test_numbers_stored_as_integers(dtype, number, stored):
     check(code, {"y": Array(np.zeros_like(expected), dtype)}, Array(expected, dtype))
 
 
+@pytest.mark.host
 def test_offsets_beyond_every_array_compile():
     for code in "x + 9223372036854775808", "x + tl.arange(0, 16) + (1 << 61)", "x - (1 << 62) * 2 - 5":
         jit(f"def kernel(x):\n    tl.store({code}, tl.load({code}))").warmup(np.zeros(16, np.float32), grid=(1,))
