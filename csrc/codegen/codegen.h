@@ -24,7 +24,8 @@ typedef struct Codegen {
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMTargetMachineRef machine;
-    const char *error; /* LLVM's first complaint about this module */
+    const char *error;            /* LLVM's first complaint about this module */
+    struct DebugInfo *debug_info; /* of the module (debug_info.h); NULL when it has no lines */
 } Codegen;
 
 /* ---- target.c ------------------------------------------------------------------------------------------------------- */

@@ -40,7 +40,7 @@ DebugInfo *tt_new_debug_info(Codegen *codegen, LLVMValueRef function, const char
 {
     if (!loc || !loc->file)
         return NULL;
-    DebugInfo *info = TT_NEW(codegen->arena, DebugInfo);
+    DebugInfo *info = codegen->debug_info = TT_NEW(codegen->arena, DebugInfo);
     *info = (DebugInfo){.codegen = codegen, .file = loc->file, .files = {.arena = codegen->arena}};
     LLVMDIBuilderRef b = info->builder = LLVMCreateDIBuilder(codegen->module);
     tt_arena_on_release(codegen->arena, release, b);
@@ -53,6 +53,50 @@ DebugInfo *tt_new_debug_info(Codegen *codegen, LLVMValueRef function, const char
     LLVMAddModuleFlag(codegen->module, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
                       LLVMValueAsMetadata(number));
     return info;
+}
+
+/* The scope in the function of now for what had `scope` in another: the function, or a file that was inlined. */
+static LLVMMetadataRef adopted_scope(DebugInfo *info, Map *scopes, LLVMMetadataRef scope)
+{
+    if (LLVMGetMetadataKind(scope) != LLVMDILexicalBlockFileMetadataKind)
+        return info->scope;
+    void **slot = tt_map_slot_ptr(scopes, scope);
+    if (!*slot)
+        *slot = LLVMDIBuilderCreateLexicalBlockFile(info->builder, info->scope, LLVMDIScopeGetFile(scope), 0);
+    return *slot;
+}
+
+static void adopt_location(DebugInfo *info, Map *scopes, LLVMValueRef instruction)
+{
+    LLVMMetadataRef old = LLVMInstructionGetDebugLoc(instruction);
+    if (!old)
+        return;
+    LLVMMetadataRef scope = adopted_scope(info, scopes, LLVMDILocationGetScope(old));
+    LLVMInstructionSetDebugLoc(
+        instruction, LLVMDIBuilderCreateDebugLocation(info->codegen->context, LLVMDILocationGetLine(old),
+                                                      LLVMDILocationGetColumn(old), scope, NULL));
+}
+
+void tt_debug_adopt(DebugInfo *info, LLVMValueRef function)
+{
+    if (!info)
+        return;
+    Map scopes = {.arena = info->codegen->arena};
+    LLVMMetadataRef before = tt_debug_enter(info, function, LLVMGetValueName2(function, &(size_t){0}), 0);
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block;
+         block = LLVMGetNextBasicBlock(block))
+        for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i))
+            adopt_location(info, &scopes, i);
+    LLVMDIBuilderFinalizeSubprogram(info->builder, info->scope);
+    tt_debug_leave(info, before);
+}
+
+void tt_debug_no_line(LLVMValueRef instruction)
+{
+    LLVMMetadataRef scope = LLVMGetSubprogram(LLVMGetBasicBlockParent(LLVMGetInstructionParent(instruction)));
+    LLVMContextRef context = LLVMGetTypeContext(LLVMTypeOf(instruction));
+    if (scope)
+        LLVMInstructionSetDebugLoc(instruction, LLVMDIBuilderCreateDebugLocation(context, 0, 0, scope, NULL));
 }
 
 void tt_debug_line(DebugInfo *info, LLVMBuilderRef builder, int line)

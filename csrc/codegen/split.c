@@ -1,8 +1,8 @@
 /* Huge functions in pieces. LLVM's code generators take more than linear time and memory for a function: schedulers,
  * register allocators and loop passes look at all of it again and again. So runs of blocks with one way in and one way
  * out become functions of their own, innermost first; a loop or branch whose inside went that way is small itself, and
- * goes with its neighbours. What crosses from one piece to another lies in a frame on the original function's stack.
- * Pieces have no line numbers. */
+ * goes with its neighbours. What crosses from one piece to another lies in a frame on the original function's stack. */
+#include "codegen/debug_info.h"
 #include "codegen/split.h"
 #include <limits.h>
 
@@ -394,7 +394,9 @@ static void take_blocks(Splitter *s, Piece *piece, int start)
 
 static LLVMValueRef build_call(Splitter *s, const Piece *piece)
 {
-    return LLVMBuildCall2(s->b, piece_type(s), piece->function, &s->frame, 1, "");
+    LLVMValueRef call = LLVMBuildCall2(s->b, piece_type(s), piece->function, &s->frame, 1, "");
+    tt_debug_no_line(call);
+    return call;
 }
 
 /* In front of the block that left the piece: returns when the piece says so. */
@@ -428,6 +430,7 @@ static void make_piece(Splitter *s, int start)
     }
     push_item(s, piece.exit);
     pass_values(s, &piece);
+    tt_debug_adopt(s->codegen->debug_info, piece.function);
 }
 
 /* ---- functions ---------------------------------------------------------------------------------------------------------- */

@@ -85,6 +85,19 @@ def test_one_of_two_operands_names_both_where_it_may_be_either():
     """)
 
 
+def test_kernels_of_thousands_of_statements():
+    """Their code is cut into many functions."""
+    run("""
+        for number in (10, 2000, 3990):
+            lines = [f"    a = (a * {i + 3}) ^ (n + {i})" for i in range(4000)]
+            lines.insert(number, "    a += tl.load(bad + (a & 7))  # fails")
+            kernel = jit("def kernel(bad, out, n):\\n    a = n\\n" + "\\n".join(lines) + "\\n    tl.store(out, a)")
+            message = failure(kernel, (1,), hole(np.int32), np.zeros(1, np.int32), 3)
+            assert marked_line(kernel) in message and "read " in message, (number, message)
+        check_health()
+    """)
+
+
 def test_the_program_that_failed():
     run("""
         kernel = jit('''

@@ -1,10 +1,10 @@
 """@triton.autotune: launches that choose compile-time parameters by timing them."""
 
 import os
+from _thread import RLock
 from _thread import _local as ThreadLocal
 from contextlib import nullcontext
 from functools import partial
-from threading import RLock
 
 from .._C import cuda_is_captured, tuning_key
 from ..errors import AutotunerError, CompilationError, InternalError, OutOfResources, PTXASError  # noqa: F401

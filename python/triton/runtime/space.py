@@ -8,7 +8,6 @@ neither kernels nor devices: it asks for times of points.
 
 import itertools
 import math
-import random
 from collections import namedtuple
 
 SMALL = 16  # points that are all timed
@@ -57,7 +56,7 @@ class Space:
         if size <= LARGEST:
             every = itertools.product(*(choice.values for choice in self.choices))
             return [dict(zip(names, values, strict=True)) for values in every]
-        return [self._point(number) for number in random.Random(seed).sample(range(size), LARGEST)]
+        return [self._point(number) for number in _random(seed).sample(range(size), LARGEST)]
 
     def _point(self, number):
         point = {}
@@ -76,6 +75,12 @@ class Space:
                         yield {**point, name: values[other]}
 
 
+def _random(seed):
+    from random import Random  # whose import takes a tenth of this package's
+
+    return Random(seed)
+
+
 def search(points, neighbours, time, budget=None, seed=0):
     """The fastest point and its time, by timing a part of them.
 
@@ -91,7 +96,7 @@ def search(points, neighbours, time, budget=None, seed=0):
     """
     budget = max(SMALL, math.ceil(len(points) * SHARE)) if budget is None else budget
     front = list(points[: max(1, budget * 5 // 8)])
-    chosen = random.Random(seed)
+    chosen = _random(seed)
     if len(points) <= budget:
         front = list(points)
     elif budget > 8:
