@@ -27,6 +27,19 @@ Term tt_builtin_num_warps(Walker *w, Term *args)
     return tt_int_term(w, option ? PyLong_AsLongLong(option) : 1);
 }
 
+/* current_target(), is_cuda(), cuda_capability_geq(major, minor): Python answers, given the target's name. */
+Term tt_builtin_target(Walker *w, Term *args)
+{
+    PyObject *module = tt_keep(w, PyImport_ImportModule("triton.language.target_info"));
+    PyObject *target = w->options ? PyDict_GetItemString(w->options, "target") : NULL;
+    int64_t version[2] = {0};
+    for (int i = 0; i < w->call->parameter_count; i++)
+        version[i] = tt_arg_int(w, args, i);
+    return tt_new_python_term(w, PyObject_CallMethod(module, "_answer", "sOLL", w->call->name,
+                                                     target ? target : Py_None, (long long)version[0],
+                                                     (long long)version[1]));
+}
+
 /* arange(0, n) with a run-time n is the most common mistake; its remedy is a mask. */
 static int64_t arange_bound(Walker *w, Term *args, int index)
 {

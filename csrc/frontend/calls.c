@@ -123,6 +123,14 @@ static void bind_positional(Walker *w, const Signature *signature, const Argumen
         too_many(w, signature, args->count);
 }
 
+/* What functions of the public API's own compiler pass on: programs that call them as that does mean nothing by it. */
+static bool is_internal_of_others(PyObject *name)
+{
+    return !PyUnicode_CompareWithASCIIString(name, "_semantic") ||
+           !PyUnicode_CompareWithASCIIString(name, "_builder") ||
+           !PyUnicode_CompareWithASCIIString(name, "_generator");
+}
+
 /* Keywords that no parameter takes go into the dict of **kwargs. */
 static void bind_keywords(Walker *w, const Signature *signature, const Arguments *args, Term *out,
                           PyObject *rest)
@@ -130,6 +138,8 @@ static void bind_keywords(Walker *w, const Signature *signature, const Arguments
     for (int i = 0; i < args->named_count; i++) {
         PyObject *name = args->names[i];
         int index = parameter_index(signature, name);
+        if (index < 0 && is_internal_of_others(name))
+            continue;
         if (index < 0 && rest) {
             PyObject *value = tt_term_python(w, args->named[i]);
             if (!value)
@@ -289,6 +299,10 @@ static void classify(Walker *w, Callee *callee)
         return;
     }
     PyObject *name = tt_attribute_or_null(w, object, FIELD___triton_builtin__);
+    if (name && PyUnicode_Check(name) && !PyUnicode_CompareWithASCIIString(name, "aggregate_replace")) {
+        callee->kind = CALLEE_REPLACE; /* takes any keywords */
+        return;
+    }
     if (name && PyUnicode_Check(name)) {
         make_builtin(w, callee, tt_utf8(w, name));
         return;
@@ -307,6 +321,8 @@ static void classify(Walker *w, Callee *callee)
             make_range(w, callee, CALLEE_RANGE);
         else if (is_class_of_kind(w, object, "static_range"))
             make_range(w, callee, CALLEE_STATIC_RANGE);
+        else if (is_tuple && tt_attribute_or_null(w, object, FIELD___triton_aggregate__))
+            callee->kind = CALLEE_AGGREGATE;
         else if (is_tuple && fields && PyTuple_Check(fields))
             make_named_tuple(w, callee, fields);
     }
@@ -354,6 +370,69 @@ static Term make_constexpr(Walker *w, const Arguments *args)
     return tt_python_term(w, object);
 }
 
+/* ---- aggregates: their __init__ runs in Python, on stand-ins for run-time values ------------------------------------- */
+
+typedef struct StandIns {
+    PyObject *type;
+    TT_VECTOR(Term) terms;
+} StandIns;
+
+static PyObject *stand_in(Walker *w, StandIns *all, Term t)
+{
+    if (!tt_has_values(t))
+        return tt_term_python(w, t);
+    tt_push(w->arena, all->terms, t);
+    return tt_keep(w, PyObject_CallFunction(all->type, "i", all->terms.count - 1));
+}
+
+static Term stood_for(Walker *w, const StandIns *all, PyObject *object)
+{
+    tt_check_depth(w);
+    if ((PyObject *)Py_TYPE(object) == all->type)
+        return all->terms.data[tt_int_attribute(w, object, FIELD_index)];
+    if (!PyTuple_Check(object))
+        return tt_python_term(w, object);
+    int count = (int)PyTuple_Size(object);
+    Term tuple = {.kind = TERM_TUPLE, .count = count, .items = TT_NEW_ARRAY(w->arena, Term, count)};
+    if (!PyTuple_CheckExact(object) && tt_attribute_or_null(w, object, FIELD__fields))
+        tuple.object = tt_keep(w, Py_NewRef((PyObject *)Py_TYPE(object)));
+    for (int i = 0; i < count; i++)
+        tuple.items[i] = stood_for(w, all, PyTuple_GetItem(object, i));
+    return tuple;
+}
+
+static Term make_aggregate(Walker *w, PyObject *type, const Arguments *args)
+{
+    PyObject *module = tt_keep(w, PyImport_ImportModule("triton.language.aggregates"));
+    StandIns all = {.type = tt_keep(w, PyObject_GetAttrString(module, "Placeholder"))};
+    PyObject *tuple = tt_keep(w, PyTuple_New(args->count)), *keywords = tt_keep(w, PyDict_New());
+    for (int i = 0; i < args->count; i++)
+        PyTuple_SetItem(tuple, i, Py_NewRef(stand_in(w, &all, args->items[i])));
+    for (int i = 0; i < args->named_count; i++)
+        if (PyDict_SetItem(keywords, args->names[i], stand_in(w, &all, args->named[i])))
+            tt_python_error(w);
+    return stood_for(w, &all, tt_keep(w, PyObject_Call(type, tuple, keywords)));
+}
+
+/* aggregate_replace(value, field=..): a copy with other fields. */
+static Term replace_fields(Walker *w, const Arguments *args)
+{
+    Term t = args->count == 1 ? args->items[0] : tt_none(w);
+    if (t.kind != TERM_TUPLE || !t.object)
+        tt_fail(w, "tl.aggregate_replace takes an aggregate and the fields that change, not %s",
+                tt_describe(w, t));
+    PyObject *fields = tt_attribute(w, t.object, FIELD__fields);
+    t.items = tt_arena_copy(w->arena, t.items, sizeof(Term) * (size_t)t.count);
+    for (int i = 0; i < args->named_count; i++) {
+        Py_ssize_t at = PySequence_Index(fields, args->names[i]);
+        PyErr_Clear();
+        if (at < 0 || at >= t.count)
+            tt_fail(w, "%s has no field `%s`", tt_describe(w, t), tt_utf8(w, args->names[i]));
+        t.items[at] = args->named[i];
+    }
+    return t;
+}
+
 static Term call_object(Walker *w, PyObject *object, Arguments *args)
 {
     Callee *callee = tt_callee(w, object);
@@ -369,6 +448,10 @@ static Term call_object(Walker *w, PyObject *object, Arguments *args)
         tt_bind_arguments(w, &callee->signature, args, bound);
         return (Term){.kind = TERM_TUPLE, .count = callee->signature.count, .object = object, .items = bound};
     }
+    case CALLEE_AGGREGATE:
+        return make_aggregate(w, object, args);
+    case CALLEE_REPLACE:
+        return replace_fields(w, args);
     case CALLEE_HOST_SPECIAL:
         return callee->special(w, object, args);
     case CALLEE_RANGE:
@@ -440,5 +523,6 @@ Term tt_walk_call(Walker *w, PyObject *node)
     const Loc *loc = tt_here(w);
     Term result = tt_call_with(w, function, &args);
     w->builder.loc = loc;
+    w->state->last_callee = function.object;
     return result;
 }

@@ -221,8 +221,10 @@ Term tt_decay(Walker *w, Term t)
     if (t.kind == TERM_TUPLE) {
         Term copy = tt_tuple_term(w, t.items, t.count);
         copy.object = t.object;
+        PyObject *kept = t.object ? tt_attribute_or_null(w, t.object, FIELD__constexprs) : NULL;
         for (int i = 0; i < t.count; i++)
-            copy.items[i] = tt_decay(w, t.items[i]);
+            if (!kept || PyTuple_GetItem(kept, i) != Py_True)
+                copy.items[i] = tt_decay(w, t.items[i]);
         return copy;
     }
     return tt_is_number(t) ? tt_number_value(w, t, tt_number_dtype(w, t)) : t;

@@ -186,8 +186,18 @@ static void walk_assert(Walker *w, PyObject *node)
 static void walk_expression_statement(Walker *w, PyObject *node)
 {
     PyObject *value = tt_field(w, node, FIELD_value);
-    if (tt_node_kind(w, value) != NODE_Constant) /* a docstring */
-        tt_walk_expr(w, value);
+    NodeKind kind = tt_node_kind(w, value);
+    if (kind == NODE_Constant) /* a docstring */
+        return;
+    tt_walk_expr(w, value);
+    PyObject *callee = kind == NODE_Call ? w->state->last_callee : NULL;
+    PyObject *advice = callee ? tt_attribute_or_null(w, callee, FIELD__must_use_result) : NULL;
+    if (!advice || advice == Py_False || advice == Py_None)
+        return;
+    tt_at(w, value);
+    tt_fail_with_remedy(w, PyUnicode_Check(advice) ? tt_utf8(w, advice) : "assign it to a name",
+                        "the result of `%s` is not used",
+                        tt_utf8(w, tt_attribute(w, callee, FIELD___name__)));
 }
 
 Flow tt_walk_statement(Walker *w, Sequence *sequence, int index, Flow tail)

@@ -139,6 +139,7 @@ typedef struct WalkerState {
     TT_VECTOR(PyObject *) kept;
     PyObject *builtins;               /* Python's, a dict */
     PyObject *language;               /* triton.language or NULL */
+    PyObject *last_callee;            /* of the call that ended last, borrowed */
     PyObject *used_names, *own_names; /* lists of the request or NULL */
     bool had_effects;                 /* see FrontendRequest */
     Map reported;
@@ -344,6 +345,8 @@ typedef enum CalleeKind {
     CALLEE_STATIC_RANGE,
     CALLEE_CONSTEXPR,
     CALLEE_NAMED_TUPLE,
+    CALLEE_AGGREGATE,    /* a named tuple that its own __init__ makes */
+    CALLEE_REPLACE,      /* tl.aggregate_replace */
     CALLEE_HOST_SPECIAL, /* a Python builtin that has a meaning for run-time values */
     CALLEE_HOST,
 } CalleeKind;

@@ -102,17 +102,11 @@ static bool is_there(const Request *request)
 /* The code is on its device before a launch runs it. */
 static bool compile(const Request *request)
 {
-    PyObject *signature, *options;
-    if (!tt_describe_key(&request->key, request->kernel, &signature, &options))
-        return false;
     LaunchNumbers numbers = {request->slots, request->slot_count, request->extents};
     Compiled *compiled =
-        tt_compile(request->kernel, signature, options, request->target, false, &numbers, true);
-    Py_DECREF(signature);
-    Py_DECREF(options);
+        tt_compile_variant(request->kernel, &request->key, request->target, request->device, &numbers, true);
     if (!compiled)
         return false;
-    compiled->device = request->device;
     bool done = tt_load_compiled(compiled) &&
                 (is_there(request) || tt_table_add(&request->kernel->table, &request->key, compiled));
     Py_DECREF((PyObject *)compiled);

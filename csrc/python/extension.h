@@ -393,6 +393,9 @@ bool tt_read_target(const char *name, Target *target);
 /* variants.c: the compiled kernel for a specialisation, compiled now if there is none; without `numbers` nothing is to be
  * launched. A new reference, or NULL with an error set. */
 Compiled *tt_find_variant(Kernel *kernel, const Specialization *s, const LaunchNumbers *numbers);
+/* Compiles between the hooks; a new reference. */
+Compiled *tt_compile_variant(Kernel *kernel, const Key *key, Target target, int device,
+                             const LaunchNumbers *numbers, bool in_background);
 /* Can it be launched with these numbers? */
 bool tt_variant_fits(Compiled *compiled, LaunchNumbers numbers);
 
@@ -418,8 +421,6 @@ PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ss
                     PyObject *keywords, bool warmup);
 
 /* What all launches end with: runs the programs of a grid, without the GIL. False with an error set. */
-/* On its device, if that has not happened yet; false with an error set. */
-bool tt_load_compiled(Compiled *compiled);
 bool tt_run_programs(Compiled *compiled, const Specialization *s, const int32_t extents[3]);
 
 /* ---- run.c: a launch of just one compiled kernel --------------------------------------------------------------------- */

@@ -11,21 +11,27 @@ static bool call_hook_before(const Kernel *kernel, PyObject *signature, PyObject
                Py_BuildValue("(OOOs)", (PyObject *)kernel, signature, options, tt_target_name(target, name)));
 }
 
-static Compiled *compile(Kernel *kernel, const Specialization *s, const LaunchNumbers *numbers)
+Compiled *tt_compile_variant(Kernel *kernel, const Key *key, Target target, int device,
+                             const LaunchNumbers *numbers, bool in_background)
 {
     PyObject *signature, *options;
-    if (!tt_describe_key(&s->key, kernel, &signature, &options))
+    if (!tt_describe_key(key, kernel, &signature, &options))
         return NULL;
-    Compiled *compiled = call_hook_before(kernel, signature, options, s->target)
-                             ? tt_compile(kernel, signature, options, s->target, false, numbers, false)
+    Compiled *compiled = call_hook_before(kernel, signature, options, target)
+                             ? tt_compile(kernel, signature, options, target, false, numbers, in_background)
                              : NULL;
     Py_DECREF(signature);
     Py_DECREF(options);
     if (compiled)
-        compiled->device = s->place.device;
+        compiled->device = device;
     if (compiled && !tt_call_kernel_hook(kernel->state, AFTER_COMPILE, PyTuple_Pack(1, (PyObject *)compiled)))
         Py_CLEAR(compiled);
     return compiled;
+}
+
+static Compiled *compile(Kernel *kernel, const Specialization *s, const LaunchNumbers *numbers)
+{
+    return tt_compile_variant(kernel, &s->key, s->target, s->place.device, numbers, false);
 }
 
 /* Compiles and remembers the variant; a new reference. Of two threads that do so at once, the second one's stays. */

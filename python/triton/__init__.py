@@ -62,6 +62,7 @@ __all__ = [
     "TensorWrapper",
     "TritonError",
     "UnsupportedError",
+    "aggregate",
     "autotune",
     "backends",
     "c",
@@ -73,6 +74,7 @@ __all__ = [
     "jit",
     "knobs",
     "language",
+    "must_use_result",
     "next_power_of_2",
     "reinterpret",
     "runtime",
@@ -84,7 +86,12 @@ __all__ = [
 ]
 
 # Where names live whose modules not every program needs.
-_LATER = {"compile": "compiler", "constexpr_function": "language"}
+_LATER = {
+    "aggregate": "language.aggregates",
+    "compile": "compiler",
+    "constexpr_function": "language",
+    "must_use_result": "language",
+}
 
 
 def __getattr__(name):

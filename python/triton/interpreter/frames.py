@@ -37,8 +37,7 @@ def known(x):
     if type(x) is Tile and x._constant is not None:
         return x._constant
     if isinstance(x, tuple):
-        items = [known(item) for item in x]
-        return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+        return _map_tuple(known, x)
     return x
 
 
@@ -55,7 +54,15 @@ def _is_dynamic(x):
 
 def _map_tuple(function, x):
     items = [function(item) for item in x]
-    return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+    return type(x)._make(items) if hasattr(x, "_fields") else tuple(items)
+
+
+def _map_values(function, x):
+    """The same, but compile-time fields of an aggregate stay what they are."""
+    kept = getattr(type(x), "_constexprs", None)
+    if kept is None:
+        return _map_tuple(function, x)
+    return type(x)._make(item if keep else function(item) for item, keep in zip(x, kept, strict=True))
 
 
 def assign(x):
@@ -64,7 +71,7 @@ def assign(x):
     if isinstance(x, _NUMBERS):
         return run("=", (x,), {})
     if isinstance(x, tuple):
-        return _map_tuple(assign, x)
+        return _map_values(assign, x)
     return tuple(map(assign, x)) if type(x) is list else x
 
 
@@ -82,7 +89,7 @@ def carried(x):
     if type(x) is Tile and x._constant is not None:
         return Tile(x.data, x.dtype)
     if isinstance(x, tuple):
-        return _map_tuple(carried, x)
+        return _map_values(carried, x)
     return x
 
 

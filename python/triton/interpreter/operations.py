@@ -113,7 +113,7 @@ def _build(structure, results):
         return structure[1]
     if kind == "tuple":
         items = [_build(item, results) for item in structure[2]]
-        return tuple(items) if structure[1] is None else structure[1](*items)
+        return tuple(items) if structure[1] is None else structure[1]._make(items)
     if kind == "window":
         return Window(tuple(_build(item, results) for item in structure[3]), structure[1], structure[2])
     return BoundMethod(structure[1], _build(structure[2], results))

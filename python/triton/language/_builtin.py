@@ -26,6 +26,22 @@ def method(fn):
     return builtin(fn)
 
 
+def must_use_result(advice=True):
+    """Decorator of a function of kernels: a call whose result nobody uses is an error.
+
+    :param advice: a text that says what to do, or True. (As a decorator without arguments: the function.)
+    """
+    if callable(advice):
+        advice._must_use_result = True
+        return advice
+
+    def mark(fn):
+        fn._must_use_result = advice
+        return fn
+
+    return mark
+
+
 def outside() -> NoReturn:
     """Raise the error of a builtin that the Python interpreter called; the caller's name is the builtin's."""
     name = sys._getframe(1).f_code.co_name

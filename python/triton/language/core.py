@@ -1,10 +1,12 @@
 # ruff: noqa: F401
 """Everything of the language that the compiler itself implements, under one name: ``tl.core``."""
 
-from builtins import tuple  # tuples of values are Python's own
+from builtins import slice, tuple  # these are Python's own
 
-from ._builtin import builtin, is_builtin
+from ._builtin import builtin, is_builtin, must_use_result
+from .aggregates import aggregate as _aggregate
 from .compile_time import _unwrap_if_constexpr, const, constexpr, constexpr_function, constexpr_type
+from .compound import aggregate_replace
 from .creation import arange, cast, cat, full, to, to_tensor
 from .debug import (
     assume,

@@ -6,11 +6,11 @@ elements.
 
 from __future__ import annotations
 
-from ._builtin import builtin, method, outside
+from ._builtin import builtin, method, must_use_result, outside
 from .tensors import block_pointer, tensor
 
 
-@builtin
+@method
 def load(
     pointer: tensor,
     mask: tensor | None = None,
@@ -45,7 +45,7 @@ def load(
     outside()
 
 
-@builtin
+@method
 def store(
     pointer: tensor,
     value: tensor | float,
@@ -83,6 +83,7 @@ def make_block_ptr(base: tensor, shape, strides, offsets, block_shape, order) ->
     outside()
 
 
+@must_use_result("a block pointer is not changed: p = tl.advance(p, offsets)")
 @builtin
 def advance(base: block_pointer, offsets) -> block_pointer:
     """The window `base` moved by `offsets` elements, one integer a dimension. `base` itself stays."""

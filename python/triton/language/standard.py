@@ -477,8 +477,8 @@ def sort(x, dim: constexpr = None, descending: constexpr = False):
 
 
 @jit
-def _largest_keys(keys, run: constexpr):
-    """The `run` largest along the last dimension, largest first, of runs sorted in alternating directions.
+def _first_keys(keys, run: constexpr, descending: constexpr):
+    """The `run` largest (smallest) along the last dimension, in order, of runs sorted in alternating directions.
 
     Of a run that falls and one that rises, the larger elements place by place are the largest of both.
     """
@@ -488,20 +488,23 @@ def _largest_keys(keys, run: constexpr):
         return keys
     else:
         pairs = core.reshape(keys, _with_last(keys.shape, (n // (2 * run), 2, run)))
-        larger = core.reshape(core.reduce(pairs, rank, core.maximum), _with_last(keys.shape, (n // 2,)))
-        return _largest_keys(_merge(larger, _indices(larger.shape, rank - 1), rank - 1, run, True), run)
+        chosen = core.reduce(pairs, rank, core.maximum if descending else core.minimum)
+        chosen = core.reshape(chosen, _with_last(keys.shape, (n // 2,)))
+        merged = _merge(chosen, _indices(chosen.shape, rank - 1), rank - 1, run, descending)
+        return _first_keys(merged, run, descending)
 
 
 @jit
-def topk(x, k: constexpr, dim: constexpr = None):
-    """The `k` largest elements along `dim` (None: the last one), largest first. NaNs count as the largest."""
+def topk(x, k: constexpr, dim: constexpr = None, descending: constexpr = True):
+    """The `k` largest elements along `dim` (None: the last one), largest first; not `descending`, the smallest,
+    smallest first. NaNs count as the largest."""
     rank: constexpr = len(x.shape)
     axis: constexpr = _axis(rank - 1 if dim is None else dim, rank)
     core.static_assert(0 < k <= x.shape[axis], "k is not between 1 and the extent of the dimension")
     order: constexpr = _exchanged(rank, axis)
     run: constexpr = _next_power_of_2(k)
-    keys = _padded_keys(core.permute(x, order) if axis != rank - 1 else x, rank - 1, True)
-    keys = _largest_keys(_sorted_runs(keys, rank - 1, run, True), run)
+    keys = _padded_keys(core.permute(x, order) if axis != rank - 1 else x, rank - 1, descending)
+    keys = _first_keys(_sorted_runs(keys, rank - 1, run, descending), run, descending)
     keys = keys if run == k else keys[..., :k]
     return _from_keys(core.permute(keys, order) if axis != rank - 1 else keys, x.dtype)
 

@@ -1,0 +1,183 @@
+"""Values of several parts: `triton.aggregate`, and what the compiler asks of classes, functions and targets."""
+
+import numpy as np
+import pytest
+from harness import Buffer, jit
+
+import triton
+import triton.language as tl
+
+
+@triton.aggregate
+class Pair:
+    """A tile and a factor."""
+
+    first: tl.tensor
+    scale: tl.constexpr
+
+    @triton.jit
+    def scaled(self):
+        return self.first * self.scale
+
+    @triton.jit
+    def plus(self, other):
+        return Pair(self.first + other.first, self.scale)
+
+
+@triton.aggregate
+class Range:
+    start: tl.tensor
+    size: tl.constexpr
+    parts: tuple
+
+    @triton.constexpr_function
+    def __init__(self, start, size, *parts, double=False):
+        self.start = start
+        self.size = tl.constexpr(2 * size if double else size)
+        self.parts = parts
+
+    @triton.jit
+    def indices(self):
+        return self.start + tl.arange(0, self.size) + self.parts[1]
+
+
+@triton.jit
+def swapped(pair, other):
+    return tl.aggregate_replace(pair, first=other.first), tl.aggregate_replace(other, first=pair.first, scale=7)
+
+
+@triton.jit
+def use(out, n):
+    a = Pair(n, 3)
+    b = Pair(scale=2, first=n + 1)
+    for _ in range(2):
+        a = a.plus(b)
+    a, b = swapped(a, b)
+    if n > 3:
+        b = Pair(b.first + 100, b.scale)
+    tl.static_assert(isinstance(a, Pair) and a.scale == 3 and b.scale == 7)
+    tl.store(out, a.scaled())
+    tl.store(out + 1, b.scaled())
+
+
+def test_a_class_of_annotations():
+    out = Buffer(np.zeros(2, np.int32))
+    use[(1,)](out.argument, 5)
+    assert out.host().values.tolist() == [6 * 3, (5 + 12 + 100) * 7]
+
+
+@triton.jit
+def indexed(out, n):
+    few = Range(n, 4, n, 10)
+    many = Range(n + 4, 2, 0, n * 0, double=True)
+    tl.store(out + few.indices() - few.parts[1], few.indices())
+    tl.store(out + many.indices(), many.parts[0])
+
+
+def test_an_initialiser_of_its_own():
+    out = Buffer(np.full(12, -1, np.int32))
+    indexed[(1,)](out.argument, 2)
+    assert out.host().values.tolist() == [-1, -1, 12, 13, 14, 15, 0, 0, 0, 0, -1, -1]
+
+
+@triton.aggregate
+class Bad:
+    first: tl.tensor
+    second: tl.tensor
+
+    def __init__(self, first, fails):
+        self.first = first
+        if fails == 1:
+            self.second = first + 1
+        elif fails == 2:
+            self.third = self.second = first
+
+
+@pytest.mark.parametrize("fails, message", [
+    (0, "Bad.__init__ does not assign 'second'"),
+    pytest.param(1, "unsupported operand", marks=pytest.mark.compiled),
+    (2, "'third', which is not annotated"),
+])  # fmt: skip
+def test_initialisers_that_go_wrong(fails, message):
+    kernel = jit("def kernel(out, n, F: tl.constexpr):\n    tl.store(out, Bad(n, F).first)\n", Bad=Bad)
+    with pytest.raises(TypeError if triton.knobs.runtime.interpret else triton.CompilationError, match=message):
+        kernel[(1,)](Buffer(np.zeros(1, np.int32)).argument, 5, F=fails)
+
+
+def test_fields_that_are_not_there():
+    kernel = jit("def kernel(out, n):\n    tl.store(out, tl.aggregate_replace(Pair(n, 2), frist=n).first)\n", Pair=Pair)
+    with pytest.raises(Exception, match="frist"):
+        kernel[(1,)](Buffer(np.zeros(1, np.int32)).argument, 5)
+
+
+def test_on_the_host():
+    pair = Pair(4, 5)
+    assert (pair.first, pair.scale) == (4, 5) and tl.aggregate_replace(pair, scale=1).scale == 1
+    assert Range(1, 2, double=True).size == 4 and tl.core._aggregate is triton.aggregate
+
+
+@triton.must_use_result("keep what it gives")
+@triton.jit
+def important(x):
+    return x + 1
+
+
+@pytest.mark.compiled
+def test_results_that_must_be_used():
+    for statement, message in [
+        ("important(n)", "the result of `important` is not used(.|\n)*help: keep what it gives"),
+        ("tl.advance(tl.make_block_ptr(out, (1,), (1,), (0,), (1,), (0,)), (1,))", r"p = tl.advance\(p, offsets\)"),
+    ]:
+        kernel = jit(f"def kernel(out, n):\n    {statement}\n", important=important)
+        with pytest.raises(triton.CompilationError, match=message):
+            kernel[(1,)](Buffer(np.zeros(1, np.int32)).argument, 5)
+    kernel = jit("def kernel(out, n):\n    tl.store(out, important(n))\n", important=important)
+    out = Buffer(np.zeros(1, np.int32))
+    kernel[(1,)](out.argument, 5)
+    assert out.host().values[0] == 6
+
+
+def test_what_it_is_compiled_for(target):
+    kernel = jit("""
+        def kernel(out):
+            info = tl.target_info
+            tl.static_assert(info.current_target().backend == "cpu" or info.is_cuda())
+            if info.is_cuda() and info.cuda_capability_geq(8, 0):
+                tl.store(out, 2 if info.cuda_capability_geq(9) else 1)
+            else:
+                tl.store(out, 0)
+            tl.static_assert(not info.is_hip())
+    """)
+    out = Buffer(np.full(1, -1, np.int32))
+    kernel[(1,)](out.argument)
+    if ":" in target:
+        assert out.host().values[0] == (2 if int(target.split(":")[1]) >= 90 else 1)
+    elif target in ("cpu", "interpret"):
+        assert out.host().values[0] == 0
+    assert tl.target_info.current_target().backend in ("cpu", "cuda", "sim") and tl.target_info.is_hip() is False
+
+
+def test_keywords_of_other_compilers():
+    kernel = jit("""
+        def kernel(x, out, _semantic=None):
+            value = tl.load(x, _semantic=_semantic)
+            out.store(tl.maximum(value, x.load(), _semantic=None) + tl.cdiv(5, 2, _builder=None))
+    """)
+    out = Buffer(np.zeros(1, np.int32))
+    kernel[(1,)](Buffer(np.full(1, 4, np.int32)).argument, out.argument)
+    assert out.host().values[0] == 7
+
+
+@pytest.mark.parametrize("k, descending", [(1, True), (3, False), (8, False), (5, True)])
+def test_topk_of_either_end(k, descending):
+    x = np.random.default_rng(0).permutation(40).reshape(4, 10).astype(np.float32)
+    kernel = jit(f"""
+        def kernel(x, out):
+            i = tl.arange(0, 4)[:, None]
+            best = tl.topk(tl.load(x + i * 10 + tl.arange(0, 10)[None, :]), {k}, descending={descending})
+            tl.store(out + i * {k} + tl.arange(0, {k})[None, :], best)
+    """)
+    out = Buffer(np.zeros((4, k), np.float32))
+    kernel[(1,)](Buffer(x).argument, out.argument)
+    ordered = np.sort(x, 1)[:, ::-1] if descending else np.sort(x, 1)
+    assert (out.host().values == ordered[:, :k]).all()
