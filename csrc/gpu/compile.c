@@ -77,10 +77,10 @@ GpuEstimate tt_gpu_estimate(Module *module, const GpuOptions *options)
 /* Compilers take more than linear time for a function, and nobody tunes one of thousands of statements. LLVM's passes for
  * this target look back for sums to reuse, so a long function's PTX is made without optimisation; ptxas makes up for that.
  * Of 64-bit arithmetic it did 2000 instructions in a second with all its optimisation, 5000 at level 1, 8000 with none;
- * code at level 1 is hardly longer (a sort of 8192), without any it is twice as long. */
+ * code at level 1 is hardly longer (a sort of 8192), without any it is twice as long, and takes three times the memory. */
 static void bound_effort(GpuKernel *kernel, Codegen *codegen)
 {
-    enum { LONG = 12000, LITTLE = 1, NONE = 0, FOR_LITTLE = 12000, FOR_NONE = 30000, OF_BLOCK = 10 };
+    enum { LONG = 12000, LITTLE = 1, NONE = 0, FOR_LITTLE = 12000, FOR_NONE = 60000, OF_BLOCK = 10 };
     int blocks, instructions = tt_codegen_instructions(codegen, &blocks),
                 work = instructions + OF_BLOCK * blocks;
     if (instructions > LONG)

@@ -16,7 +16,7 @@ def chain(count):
     return "".join(lines) + f"  store %p, %a{count}\n  return\n}}\n"
 
 
-@pytest.mark.parametrize("statements, effort", [(1000, 4), (4000, 4), (8000, 1), (16000, 0)])
+@pytest.mark.parametrize("statements, effort", [(1000, 4), (4000, 4), (8000, 1), (16000, 1), (31000, 0)])
 def test_effort(statements, effort):
     assert compile_ir(chain(statements), 90, 1).effort == effort
 
