@@ -2,8 +2,8 @@
 
 A row is {case, unit, ours, peers: {name: value}, ratio}: smaller values are better in every unit used
 here, and ratio is the first peer's value over ours, so more than 1 means that ours is faster. A row may also
-hold `goal` (the ratio aimed at, or the value where there is no peer), `parts` (what `ours` consists of), and `rates`
-({contender: GB/s}, where larger is better).
+hold `goal` (the ratio aimed at, or the value where there is no peer), `parts` (what `ours` consists of), `beside` (what
+else was measured, in the same unit), and `rates` ({contender: GB/s}, where larger is better).
 """
 
 import argparse
@@ -105,12 +105,14 @@ class Report:
         peers = list(dict.fromkeys(name for row in self.rows for name in row["peers"]))
         has_goals = any("goal" in row for row in self.rows)
         parts = list(dict.fromkeys(name for row in self.rows for name in row.get("parts", ())))
+        beside = list(dict.fromkeys(name for row in self.rows for name in row.get("beside", ())))
         rates = list(dict.fromkeys(name for row in self.rows for name in row.get("rates", ())))
         head = [
             "case",
             "unit",
             "ours",
             *parts,
+            *beside,
             *peers,
             *(["ratio"] if peers else []),
             *(["goal"] if has_goals else []),
@@ -120,6 +122,7 @@ class Report:
         for row in self.rows:
             cells = [row["case"], row["unit"], figure(row["ours"])]
             cells += [figure(row.get("parts", {}).get(name)) for name in parts]
+            cells += [figure(row.get("beside", {}).get(name)) for name in beside]
             cells += [figure(row["peers"].get(name)) for name in peers]
             cells += [figure(row["ratio"])] if peers else []
             cells += [figure(row.get("goal"))] if has_goals else []

@@ -699,3 +699,39 @@ def test_a_forked_process_is_told_what_is_wrong():
             os._exit(7 if "forked" in error.remedy and "spawn" in error.remedy else 1)
         os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+# ---- kernels on disk
+
+
+def test_kernels_from_disk(monkeypatch, tmp_path):
+    """What the driver makes of the PTX is the driver's own."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("TRITON_CACHE_SIZE")
+    monkeypatch.delenv("TRITON_VERIFY")
+    first, second = launch(new_kernel()), launch(new_kernel(), Array(1), Array(1, 1))
+    assert first.timings["llvm"] > 0 and not any(second.timings.values())
+    assert first.asm["ptx"] == second.asm["ptx"] and ".version 8.7" in first.asm["ptx"]
+    assert log() == [
+        "load on 0",
+        "launch (8, 1, 1) of 128 on 0, stream 0",
+        "load on 1",
+        "launch (8, 1, 1) of 128 on 1, stream 0",
+    ]
+    assert first.asm["ttgir"] == second.asm["ttgir"] and first.asm["llir"] == second.asm["llir"]
+
+
+def test_checks_of_kernels_from_disk(monkeypatch, tmp_path):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("TRITON_CACHE_SIZE")
+    monkeypatch.delenv("TRITON_VERIFY")
+    messages = []
+    for _ in range(2):
+        kernel = new_kernel()
+        compiled = launch(kernel, debug=True)
+        cuda.fake_set_failed_parameter(7)  # after x, y, n, and where x and y begin and end
+        with pytest.raises(triton.KernelError) as error:
+            launch(kernel, debug=True)
+        cuda.fake_set_failed_parameter(-1)
+        messages.append(str(error.value))
+    assert messages[0] == messages[1] and "cases.py" in messages[0] and not any(compiled.timings.values())
