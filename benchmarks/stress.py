@@ -139,6 +139,7 @@ def stress(folder, processes, kernels, kills, damages, seed, at_once=20, say=pri
     """True if all was right."""
     chance, cache = random.Random(seed), Path(folder, "cache")
     os.environ |= {"TRITON_CACHE_DIR": str(cache), "TRITON_CPU_THREADS": "1", "TRITON_VERIFY": "0"}
+    os.environ["TRITON_BACKGROUND"] = "0"  # every file is one that each process looks at
     os.environ.pop("TRITON_CACHE_SIZE", None)
     path = write_program(folder, kernels)
     began = time.perf_counter()
