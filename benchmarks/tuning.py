@@ -120,8 +120,11 @@ def child(how, count, size):
             configs[:] = map(config_of, points)
         tuner = triton.autotune("auto" if how == "space" else configs, key=["M", "N", "K"])(kernel)
         tuner[grid](*arguments)
+        for timings in getattr(tuner, "timings", ())[-1:]:
+            compiling.append(timings["compile_seconds"])
         return tuner.best_config, getattr(tuner, "considered", 0) or len(configs)
 
+    compiling = []
     start = time.perf_counter()
     best, considered = in_turn() if how == "in turn" else tuned()
     if on_gpu:
@@ -134,7 +137,11 @@ def child(how, count, size):
     launch = triton.testing.do_bench(
         lambda: kernel[grid](*arguments, **options), warmup=50, rep=300, return_mode="min" if not on_gpu else "median"
     )
-    print(json.dumps({"seconds": seconds, "launch": launch, "considered": considered, "best": str(best)}))
+    print(
+        json.dumps(
+            {"seconds": seconds, "launch": launch, "considered": considered, "best": str(best), "compiling": compiling}
+        )
+    )
 
 
 # ---- in the parent
@@ -201,7 +208,12 @@ def add(results, case, contenders, count, size, goal, repeat):
     peers = {name: each["seconds"] for name, each in found.items() if each}
     fastest = min(statistics.median(each["launch"] for each in runs[name] if each) for name in ("ours", *peers))
     launch = statistics.median(each["launch"] for each in runs["ours"] if each)
-    parts = {"points": ours["considered"], "best (ms)": launch, "of the fastest": fastest / launch}
+    parts = {
+        "compiling": sum(ours["compiling"]),
+        "points": ours["considered"],
+        "best (ms)": launch,
+        "of the fastest": fastest / launch,
+    }
     results.add(f"{case} of {size}³", "s", ours["seconds"], peers, goal, parts=parts, best=ours["best"])
 
 

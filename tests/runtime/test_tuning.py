@@ -137,6 +137,7 @@ def test_timings_are_json():
     data = json.loads(json.dumps(kernel.timings))
     assert [each["key"] for each in data] == [[["n", 64], ["", "float32"]], [["n", 65], ["", "float32"]]]
     assert data[0]["kernel"] == "add_one" and data[0]["best"]["BLOCK"] == 16
+    assert 0 < data[0]["compile_seconds"] < data[0]["seconds"]
     assert [each["values"]["BLOCK"] for each in data[0]["configurations"]] == [16, 32, 1024]
     assert data[0]["configurations"][0]["milliseconds"] == [1.0, 0.5, 1.5]
 

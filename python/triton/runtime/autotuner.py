@@ -1,6 +1,7 @@
 """@triton.autotune: launches that choose compile-time parameters by timing them."""
 
 import os
+import time
 from _thread import RLock
 from _thread import _local as ThreadLocal
 from contextlib import nullcontext
@@ -15,6 +16,7 @@ from .driver import current_stream, driver, stream_handle
 from .jit import KernelInterface, prepare_tuning
 from .launchable import Heuristics, Launchable, check_names, heuristics  # noqa: F401
 from .parallel import for_each
+from .tuning_store import device_text, has_unlike_gpus
 from .wrapper import TensorWrapper
 
 # Milliseconds that a configuration is warmed up and timed for. The clock gives up hopeless ones long before.
@@ -59,7 +61,7 @@ class Autotuner(Launchable):
         self.configs = list(configs) or [Config({})]
         self.keys = list(key)
         self._places = tuple(arg_names.index(name) if name in arg_names else -1 for name in self.keys)
-        self._keywords = {}
+        self._keywords, self._by_device = {}, None
         self.cache = {}
         self.cache_results = cache_results
         self.best_config = None
@@ -121,12 +123,17 @@ class Autotuner(Launchable):
         return config
 
     def _key(self, args, kwargs):
-        """The values of the key's arguments that the launch gives, and the names of the dtypes of all arrays."""
+        """The values of the key's arguments that the launch gives, and the names of the dtypes of all arrays; and the
+        device, where there are GPUs of several kinds."""
         if len(kwargs) == 1 and "grid" in kwargs:  # nothing but positional arguments
-            return tuning_key(args, self._places)
-        named = self._named(args, kwargs)
-        values = tuple(named[name] for name in self.keys if name in named)
-        return values + tuning_key(tuple(value for name, value in named.items() if name in self.arg_names), ())
+            key = tuning_key(args, self._places)
+        else:
+            named = self._named(args, kwargs)
+            values = tuple(named[name] for name in self.keys if name in named)
+            key = values + tuning_key(tuple(value for name, value in named.items() if name in self.arg_names), ())
+        if self._by_device is None:  # the first launch: a program on CPUs never asks for GPUs
+            self._by_device = device_number((*args, *kwargs.values())) is not None and has_unlike_gpus()
+        return (*key, device_text(device_number((*args, *kwargs.values())))) if self._by_device else key
 
     def _keep_keywords(self, config):
         entry = self._keywords[id(config)] = config, config.all_kwargs()
@@ -189,7 +196,9 @@ class Autotuner(Launchable):
     def _compete(self, contest, args, kwargs):
         """Time each configuration that has no entry yet, and one that was given up once if it is the fastest now."""
         waiting = [number for number in range(len(contest.configs)) if number not in contest.entries]
+        start = time.perf_counter()
         launches, failures = self._compile_all([contest.configs[number] for number in waiting], args, kwargs)
+        contest.compiling += time.perf_counter() - start
         firsts = {}
         self._tuning.contest = contest
         try:
@@ -371,7 +380,7 @@ class Autotuner(Launchable):
             return None
         from .cache import triton_key
         from .dependencies import value_text
-        from .tuning_store import TuningStore, device_text, folder
+        from .tuning_store import TuningStore, folder
 
         if folder() is None:
             return None

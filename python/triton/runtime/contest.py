@@ -45,7 +45,7 @@ class Contest:
         self.entries = {}  # by the number of the configuration, for configurations need not be hashable
         self.error = None  # the first
         self.runs, self.gave_up = 0, False  # of the configuration that is being timed
-        self.start, self.shown, self.seconds = time.perf_counter(), False, 0.0
+        self.start, self.shown, self.seconds, self.compiling = time.perf_counter(), False, 0.0, 0.0
 
     def index(self, config):
         return next(i for i, each in enumerate(self.configs) if each is config)
@@ -127,6 +127,7 @@ class Contest:
             "kernel": self.name,
             "key": [[name, value if isinstance(value, (int, float, str)) else str(value)] for name, value in self.key],
             "seconds": self.seconds,
+            "compile_seconds": self.compiling,
             "best": values_of(entries[0].config),
             "configurations": [{"values": values_of(entry.config), **entry.as_data()} for entry in entries],
         }

@@ -5,14 +5,13 @@ one process tunes, others that want the same wait for it, for a bounded time; th
 it.
 """
 
-import json
 import os
 import time
 import warnings
 from contextlib import contextmanager, suppress
-from hashlib import sha256
+from functools import cache
 
-from .cache import default_folder
+from .. import _C
 
 FORMAT = 1
 WAIT = 600.0  # seconds, unless TRITON_AUTOTUNING_WAIT says otherwise
@@ -21,7 +20,7 @@ _POLL = 0.02
 
 def folder():
     """Beside the compiled kernels; None where there is no folder for them."""
-    root = default_folder()
+    root = _C.store_folder()
     return root and os.path.join(root, "tuning")
 
 
@@ -31,11 +30,15 @@ def device_text(device):
         from .driver import thread_count
 
         return f"cpu, {_processor()}, {thread_count()} threads"
-    from .. import _C
-
     properties = _C.cuda_device(device)
     facts = "name", "capability", "multiprocessor_count", "max_shared_mem", "sm_clock_rate", "mem_clock_rate"
     return ", ".join(str(properties[fact]) for fact in facts)
+
+
+@cache
+def has_unlike_gpus():
+    """Whether what is best on one device of this machine need not be so on another."""
+    return len({device_text(number) for number in range(_C.cuda_device_count())}) > 1
 
 
 def _processor():
@@ -53,11 +56,13 @@ class TuningStore:
 
     def __init__(self, identity):
         self.identity = [str(FORMAT), *identity]
-        name = sha256("\0".join(self.identity).encode()).hexdigest()
+        name = _hash("\0".join(self.identity))
         self.path = os.path.join(folder(), f"{name}.json")
 
     def read(self):
         """Entries by configuration; none if there is no file, or a damaged one."""
+        import json  # here, for most programs never need it
+
         try:
             with open(self.path, encoding="utf-8") as file:
                 kept = json.load(file)
@@ -69,6 +74,8 @@ class TuningStore:
 
     def write(self, entries):
         """Replaces the file. Entries of configurations that are gone are kept: they may come back."""
+        import json
+
         body = {"identity": self.identity, "configurations": {**self.read(), **entries}}
         text = json.dumps({"checksum": _checksum(body), "body": body})
         temporary = f"{self.path}.{os.getpid()}"
@@ -130,8 +137,16 @@ def _bound():
         raise ValueError(f"TRITON_AUTOTUNING_WAIT={asked!r}: it is a number of seconds") from None
 
 
+def _hash(text):
+    from hashlib import sha256
+
+    return sha256(text.encode()).hexdigest()
+
+
 def _checksum(body):
-    return sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    import json
+
+    return _hash(json.dumps(body, sort_keys=True))
 
 
 def _warn(error):
