@@ -94,7 +94,7 @@ static bool simplify(Survey *s)
         s->failure = trap.diag;
         return false;
     }
-    s->module = tt_frontend_build(&s->arena, &s->request);
+    s->module = tt_build_kernel(&s->arena, &s->request);
     tt_end_try(&trap);
     return true;
 }

@@ -80,7 +80,7 @@ Operand tt_c_builtin_global_range(CWalker *w, Call *call)
 /* ---- products -------------------------------------------------------------------------------------------------------- */
 
 /* The type of the sums: of bytes int, of double double, else float; an accumulator of half asks for half. */
-static const Dtype *sum_dtype(CWalker *w, const Dtype *operand, const Operand *acc)
+static const Dtype *sum_dtype(const Dtype *operand, const Operand *acc)
 {
     if (tt_dtype_is_int(operand))
         return &tt_int32;
@@ -88,7 +88,6 @@ static const Dtype *sum_dtype(CWalker *w, const Dtype *operand, const Operand *a
         return &tt_fp64;
     if (acc && acc->dtype == &tt_fp16 && tt_dtype_width(operand) <= 16 && operand != &tt_bf16)
         return &tt_fp16;
-    (void)w;
     return &tt_fp32;
 }
 
@@ -154,7 +153,7 @@ Operand tt_c_builtin_dot(CWalker *w, Call *call)
     Operand acc = {0};
     if (call->count == 3)
         acc = tt_c_settle(w, "`dot`", call->arguments[2]);
-    const Dtype *dtype = sum_dtype(w, a.dtype, acc.value ? &acc : NULL);
+    const Dtype *dtype = sum_dtype(a.dtype, acc.value ? &acc : NULL);
     if (acc.value && (tt_dtype_is_pointer(acc.dtype) || (tt_is_tile(acc.value->type) && acc.dtype != dtype)))
         tt_c_fail(w, "declare it so, and convert the result",
                   "what this `dot` adds to must be of type %s, not %s", tt_c_dtype_name(w, dtype),

@@ -12,7 +12,7 @@ static _Noreturn void unknown_function(CWalker *w, const char *name)
         tt_push(w->arena, names, builtins[i]);
     for (int i = 0; i < w->program->functions.count; i++)
         tt_push(w->arena, names, w->program->functions.data[i]->name);
-    const char *closest = tt_c_closest(w, name, names.data, names.count);
+    const char *closest = tt_c_closest(name, names.data, names.count);
     if (tt_c_find_variable(w, name))
         tt_c_fail(w, NULL, "`%s` is a variable, and cannot be called", name);
     tt_c_fail(w,

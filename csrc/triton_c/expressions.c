@@ -299,7 +299,7 @@ static _Noreturn void unknown_name(CWalker *w, const char *name)
         tt_push(w->arena, names, w->frame->slots.data[i].name);
     for (int i = 0; i < w->globals.count; i++)
         tt_push(w->arena, names, w->globals.data[i].name);
-    const char *closest = tt_c_closest(w, name, names.data, names.count);
+    const char *closest = tt_c_closest(name, names.data, names.count);
     bool is_function = tt_c_builtin(name) != NULL;
     for (int i = 0; i < w->program->functions.count; i++)
         is_function |= !strcmp(w->program->functions.data[i]->name, name);

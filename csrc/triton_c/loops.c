@@ -11,7 +11,7 @@ typedef struct Loop {
     int broke, continued, scope; /* of the frame, outside */
 } Loop;
 
-static void push_sorted_slot(CWalker *w, Loop *loop, int slot)
+static void carry_slot(CWalker *w, Loop *loop, int slot)
 {
     for (int i = 0; i < loop->carried.count; i++)
         if (loop->carried.data[i] == slot)
@@ -28,11 +28,11 @@ static const Type *slot_type(CWalker *w, const Variable *v)
 static void carry_result(CWalker *w, Loop *loop)
 {
     Frame *frame = w->frame;
-    push_sorted_slot(w, loop, SLOT_RETURNED);
+    carry_slot(w, loop, SLOT_RETURNED);
     if (frame->function->result == &tt_void)
         return;
     frame->has_result = true;
-    push_sorted_slot(w, loop, SLOT_RESULT);
+    carry_slot(w, loop, SLOT_RESULT);
 }
 
 static void begin_loop(CWalker *w, Loop *loop, const Uses *uses)
@@ -343,7 +343,7 @@ static Flow walk_tested(CWalker *w, const Tested *t)
     tt_c_assigned_slots(w, t->body, &loop.carried);
     int broke = breaks ? add_flag(w) : 0;
     if (breaks)
-        push_sorted_slot(w, &loop, broke);
+        carry_slot(w, &loop, broke);
     begin_loop(w, &loop, &body);
     frame->broke = broke;
     Flow exits = (breaks ? BREAKS : 0) | (body.returns ? RETURNS : 0);

@@ -101,11 +101,10 @@ static int distance(const char *a, const char *b)
     return row[m];
 }
 
-const char *tt_c_closest(CWalker *w, const char *name, const char *const *names, int count)
+const char *tt_c_closest(const char *name, const char *const *names, int count)
 {
     int best = (int)strlen(name) / 2 + 1;
     const char *found = NULL;
-    (void)w;
     for (int i = 0; i < count; i++) {
         int d = names[i] ? distance(name, names[i]) : best;
         if (d < best) {

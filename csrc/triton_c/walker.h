@@ -65,7 +65,7 @@ const char *tt_c_dtype_name(CWalker *w, const Dtype *dtype);
 const char *tt_c_describe(CWalker *w, Operand x); /* "float[64, 32]", "the constant 5" */
 const char *tt_c_describe_type(CWalker *w, const Dtype *dtype, const Shape *shape);
 extern const char *const tt_c_operator_texts[];
-const char *tt_c_closest(CWalker *w, const char *name, const char *const *names, int count); /* or NULL */
+const char *tt_c_closest(const char *name, const char *const *names, int count); /* or NULL */
 
 /* ---- convert.c: C's conversions ---------------------------------------------------------------------------------------- */
 

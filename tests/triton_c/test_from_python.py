@@ -1,5 +1,6 @@
 """Kernels in Triton-C as Python sees them: launches, tunables, sizes, options, debug checks, the command line."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from programs import launch
 import triton
 import triton.c
 from triton.compiler import ASTSource
+
+pytestmark = pytest.mark.host
 
 ADD = """
 const tunable int N = {64, 128};
@@ -88,12 +91,19 @@ def test_tunables_as_a_list_and_as_configurations():
     assert configs == [{"A": a, "B": b} for a in (1, 2) for b in (8, 16)]
 
 
-@pytest.mark.host
 def test_an_autotuned_kernel():
     kernel = triton.c.compile(ADD)
     tuned = triton.autotune(kernel.configs(), key=["size"], do_bench=lambda launch, quantiles: launch() and [1, 1, 1])(
         kernel
     )
+    x, y, out = vectors()
+    tuned[kernel.grid("size")](x, y, out, 1000)
+    assert (out == x * 3).all() and tuned.best_config.kwargs["N"] in (64, 128)
+
+
+def test_a_search_among_the_values_of_tunables():
+    kernel = triton.c.compile(ADD)
+    tuned = triton.autotune("auto", key=["size"])(kernel)
     x, y, out = vectors()
     tuned[kernel.grid("size")](x, y, out, 1000)
     assert (out == x * 3).all() and tuned.best_config.kwargs["N"] in (64, 128)
@@ -166,7 +176,6 @@ def test_compiled_kernels_and_kernels_are_pickled():
     assert (out == x * 3).all()
 
 
-@pytest.mark.host
 def test_debug_checks_name_the_line():
     x, y, out = vectors(100)
     kernel = triton.c.compile(ADD)
@@ -186,6 +195,13 @@ def test_errors_of_kernels_show_the_line():
         triton.CompilationError, match=r"<triton-c \w+>:2:5: error: `x` is not declared\n  2 \|     x = 1;"
     ):
         launch("kernel void f(int *p) {\n    x = 1;\n}", np.zeros(1, np.int32))
+
+
+def test_the_interpreter_is_for_kernels_in_python():
+    program = "import triton.c; triton.c.compile('kernel void f(int n) {}')[(1,)](1)"
+    environment = os.environ | {"TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert "kernel 'f' is in Triton-C, and only kernels in Python can be interpreted" in done.stderr
 
 
 # ---- the command line

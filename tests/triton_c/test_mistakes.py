@@ -11,6 +11,8 @@ import triton
 import triton.c
 from triton.compiler import ASTSource
 
+pytestmark = pytest.mark.host
+
 CASES = sorted((Path(__file__).parent / "mistakes").glob("*.tc"))
 
 

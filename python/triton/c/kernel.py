@@ -6,6 +6,7 @@ from itertools import product
 
 from .._C import Kernel, triton_c_describe, triton_c_extents
 from ..runtime.jit import KernelInterface, KernelParam, _own_name, _prepare_launches
+from ..runtime.space import tunable
 
 _ANY, _KEYWORD_ONLY = 1, 3
 
@@ -71,6 +72,7 @@ def _parameters(parameters, tunables):
         param = _param(len(result), name, _KEYWORD_ONLY)
         param.is_constexpr = param.has_default = True
         param._default = values[0]
+        param.annotation = tunable(values)  # what triton.autotune("auto") looks for
         result.append(param)
     return result
 
@@ -105,6 +107,15 @@ class CFunction(Kernel, KernelInterface):
 
     src = property(parse)
     source_file = property(lambda self: self.program.file)
+
+    @property
+    def source(self):
+        """What interprets kernels (``TRITON_INTERPRET=1``) asks for."""
+        from ..errors import UnsupportedError
+
+        raise UnsupportedError(
+            f"kernel {self.__name__!r} is in Triton-C, and only kernels in Python can be interpreted"
+        )
 
     @property
     def cache_key(self):
