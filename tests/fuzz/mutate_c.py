@@ -17,7 +17,6 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 
 import triton  # noqa: E402
 import triton.c  # noqa: E402
-from triton import _C  # noqa: E402
 from triton.compiler import ASTSource  # noqa: E402
 
 TESTS = Path(__file__).parent.parent / "triton_c"
@@ -110,7 +109,7 @@ def in_front(text):
 
 def compiled(kernel, target):
     types = {param.name: param.annotation_type for param in kernel.params if not param.is_constexpr}
-    _C.compile(kernel, ASTSource(kernel, types).entries(), {}, target)
+    triton.compile(ASTSource(kernel, types), target)
 
 
 def outcome_of(action):
