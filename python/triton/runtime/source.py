@@ -1,6 +1,9 @@
 """The source text of a kernel, found where Python keeps it: files, notebook cells, and code made by exec."""
 
 from functools import cached_property
+from operator import itemgetter
+
+_LINE = itemgetter(2)  # of what co_lines() gives
 
 
 class KernelSource:
@@ -46,7 +49,7 @@ def _read_file(fn):
     lines = linecache.getlines(file, fn.__globals__)
     if not 0 < first <= len(lines) or not lines[first - 1].lstrip().startswith(("@", "def ")):
         return None
-    return file, lines, first, max((line for _, _, line in code.co_lines() if line), default=first)
+    return file, lines, first, max(filter(None, map(_LINE, code.co_lines())), default=first)
 
 
 def read_first_block(fn):
