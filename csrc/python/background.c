@@ -33,12 +33,15 @@ static struct {
            .ended = PTHREAD_COND_INITIALIZER,
            .compiling = PTHREAD_MUTEX_INITIALIZER};
 
-/* The thread is one of the process's first interpreter. */
+/* The thread is one of the process's first interpreter. Who looks at compilations wants those of the program only. */
 bool tt_background_enabled(void)
 {
+    static const char *const looking[] = {"TRITON_DUMP", "TRITON_TIMING", "TRITON_KERNEL_DUMP"};
     const char *asked = getenv("TRITON_BACKGROUND");
-    return PyInterpreterState_GetID(PyInterpreterState_Get()) == 0 && !queue.is_stopping &&
-           !(asked && !strcmp(asked, "0"));
+    bool enabled = PyInterpreterState_GetID(PyInterpreterState_Get()) == 0 && !queue.is_stopping;
+    for (size_t i = 0; i < TT_COUNT(looking); i++)
+        enabled &= getenv(looking[i]) == NULL;
+    return enabled && !(asked && !strcmp(asked, "0"));
 }
 
 /* ---- requests ------------------------------------------------------------------------------------------------------ */

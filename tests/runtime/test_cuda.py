@@ -10,7 +10,7 @@ import torch
 
 import triton
 import triton.language as tl
-from triton.runtime import driver
+from triton.runtime import background, driver
 from triton.testing import do_bench, do_bench_cudagraph
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -584,3 +584,72 @@ def test_threads_launch_at_once():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+@triton.jit
+def fill(x_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + offsets, 1, mask=offsets < n)
+
+
+@triton.jit
+def fill_rows(x_ptr, stride, columns, BLOCK: tl.constexpr):
+    columns_here = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + tl.program_id(0) * stride + columns_here, 1, mask=columns_here < columns)
+
+
+def test_arrays_of_more_than_two_to_the_31_elements():
+    rows, columns = 30_000, 100_000
+    x = torch.zeros(rows, columns, dtype=torch.int8, device="cuda")
+    fill[(triton.cdiv(x.numel(), 4096),)](x, x.numel() - 1, BLOCK=4096)
+    assert x.sum(dtype=torch.int64) == x.numel() - 1 and x[-1, -1] == 0
+    x.zero_()
+    fill_rows[(rows, triton.cdiv(columns, 4096))](x, columns, columns - 1, BLOCK=4096)
+    assert x.sum(dtype=torch.int64) == rows * (columns - 1) and not x[:, -1].any()
+    small = torch.zeros(100_000, dtype=torch.int8, device="cuda")
+    fill[(25,)](small, 100_000, BLOCK=4096)
+    assert small.all()
+    assert sorted(compiled.metadata.wide_offsets for compiled in fill.variants()) == [False, True]
+    assert [compiled.metadata.wide_offsets for compiled in fill_rows.variants()] == [True]
+
+
+@triton.jit
+def softmax(out_ptr, x_ptr, in_stride, out_stride, rows, columns, BLOCK: tl.constexpr):
+    for row in range(tl.program_id(0), rows, tl.num_programs(0)):
+        at = tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * in_stride + at, mask=at < columns, other=-float("inf"))
+        e = tl.exp(x - tl.max(x, axis=0))
+        tl.store(out_ptr + row * out_stride + at, e / tl.sum(e, axis=0), mask=at < columns)
+
+
+def test_variants_that_are_compiled_behind_change_no_bit(monkeypatch):
+    x = torch.randn(512, 1000, device="cuda")
+    results = []
+    for switch in "01":
+        monkeypatch.setenv("TRITON_BACKGROUND", switch)
+        kernel = triton.jit(softmax.fn)
+        for rows in [512, *range(1, 200), 500, 512]:
+            out = torch.zeros_like(x)
+            kernel[(16,)](out, x, x.stride(0), out.stride(0), rows, 1000, BLOCK=1024)
+            results.append(out[:rows].clone())
+        assert background.wait()
+    half = len(results) // 2
+    assert all(torch.equal(a, b) for a, b in zip(results[:half], results[half:], strict=True))
+
+
+def test_a_graph_keeps_the_variant_that_is_made_for_it(monkeypatch):
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    add = new_add()
+    x, y, out = tensors(98_432)
+    launch(add, x, y, out)
+    assert background.wait()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        compiled = add[(97,)](x, y, out, 98_431, BLOCK=1024)
+    assert compiled.metadata.divisibility["n"] == 1
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        assert add[(97,)](x, y, out, 98_424, BLOCK=1024).metadata.divisibility["n"] == 8
+    out.zero_()
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(out[:98_431], (x + y)[:98_431])
