@@ -40,8 +40,11 @@ Codegen *tt_new_codegen_for(Arena *arena, const char *module_name, const char *t
                             LLVMTargetMachineRef machine);
 /* What decides the code for this machine: its CPU and features, or what TRITON_CPU_ARCH makes of them. */
 const char *tt_host_description(Arena *arena);
-/* How many LLVM instructions the module has, in how many blocks. */
-int tt_codegen_instructions(const Codegen *codegen, int *blocks);
+/* How long a module is: LLVM's instructions, how many of them add or multiply integers or addresses, and blocks. */
+typedef struct CodeSize {
+    int instructions, sums, blocks;
+} CodeSize;
+CodeSize tt_codegen_size(const Codegen *codegen);
 /* From here on machine code is made without optimisation, in half of the time or, of a huge function, a fraction. */
 void tt_codegen_hurry(Codegen *codegen);
 /* The module as text; then it cannot be trusted to be unchanged: assembly runs the code generator over it. */

@@ -120,16 +120,33 @@ void tt_codegen_hurry(Codegen *codegen)
     LLVMDisposeMessage(features);
 }
 
-int tt_codegen_instructions(const Codegen *codegen, int *blocks)
+static bool is_sum(LLVMValueRef instruction)
 {
-    int count = 0;
-    *blocks = 0;
+    switch (LLVMGetInstructionOpcode(instruction)) {
+    case LLVMAdd:
+    case LLVMSub:
+    case LLVMMul:
+    case LLVMShl:
+    case LLVMGetElementPtr:
+        return true;
+    default:
+        return false;
+    }
+}
+
+CodeSize tt_codegen_size(const Codegen *codegen)
+{
+    CodeSize size = {0};
     for (LLVMValueRef f = LLVMGetFirstFunction(codegen->module); f; f = LLVMGetNextFunction(f))
         for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(f); block;
-             block = LLVMGetNextBasicBlock(block), ++*blocks)
-            for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i))
-                count++;
-    return count;
+             block = LLVMGetNextBasicBlock(block)) {
+            size.blocks++;
+            for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i)) {
+                size.instructions++;
+                size.sums += is_sum(i);
+            }
+        }
+    return size;
 }
 
 Codegen *tt_new_codegen_for(Arena *arena, const char *module_name, const char *triple,

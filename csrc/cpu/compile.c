@@ -19,7 +19,7 @@ static int64_t bytes_stored_in(const Region *region)
 static void bound_effort(Codegen *codegen)
 {
     enum { LONGEST_FUNCTION = 8000, WORTH_OPTIMISING = 100000 };
-    int blocks, instructions = tt_codegen_instructions(codegen, &blocks);
+    int instructions = tt_codegen_size(codegen).instructions;
     if (instructions > LONGEST_FUNCTION)
         tt_codegen_split(codegen, LONGEST_FUNCTION);
     if (instructions > WORTH_OPTIMISING)

@@ -75,17 +75,18 @@ GpuEstimate tt_gpu_estimate(Module *module, const GpuOptions *options)
 }
 
 /* Compilers take more than linear time for a function, and nobody tunes one of thousands of statements. LLVM's passes for
- * this target look back for sums to reuse, so a long function's PTX is made without optimisation; ptxas makes up for that.
+ * this target compare each sum with those before it, to reuse them: 8000 took minutes, and other kernels have hundreds
+ * (attention's backward pass, of 5400 instructions, 520). Such PTX is made without optimisation; ptxas makes up for that.
  * Of 64-bit arithmetic it did 2000 instructions in a second with all its optimisation, 5000 at level 1, 8000 with none;
  * code at level 1 is hardly longer (a sort of 8192), without any it is twice as long, and takes three times the memory. */
 static void bound_effort(GpuKernel *kernel, Codegen *codegen)
 {
-    enum { LONG = 12000, LITTLE = 1, NONE = 0, FOR_LITTLE = 12000, FOR_NONE = 60000, OF_BLOCK = 10 };
-    int blocks, instructions = tt_codegen_instructions(codegen, &blocks),
-                work = instructions + OF_BLOCK * blocks;
-    if (instructions > LONG)
+    enum { LONG = 12000, MANY_SUMS = 2000, LITTLE = 1, NONE = 0, FOR_NONE = 60000, OF_BLOCK = 10 };
+    CodeSize size = tt_codegen_size(codegen);
+    int work = size.instructions + OF_BLOCK * size.blocks;
+    if (size.instructions > LONG || size.sums > MANY_SUMS)
         tt_codegen_hurry(codegen);
-    kernel->effort = work > FOR_NONE ? NONE : work > FOR_LITTLE ? LITTLE : FULL_EFFORT;
+    kernel->effort = work > FOR_NONE ? NONE : work > LONG ? LITTLE : FULL_EFFORT;
 }
 
 GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *asked, Arena *arena)

@@ -22,7 +22,7 @@ def test_effort(statements, effort):
 
 
 def test_code_made_without_optimisation():
-    """LLVM's passes are left out before those of the driver are."""
+    """LLVM's passes, which compare each sum with the others, are left out before those of the driver are."""
     compiled = compile_ir(chain(2500), 90, 1)
     assert compiled.effort == 4
     assert assemble(compiled, 90).spills == 0
