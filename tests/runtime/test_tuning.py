@@ -80,6 +80,28 @@ def test_a_slow_configuration_is_not_run_often(target):
     assert slow["runs"] <= 5 < fast["runs"]
 
 
+def test_the_fastest_of_many_are_timed_again(monkeypatch, target):
+    shares = []
+
+    def race(clock, warmup, rep, best):
+        shares.append(rep)
+        return [clock.sample(1)[0]] * 3, False
+
+    monkeypatch.setattr(timing, "race", race)
+    configs = blocks(16, 32, 64, 128, 256, 512)
+    kernel = tuned(configs + blocks(512, num_stages=5))
+    x = np.zeros(64, np.float32)
+    kernel[grid](x, 64)
+    assert sorted(shares)[-4:] == [50.0] * 4 and set(shares[:-4]) == {12.5}
+    times = kernel.configs_timings
+    assert times[kernel.best_config] == min(times.values())
+    if target == "cpu":  # one code, one time
+        assert times[kernel.configs[5]] == times[kernel.configs[6]]
+    shares.clear()
+    tuned(configs, rep=20)[grid](x, 64)
+    assert shares == [20] * 6
+
+
 def test_hooks_are_not_timed():
     def wait(arguments):
         import time

@@ -21,6 +21,8 @@ from .wrapper import TensorWrapper
 
 # Milliseconds that a configuration is warmed up and timed for. The clock gives up hopeless ones long before.
 WARMUP, REP = 10, 50
+# Of more than these, each is timed for a part of that, and then the fastest in full, the one after the other.
+FINALISTS, PART = 4, 0.25
 # What a configuration may fail with that is no fault of the launch's: it is left out.
 _FAILURES = CompilationError, InternalError, PTXASError
 
@@ -201,6 +203,9 @@ class Autotuner(Launchable):
         contest.compiling += time.perf_counter() - start
         firsts = {}
         self._tuning.contest = contest
+        has_finals = len(waiting) > FINALISTS and self._may_time_again()
+        if has_finals:
+            self._tuning.share = PART
         try:
             for number, launch, failure in zip(waiting, launches, failures, strict=True):
                 config = contest.configs[number]
@@ -211,11 +216,28 @@ class Autotuner(Launchable):
                     contest.add(number, self._bench(*args, config=config, **kwargs))
                 else:
                     contest.same(number, same)
+            if has_finals:
+                self._tuning.share = 1.0
+                self._run_finals(contest, args, kwargs)
             while contest.entries[best := contest.best()].state == GIVEN_UP:
                 del contest.entries[best]
                 contest.add(best, self._bench(*args, config=contest.configs[best], **kwargs))
         finally:
             self._tuning.contest = None
+            if has_finals:
+                self._tuning.share = 1.0
+
+    def _may_time_again(self):
+        """Where it is this class that times, and nobody said for how long."""
+        return self._do_bench is None and self.num_reps is None and type(self)._bench is Autotuner._bench
+
+    def _run_finals(self, contest, args, kwargs):
+        finalists = contest.fastest(FINALISTS)
+        for number in finalists:
+            del contest.entries[number]
+        for number in finalists:
+            contest.add(number, self._bench(*args, config=contest.configs[number], **kwargs))
+        contest.renew_copies()
 
     def _compile_all(self, configs, args, kwargs):
         """Compile on all cores, for the compiler does not hold the interpreter.

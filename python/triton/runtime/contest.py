@@ -44,6 +44,7 @@ class Contest:
         self.name, self.key, self.configs = name, key, configs
         self.entries = {}  # by the number of the configuration, for configurations need not be hashable
         self.error = None  # the first
+        self.copies = {}  # number of a configuration to that of another with its code
         self.runs, self.gave_up = 0, False  # of the configuration that is being timed
         self.start, self.shown, self.seconds, self.compiling = time.perf_counter(), False, 0.0, 0.0
 
@@ -70,9 +71,20 @@ class Contest:
 
     def same(self, number, other):
         """`number` has the code of `other`."""
+        self.copies[number] = other
         entry = self.entries[other]
         note = f"as with {_text(self.configs[other])}"
         self._add(number, Entry(self.configs[number], entry.times, entry.runs, SAME_CODE, note))
+
+    def renew_copies(self):
+        """After configurations were timed again."""
+        for number, other in self.copies.items():
+            self.entries[number].times = self.entries[other].times
+
+    def fastest(self, count):
+        """The numbers of so many that were timed, the fastest first."""
+        timed = [number for number, entry in self.entries.items() if entry.state == TIMED]
+        return sorted(timed, key=lambda number: self.entries[number].times)[:count]
 
     def _add(self, number, entry):
         self.entries[number] = entry

@@ -1,7 +1,7 @@
 """@triton.autotune(configs="auto"): the configurations come from the program and from the compiler."""
 
 from .._C import argument_entry, survey
-from ..errors import AutotunerError, CompilationError
+from ..errors import AutotunerError, CompilationError, InternalError
 from .autotuner import Autotuner, config_text, device_number
 from .config import Config
 from .contest import FAILED
@@ -32,6 +32,9 @@ class SpaceTuner(Autotuner):
         return [self.fn.warmup(*args, **kwargs, **self._checked(config_of(points[0]), kwargs))]
 
     # ---- tuning
+
+    def _may_time_again(self):
+        return False  # the search does so by itself
 
     def _start(self, args, kwargs):
         return []
@@ -97,7 +100,7 @@ class SpaceTuner(Autotuner):
         def look(point):
             try:
                 work, facts, programs = self._survey(point, variants, args, kwargs, target)
-            except (CompilationError, AutotunerError) as error:
+            except (CompilationError, InternalError, AutotunerError) as error:
                 failures.append(error)
                 return
             fewest = min((fact["remarks"] for fact in facts if fact["failure"] is None), default=0)
@@ -127,7 +130,7 @@ class SpaceTuner(Autotuner):
         for point in points[len(points) // 2 :] + points[: len(points) // 2]:
             try:
                 _, facts, _ = self._survey(point, [{}], args, kwargs, target)
-            except (CompilationError, AutotunerError):
+            except (CompilationError, InternalError, AutotunerError):
                 continue
             if facts[0]["failure"] is None:
                 known = facts[0]["choices"]
