@@ -171,6 +171,25 @@ static bool keep(Pipeline *p, const Type *type)
     return true;
 }
 
+/* What is loaded as a tile: a number is a tile of one element. */
+static const Type *tile_of(Module *module, const Op *load)
+{
+    const Type *type = load->results[0]->type;
+    return tt_is_tile(type) ? type : tt_tile_type(module, type, (int64_t[]){1}, 1);
+}
+
+/* A number of 4 or 8 bytes is copied like a tile, so that it can be as many iterations ahead; a register that is carried
+ * from one iteration to the next is waited for when it is moved. */
+static void add_number(Pipeline *p, Staged *staged)
+{
+    const Type *type = staged->load->results[0]->type;
+    staged->layout = tt_buffer_layout(p->module, tile_of(p->module, staged->load), 0);
+    staged->is_async = p->options->sm >= 80 && gives_zeros(staged->load) && tt_byte_width(type) >= 4;
+    staged->is_kept = !staged->is_async;
+    if (staged->is_async || keep(p, type))
+        tt_push(p->scratch, p->loads, *staged);
+}
+
 static void add_load(Pipeline *p, Op *load)
 {
     for (int i = 0; i < p->loads.count; i++)
@@ -181,9 +200,7 @@ static void add_load(Pipeline *p, Op *load)
     const Op *alloc = buffer_of(load);
     Staged staged = {.load = load};
     if (!tt_is_tile(load->results[0]->type)) {
-        staged.is_kept = true;
-        if (keep(p, load->results[0]->type))
-            tt_push(p->scratch, p->loads, staged);
+        add_number(p, &staged);
         return;
     }
     staged.layout =
@@ -441,7 +458,7 @@ static Ahead new_ahead(Pipeline *p, int distance)
 
 static Value *slot_of(Builder *b, const Staged *staged, Value *index)
 {
-    const Type *type = tt_buffer_type(b->module, staged->load->results[0]->type, 1);
+    const Type *type = tt_buffer_type(b->module, tile_of(b->module, staged->load), 1);
     Op *view = tt_build_op(b, OP_smem_view, (Value *[]){staged->buffer, index}, 2, &type, 1, NULL);
     view->results[0]->layout = staged->layout;
     return view->results[0];
@@ -461,6 +478,10 @@ static void copy_async(const Pipeline *p, Builder *b, const Staged *staged, Valu
                        Value *runs, Value *slot)
 {
     const Op *load = staged->load;
+    if (!tt_is_tile(pointer->type)) {
+        pointer = tt_build_splat(b, pointer, (int64_t[]){1}, 1);
+        mask = mask ? tt_build_splat(b, mask, (int64_t[]){1}, 1) : NULL;
+    }
     Value *operands[] = {pointer, slot_of(b, staged, slot), masked(b, pointer->type, mask, runs)};
     Attr *attrs = tt_copy_attrs(b->module, load->attrs);
     if (!tt_find_attr(load, ATTR_cache) && repeats(p, load)) /* once from the second cache */
@@ -488,7 +509,7 @@ static void store_slot(Builder *b, const Staged *staged, Value *tile, Value *slo
 
 static void allocate(Pipeline *p, Staged *staged)
 {
-    const Type *type = tt_buffer_type(p->module, staged->load->results[0]->type, p->slots);
+    const Type *type = tt_buffer_type(p->module, tile_of(p->module, staged->load), p->slots);
     Builder b = p->before;
     b.loc = staged->load->loc;
     Op *alloc = tt_build_op(&b, OP_smem_alloc, NULL, 0, &type, 1, NULL);
@@ -584,14 +605,25 @@ static void wait_for_earlier(const Pipeline *p, Op *product, Op *rest)
     tt_build_op(&b, OP_barrier, NULL, 0, NULL, 0, NULL);
 }
 
+static bool is_deferred(const Pipeline *p, const Op *product)
+{
+    for (int i = 0; i < p->deferred.count; i++)
+        if (tt_operand(p->deferred.data[i], 0)->op == product)
+            return true;
+    return false;
+}
+
 /* The copies for a later iteration stand within the first product of this one: a warpgroup waits to issue the last steps
- * anyway until the tensor core has done the first ones, and then nothing comes between these and the next product. */
+ * anyway until the tensor core has done the first ones, and then nothing comes between these and the next product. Behind
+ * the whole of it, if it is waited for in this iteration: the tensor core is not to run dry. */
 static Op *place_of_copies(const Pipeline *p)
 {
     TT_FOR_OPS(op, p->loop.body)
     {
         if (op->opcode != OP_wgmma)
             continue;
+        if (!p->is_compact && !is_deferred(p, op))
+            return op->next;
         Op *behind = split_product(op), *rest = behind == op ? op : NULL;
         if (p->is_compact)
             wait_for_earlier(p, rest ? tt_operand(rest, 2)->op : op, rest);
@@ -628,6 +660,17 @@ static Op *first_user(const Pipeline *p, const Value *value)
     return first;
 }
 
+/* In front of the first user, or of the wait for a product before that: threads read while the tensor core works. */
+static Op *place_of_read(const Pipeline *p, const Value *value)
+{
+    Op *first = first_user(p, value), *wait = NULL;
+    for (Op *op = p->loop.body->first; op != first; op = op->next)
+        if (op->opcode == OP_wgmma_wait && !tt_int_attr(op, ATTR_left, 0) &&
+            tt_def(tt_operand(op, 0), OP_wgmma))
+            wait = op;
+    return wait ? wait : first;
+}
+
 static void use_slot(Pipeline *p, Staged *staged, Value *slot)
 {
     Op *load = staged->load;
@@ -647,9 +690,15 @@ static void use_slot(Pipeline *p, Staged *staged, Value *slot)
     }
     if (!tt_has_uses(load->results[0]))
         return;
-    Builder b = tt_builder_before(first_user(p, load->results[0]));
+    Builder b = tt_builder_before(place_of_read(p, load->results[0]));
     b.loc = load->loc;
-    Op *read = tt_build_op(&b, OP_smem_load, &read_from, 1, &load->results[0]->type, 1, NULL);
+    const Type *type = tile_of(p->module, load);
+    Op *read = tt_build_op(&b, OP_smem_load, &read_from, 1, &type, 1, NULL);
+    if (type != load->results[0]->type) {
+        Value *operands[] = {read->results[0], tt_build_int(&b, tt_scalar_type(p->module, TT_I32), 0)};
+        Attr *axis = tt_attr_int(p->module, ATTR_axis, 0, NULL);
+        read = tt_build_op(&b, OP_extract, operands, 2, &load->results[0]->type, 1, axis);
+    }
     staged->read = read->results[0];
     staged->read->name = load->results[0]->name;
     tt_replace_all_uses(load->results[0], staged->read);
