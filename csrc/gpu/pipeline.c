@@ -605,6 +605,16 @@ static void wait_for_earlier(const Pipeline *p, Op *product, Op *rest)
     tt_build_op(&b, OP_barrier, NULL, 0, NULL, 0, NULL);
 }
 
+static Op *behind_reads(Op *op)
+{
+    Op *last = op;
+    while (op->opcode == OP_smem_load || op->opcode == OP_smem_view || tt_is_pure(op)) {
+        op = op->next;
+        last = op->previous->opcode == OP_smem_load ? op : last;
+    }
+    return last;
+}
+
 static bool is_deferred(const Pipeline *p, const Op *product)
 {
     for (int i = 0; i < p->deferred.count; i++)
@@ -615,7 +625,8 @@ static bool is_deferred(const Pipeline *p, const Op *product)
 
 /* The copies for a later iteration stand within the first product of this one: a warpgroup waits to issue the last steps
  * anyway until the tensor core has done the first ones, and then nothing comes between these and the next product. Behind
- * the whole of it, if it is waited for in this iteration: the tensor core is not to run dry. */
+ * the whole of it, and what is read from buffers meanwhile, if it is waited for in this iteration: the tensor core is not
+ * to run dry. */
 static Op *place_of_copies(const Pipeline *p)
 {
     TT_FOR_OPS(op, p->loop.body)
@@ -623,7 +634,7 @@ static Op *place_of_copies(const Pipeline *p)
         if (op->opcode != OP_wgmma)
             continue;
         if (!p->is_compact && !is_deferred(p, op))
-            return op->next;
+            return behind_reads(op->next);
         Op *behind = split_product(op), *rest = behind == op ? op : NULL;
         if (p->is_compact)
             wait_for_earlier(p, rest ? tt_operand(rest, 2)->op : op, rest);
