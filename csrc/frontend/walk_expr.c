@@ -128,8 +128,50 @@ static const char *usual_name(const char *name)
     return NULL;
 }
 
+/* Functions that other libraries have under such names, and what stands for them in kernels; NULL for others. */
+static const char *function_elsewhere(Walker *w, const char *name)
+{
+    static const char *const rows[][2] = {
+        {"relu", "take tl.maximum(x, 0)"},
+        {"silu", "take x * tl.sigmoid(x)"},
+        {"gelu", "take 0.5 * x * (1 + tl.erf(x * 0.7071067811865476))"},
+        {"mean", "divide the sum by the number of elements: tl.sum(x, axis) / n"},
+        {"var", "compute it from tl.sum(x, axis) and tl.sum(x * x, axis)"},
+        {"std", "compute it from tl.sum(x, axis) and tl.sum(x * x, axis)"},
+        {"matmul", "take tl.dot(a, b)"},
+        {"concatenate", "take tl.cat(a, b, dim=..)"},
+        {"concat", "take tl.cat(a, b, dim=..)"},
+        {"stack", "take tl.join(a, b)"},
+        {"transpose", "take tl.trans(x) or tl.permute(x, dims)"},
+        {"ones", "take tl.full(shape, 1, dtype)"},
+        {"empty", "take tl.zeros(shape, dtype)"},
+        {"clip", "take tl.clamp(x, low, high)"},
+        {"any", "take tl.max of the condition as integers: tl.max(c.to(tl.int32), axis) > 0"},
+        {"all", "take tl.min of the condition as integers: tl.min(c.to(tl.int32), axis) > 0"},
+        {"float8e4b8", "formats of AMD's GPUs are not supported; tl.float8e4nv and tl.float8e5 are"},
+        {"float8e5b16", "formats of AMD's GPUs are not supported; tl.float8e4nv and tl.float8e5 are"},
+    };
+    for (size_t i = 0; i < TT_COUNT(rows); i++)
+        if (!strcmp(rows[i][0], name))
+            return rows[i][1];
+    PyObject *module = tt_keep(w, PyImport_ImportModule("triton.language.extra.libdevice"));
+    const char *spelled = !strcmp(name, "round") ? "rint" : name;
+    return PyObject_HasAttrString(module, spelled)
+               ? tt_arena_format(w->arena, "take tl.extra.libdevice.%s", spelled)
+               : NULL;
+}
+
+static bool is_language(Walker *w, PyObject *module)
+{
+    PyObject *name = PyModule_Check(module) ? tt_attribute_or_null(w, module, FIELD___name__) : NULL;
+    return name && PyUnicode_Check(name) && !PyUnicode_CompareWithASCIIString(name, "triton.language");
+}
+
 static _Noreturn void no_attribute(Walker *w, Term t, PyObject *name)
 {
+    const char *instead = is_language(w, t.object) ? function_elsewhere(w, tt_utf8(w, name)) : NULL;
+    if (instead)
+        tt_fail_with_remedy(w, instead, "%s has no attribute `%s`", tt_describe(w, t), tt_utf8(w, name));
     PyObject *names = PyObject_Dir(t.object);
     const char *closest = usual_name(tt_utf8(w, name));
     if (!closest || !PyObject_HasAttrString(t.object, closest))

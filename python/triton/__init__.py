@@ -76,6 +76,7 @@ __all__ = [
     "language",
     "must_use_result",
     "next_power_of_2",
+    "profiler",
     "reinterpret",
     "runtime",
     "set_allocator",
@@ -95,7 +96,7 @@ _LATER = {
 
 
 def __getattr__(name):
-    if name in ("backends", "c", "compiler", "knobs", "language", "testing", "tools") or name in _LATER:
+    if name in ("backends", "c", "compiler", "knobs", "language", "profiler", "testing", "tools") or name in _LATER:
         from importlib import import_module
 
         module = import_module(f".{_LATER.get(name, name)}", __name__)

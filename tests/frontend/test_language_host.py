@@ -72,16 +72,22 @@ def test_constexpr_functions():
 def stubs():
     from triton.language.extra import cuda, libdevice
 
-    for module in (tl, tl.math, libdevice, cuda):
+    for module in (tl, tl.math, tl.target_info, libdevice, cuda):
         for name, value in vars(module).items():
             if hasattr(value, "__triton_builtin__"):
                 yield pytest.param(value, id=f"{module.__name__}.{name}")
+
+
+# These mean something on the host too; and one takes any keywords, so that the walker itself calls it.
+ON_THE_HOST = {"aggregate_replace", "current_target", "is_cuda", "is_hip", "cuda_capability_geq"}
 
 
 @pytest.mark.parametrize("stub", stubs())
 def test_stubs_document_themselves(stub):
     """Each has a docstring and a signature, and says where it works when it is called elsewhere."""
     assert stub.__doc__ and stub.__doc__.rstrip().endswith((".", "`", "::", "``"))
+    if stub.__name__ in ON_THE_HOST:
+        return
     count = len([p for p in inspect.signature(stub).parameters.values() if p.default is p.empty and p.kind == 1])
     with pytest.raises(RuntimeError, match=f"tl.{stub.__name__} was called by the Python interpreter"):
         stub(*range(count))
@@ -92,7 +98,7 @@ def test_every_stub_has_a_row():
 
     rows = Path(__file__).parents[2] / "csrc/frontend/builtins.def"
     text = rows.read_text()
-    names = {stub.values[0].__triton_builtin__ for stub in stubs()}
+    names = {stub.values[0].__triton_builtin__ for stub in stubs()} - {"aggregate_replace"}
     assert names and all(f"BUILTIN({name}, " in text for name in names)
     assert text.count("\nBUILTIN(") == len(names)
 

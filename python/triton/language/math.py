@@ -101,49 +101,49 @@ def ceil(x: tensor) -> tensor:
 
 
 @builtin
-def fdiv(x: tensor, y: tensor, ieee_rounding: bool = False) -> tensor:
+def fdiv(x: tensor | float, y: tensor | float, ieee_rounding: bool = False) -> tensor:
     """Quotient of floats; with `ieee_rounding` correctly rounded, else as fast as the target computes it."""
     outside()
 
 
 @builtin
-def div_rn(x: tensor, y: tensor) -> tensor:
+def div_rn(x: tensor | float, y: tensor | float) -> tensor:
     """Quotient of floats, correctly rounded."""
     outside()
 
 
 @builtin
-def fma(x: tensor, y: tensor, z: tensor) -> tensor:
+def fma(x: tensor | float, y: tensor | float, z: tensor | float) -> tensor:
     """``x * y + z`` of floats, rounded once."""
     outside()
 
 
 @builtin
-def umulhi(x: tensor, y: tensor) -> tensor:
+def umulhi(x: tensor | float, y: tensor | float) -> tensor:
     """The high half of the product of two integers of 32 or 64 bits, both taken as unsigned."""
     outside()
 
 
 @builtin
-def add(x: tensor, y: tensor, sanitize_overflow: bool = True) -> tensor:
+def add(x: tensor | float, y: tensor | float, sanitize_overflow: bool = True) -> tensor:
     """``x + y``. Integers wrap around; `sanitize_overflow` allows a debug build to report it."""
     outside()
 
 
 @builtin
-def sub(x: tensor, y: tensor, sanitize_overflow: bool = True) -> tensor:
+def sub(x: tensor | float, y: tensor | float, sanitize_overflow: bool = True) -> tensor:
     """``x - y``. Integers wrap around; `sanitize_overflow` allows a debug build to report it."""
     outside()
 
 
 @builtin
-def mul(x: tensor, y: tensor, sanitize_overflow: bool = True) -> tensor:
+def mul(x: tensor | float, y: tensor | float, sanitize_overflow: bool = True) -> tensor:
     """``x * y``. Integers wrap around; `sanitize_overflow` allows a debug build to report it."""
     outside()
 
 
 @builtin
-def minimum(x: tensor, y: tensor, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
+def minimum(x: tensor | float, y: tensor | float, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
     """The smaller of `x` and `y`, element by element, of integers and floats.
 
     :param propagate_nan: ``tl.PropagateNan.NONE``: a NaN loses against a number; ``ALL``: a NaN wins.
@@ -152,7 +152,7 @@ def minimum(x: tensor, y: tensor, propagate_nan: PropagateNan = PropagateNan.NON
 
 
 @builtin
-def maximum(x: tensor, y: tensor, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
+def maximum(x: tensor | float, y: tensor | float, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
     """The larger of `x` and `y`, element by element, of integers and floats.
 
     :param propagate_nan: ``tl.PropagateNan.NONE``: a NaN loses against a number; ``ALL``: a NaN wins.
@@ -161,7 +161,9 @@ def maximum(x: tensor, y: tensor, propagate_nan: PropagateNan = PropagateNan.NON
 
 
 @builtin
-def clamp(x: tensor, min: tensor, max: tensor, propagate_nan: PropagateNan = PropagateNan.NONE) -> tensor:
+def clamp(
+    x: tensor | float, min: tensor | float, max: tensor | float, propagate_nan: PropagateNan = PropagateNan.NONE
+) -> tensor:
     """`x`, but no less than `min` and no more than `max`; floats. The result is unspecified where ``min >
     max``.
 
@@ -171,7 +173,7 @@ def clamp(x: tensor, min: tensor, max: tensor, propagate_nan: PropagateNan = Pro
 
 
 @builtin
-def where(condition: tensor, x: tensor, y: tensor) -> tensor:
+def where(condition: tensor | float, x: tensor | float, y: tensor | float) -> tensor:
     """`x` where `condition` is true, else `y`, element by element.
 
     The three are broadcast to one shape, `x` and `y` promoted to one type; a `condition` that is not ``int1``
@@ -182,13 +184,13 @@ def where(condition: tensor, x: tensor, y: tensor) -> tensor:
 
 
 @method
-def logical_and(self: tensor, other: tensor) -> tensor:
+def logical_and(self: tensor, other: tensor | float) -> tensor:
     """Whether both are different from zero, element by element: ``self and other``."""
     outside()
 
 
 @method
-def logical_or(self: tensor, other: tensor) -> tensor:
+def logical_or(self: tensor, other: tensor | float) -> tensor:
     """Whether one of both is different from zero, element by element: ``self or other``."""
     outside()
 

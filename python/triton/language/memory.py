@@ -93,7 +93,7 @@ def advance(base: block_pointer, offsets) -> block_pointer:
 @method
 def atomic_add(
     pointer: tensor,
-    val: tensor,
+    val: tensor | float,
     mask: tensor | None = None,
     sem: str | None = None,
     scope: str | None = None,
@@ -115,7 +115,7 @@ def atomic_add(
 @method
 def atomic_max(
     pointer: tensor,
-    val: tensor,
+    val: tensor | float,
     mask: tensor | None = None,
     sem: str | None = None,
     scope: str | None = None,
@@ -131,7 +131,7 @@ def atomic_max(
 @method
 def atomic_min(
     pointer: tensor,
-    val: tensor,
+    val: tensor | float,
     mask: tensor | None = None,
     sem: str | None = None,
     scope: str | None = None,
@@ -147,7 +147,7 @@ def atomic_min(
 @method
 def atomic_and(
     pointer: tensor,
-    val: tensor,
+    val: tensor | float,
     mask: tensor | None = None,
     sem: str | None = None,
     scope: str | None = None,
@@ -162,7 +162,7 @@ def atomic_and(
 @method
 def atomic_or(
     pointer: tensor,
-    val: tensor,
+    val: tensor | float,
     mask: tensor | None = None,
     sem: str | None = None,
     scope: str | None = None,
@@ -177,7 +177,7 @@ def atomic_or(
 @method
 def atomic_xor(
     pointer: tensor,
-    val: tensor,
+    val: tensor | float,
     mask: tensor | None = None,
     sem: str | None = None,
     scope: str | None = None,
@@ -192,7 +192,7 @@ def atomic_xor(
 @method
 def atomic_xchg(
     pointer: tensor,
-    val: tensor,
+    val: tensor | float,
     mask: tensor | None = None,
     sem: str | None = None,
     scope: str | None = None,
@@ -205,7 +205,9 @@ def atomic_xchg(
 
 
 @method
-def atomic_cas(pointer: tensor, cmp: tensor, val: tensor, sem: str | None = None, scope: str | None = None) -> tensor:
+def atomic_cas(
+    pointer: tensor, cmp: tensor | float, val: tensor | float, sem: str | None = None, scope: str | None = None
+) -> tensor:
     """Compare and swap: put `val` where `pointer` points to if `cmp` is there now, in one step.
 
     Element types of 16, 32 and 64 bits; floats are compared as bits. `cmp` and `val` are broadcast to the

@@ -1,5 +1,7 @@
 """The part of the language that is best written in the language: compositions of what `core` holds."""
 
+from __future__ import annotations
+
 from ..runtime.jit import jit
 from . import core
 from .compile_time import constexpr_function
@@ -88,20 +90,20 @@ def _without_bfloat16(element):
 
 
 @jit
-def cdiv(x, div):
+def cdiv(x, div) -> core.tensor:
     """`x` divided by `div`, rounded up; for non-negative integers."""
     return (x + div - 1) // div
 
 
 @jit
-def sigmoid(x):
+def sigmoid(x) -> core.tensor:
     """``1 / (1 + exp(-x))``."""
     wide = x.to(_accumulator(x.dtype))
     return (1 / (1 + core.exp(-wide))).to(x.dtype)
 
 
 @jit
-def softmax(x, dim=None, keep_dims=False, ieee_rounding=False):
+def softmax(x, dim=None, keep_dims=False, ieee_rounding=False) -> core.tensor:
     """``exp(x)``, scaled so that it adds up to 1 along `dim` (None: the first dimension).
 
     The largest element is subtracted first, so that nothing overflows.
@@ -119,25 +121,25 @@ def softmax(x, dim=None, keep_dims=False, ieee_rounding=False):
 
 
 @jit
-def zeros(shape, dtype):
+def zeros(shape, dtype) -> core.tensor:
     """A tile of zeros of `shape` (compile-time integers) and element type `dtype`."""
     return core.full(shape, 0, dtype)
 
 
 @jit
-def zeros_like(input):
+def zeros_like(input) -> core.tensor:
     """A tile of zeros of the shape and element type of `input`."""
     return core.full(input.shape, 0, input.dtype)
 
 
 @jit
-def ravel(x, can_reorder=False):
+def ravel(x, can_reorder=False) -> core.tensor:
     """The elements of `x`, in their order, in one dimension."""
     return core.reshape(x, (x.numel,), can_reorder=can_reorder)
 
 
 @jit
-def interleave(a, b):
+def interleave(a, b) -> core.tensor:
     """The elements of `a` and `b` in turn along the last dimension, which becomes twice as long.
 
     ``interleave([a0, a1], [b0, b1])`` is ``[a0, b0, a1, b1]``; two scalars give a tile of two elements.
@@ -149,7 +151,7 @@ def interleave(a, b):
 
 
 @jit
-def flip(x, dim=None):
+def flip(x, dim=None) -> core.tensor:
     """`x` with its elements along `dim` (None: the last dimension) in reverse order."""
     rank: constexpr = len(x.shape)
     axis: constexpr = _axis(rank - 1 if dim is None else dim, rank)
@@ -167,7 +169,7 @@ def _indices(shape: constexpr, axis: constexpr):
 
 
 @jit
-def squeeze(x, dim: constexpr):
+def squeeze(x, dim: constexpr) -> core.tensor:
     """`x` without its dimension `dim`, whose extent is 1."""
     axis: constexpr = _axis(dim, len(x.shape))
     core.static_assert(x.shape[axis] == 1, "the extent of the dimension is not 1")
@@ -175,13 +177,13 @@ def squeeze(x, dim: constexpr):
 
 
 @jit
-def unsqueeze(x, dim: constexpr):
+def unsqueeze(x, dim: constexpr) -> core.tensor:
     """`x` with a new dimension of extent 1 at `dim`."""
     return core.expand_dims(x, dim)
 
 
 @jit
-def swizzle2d(i, j, size_i, size_j, size_g):
+def swizzle2d(i, j, size_i, size_j, size_g) -> tuple[core.tensor, core.tensor]:
     """Another order of the elements of a matrix: row by row within groups of `size_g` rows becomes column by
     column.
 
@@ -252,7 +254,7 @@ def _with_indices(input, axis, combine_fn, keep_dims):
 
 
 @jit
-def max(input, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
+def max(input, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False) -> core.tensor:
     """The largest element along `axis`; a NaN loses against a number.
 
     :param axis: the dimension, negative from the end; None for all elements.
@@ -274,7 +276,7 @@ def max(input, axis=None, return_indices=False, return_indices_tie_break_left=Tr
 
 
 @jit
-def min(input, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
+def min(input, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False) -> core.tensor:
     """The smallest element along `axis`; a NaN loses against a number. Parameters and result as for `max`."""
     if return_indices:
         values = input.to(_without_bfloat16(input.dtype))
@@ -287,7 +289,7 @@ def min(input, axis=None, return_indices=False, return_indices_tie_break_left=Tr
 
 
 @jit
-def argmax(input, axis, tie_break_left=True, keep_dims=False):
+def argmax(input, axis, tie_break_left=True, keep_dims=False) -> core.tensor:
     """The index of the largest element along `axis`, an ``int32``; of all elements, in their order, for None.
 
     :param tie_break_left: of equal elements the first one's index; else that of any.
@@ -298,7 +300,7 @@ def argmax(input, axis, tie_break_left=True, keep_dims=False):
 
 
 @jit
-def argmin(input, axis, tie_break_left=True, keep_dims=False):
+def argmin(input, axis, tie_break_left=True, keep_dims=False) -> core.tensor:
     """The index of the smallest element along `axis`, an ``int32``. Parameters as for `argmax`."""
     value, index = min(input, axis, True, tie_break_left, keep_dims)
     return index
@@ -328,7 +330,7 @@ def _or(a, b):
 
 
 @jit
-def sum(input, axis=None, keep_dims=False, dtype: constexpr = None):
+def sum(input, axis=None, keep_dims=False, dtype: constexpr = None) -> core.tensor:
     """The sum of the elements along `axis`.
 
     :param axis: the dimension, negative from the end; None for all elements.
@@ -343,14 +345,14 @@ def sum(input, axis=None, keep_dims=False, dtype: constexpr = None):
 
 
 @jit
-def xor_sum(input, axis=None, keep_dims=False):
+def xor_sum(input, axis=None, keep_dims=False) -> core.tensor:
     """The exclusive "or" of the integers along `axis` (None: of all)."""
     core.static_assert(input.dtype.is_int(), "the elements are no integers")
     return core.reduce(input, axis, _xor, keep_dims=keep_dims)
 
 
 @jit
-def reduce_or(input, axis=None, keep_dims=False):
+def reduce_or(input, axis=None, keep_dims=False) -> core.tensor:
     """The bitwise "or" of the integers along `axis` (None: of all)."""
     core.static_assert(input.dtype.is_int(), "the elements are no integers")
     return core.reduce(input, axis, _or, keep_dims=keep_dims)
@@ -360,7 +362,7 @@ def reduce_or(input, axis=None, keep_dims=False):
 
 
 @jit
-def cumsum(input, axis=0, reverse=False, dtype: constexpr = None):
+def cumsum(input, axis=0, reverse=False, dtype: constexpr = None) -> core.tensor:
     """The sum of each element along `axis` and all before it; with `reverse`, all after it.
 
     :param dtype: the type that elements are converted to first; the default is that of `sum`.
@@ -371,7 +373,7 @@ def cumsum(input, axis=0, reverse=False, dtype: constexpr = None):
 
 
 @jit
-def cumprod(input, axis=0, reverse=False):
+def cumprod(input, axis=0, reverse=False) -> core.tensor:
     """The product of each element along `axis` and all before it; with `reverse`, all after it.
 
     ``bfloat16`` becomes ``float32``; other types stay.
@@ -467,7 +469,7 @@ def _first(x, axis: constexpr, n: constexpr):
 
 
 @jit
-def sort(x, dim: constexpr = None, descending: constexpr = False):
+def sort(x, dim: constexpr = None, descending: constexpr = False) -> core.tensor:
     """`x` with its elements sorted along `dim` (None: the last dimension). NaNs count as the largest."""
     rank: constexpr = len(x.shape)
     axis: constexpr = _axis(rank - 1 if dim is None else dim, rank)
@@ -495,7 +497,7 @@ def _first_keys(keys, run: constexpr, descending: constexpr):
 
 
 @jit
-def topk(x, k: constexpr, dim: constexpr = None, descending: constexpr = True):
+def topk(x, k: constexpr, dim: constexpr = None, descending: constexpr = True) -> core.tensor:
     """The `k` largest elements along `dim` (None: the last one), largest first; not `descending`, the smallest,
     smallest first. NaNs count as the largest."""
     rank: constexpr = len(x.shape)
@@ -510,7 +512,7 @@ def topk(x, k: constexpr, dim: constexpr = None, descending: constexpr = True):
 
 
 @jit
-def bitonic_merge(x, dim: constexpr = None, descending: constexpr = False):
+def bitonic_merge(x, dim: constexpr = None, descending: constexpr = False) -> core.tensor:
     """`x`, which first rises and then falls along `dim` (or the other way round), sorted in one round of
     merging.
 

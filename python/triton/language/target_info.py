@@ -18,7 +18,7 @@ def current_target():
 
 @builtin
 def is_cuda() -> bool:
-    """Is it code for an NVIDIA GPU (also where the simulator runs it)?"""
+    """Whether it is code for an NVIDIA GPU; also where the simulator runs it."""
     return _answer("is_cuda", None)
 
 
@@ -30,7 +30,7 @@ def is_hip() -> bool:
 
 @builtin
 def cuda_capability_geq(major: int, minor: int = 0) -> bool:
-    """Is it an NVIDIA GPU of this compute capability or a later one?"""
+    """Whether it is an NVIDIA GPU of this compute capability or a later one."""
     return _answer("cuda_capability_geq", None, major, minor)
 
 

@@ -1,0 +1,27 @@
+"""In a kernel a `constexpr` is the value that it holds, which may be of any type."""
+
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
+
+from .dtypes import base_type
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+class const: ...
+
+class constexpr_type(base_type):
+    value: Any
+    def __init__(self, value: Any) -> None: ...
+
+constexpr: TypeAlias = Any
+
+class constexpr_function(Generic[P, R]):
+    fn: Callable[P, R]
+    def __init__(self, fn: Callable[P, R]) -> None: ...
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @property
+    def src(self) -> str: ...
+
+def unwrap(value: Any) -> Any: ...
+def _unwrap_if_constexpr(value: Any) -> Any: ...
