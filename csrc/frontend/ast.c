@@ -1,8 +1,6 @@
 /* Reading Python's ast: kinds of nodes, children, locations; and attributes of other Python objects. Type objects are
  * looked up once a run and found by their address from then on. */
-#define _GNU_SOURCE /* pthread_getattr_np */
 #include "frontend/walker.h"
-#include <pthread.h>
 #include <stdlib.h>
 
 static const struct {
@@ -154,40 +152,15 @@ const char *tt_utf8(Walker *w, PyObject *text)
     return utf8 ? utf8 : "?";
 }
 
-/* Bytes of stack that this thread may still use below `here`, as far as the system tells. */
-static ptrdiff_t stack_left(const char *here)
-{
-    ptrdiff_t left = 512 << 10;
-#ifdef __GLIBC__
-    pthread_attr_t attr;
-    void *bottom;
-    size_t size;
-    if (!pthread_getattr_np(pthread_self(), &attr)) {
-        if (!pthread_attr_getstack(&attr, &bottom, &size))
-            left = here - (const char *)bottom;
-        pthread_attr_destroy(&attr);
-    }
-#else
-    (void)here;
-#endif
-    return left;
-}
-
 void tt_check_depth(Walker *w)
 {
-    enum { ALWAYS_THERE = 64 << 10, MOST = 2 << 20 };
+    enum { MOST = 2 << 20 };
     WalkerState *state = w->state;
-    const char *here = __builtin_frame_address(0);
     if (!(++state->steps & 63) && PyErr_CheckSignals() < 0)
         tt_raise(&(Diagnostic){.kind = TT_PYTHON_ERROR, .loc = tt_here(w), .message = "interrupted"});
     if (!(state->steps & 7) && state->breathe)
         state->breathe();
-    ptrdiff_t used = state->stack_base - here;
-    if (used < (state->stack_limit ? state->stack_limit : ALWAYS_THERE))
-        return;
-    if (!state->stack_limit) /* asked for only here, for it takes the system a while */
-        state->stack_limit = TT_MIN(used + stack_left(here) / 2, (ptrdiff_t)MOST);
-    if (used >= state->stack_limit)
+    if (tt_stack_is_short(&state->stack, MOST))
         tt_fail_with_remedy(w, "split it into simpler statements or into functions",
                             "the program is nested too deeply to be compiled");
 }

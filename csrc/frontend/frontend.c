@@ -169,7 +169,7 @@ Module *tt_run_walk(Arena *arena, FrontendRequest *request, WalkFunction *functi
     WalkerState *state = TT_NEW(arena, WalkerState);
     Walker *w = TT_NEW(arena, Walker);
     Trap trap;
-    state->stack_base = __builtin_frame_address(0);
+    state->stack.base = __builtin_frame_address(0);
     *w =
         (Walker){.arena = arena, .module = tt_new_module(arena), .options = request->options, .state = state};
     w->builder.module = w->module;

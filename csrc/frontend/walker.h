@@ -143,10 +143,9 @@ typedef struct WalkerState {
     PyObject *used_names, *own_names; /* lists of the request or NULL */
     bool had_effects;                 /* see FrontendRequest */
     Map reported;
-    const char *stack_base;
+    StackUse stack;
     void (*breathe)(void);               /* of the request */
     unsigned steps;                      /* of the walk: Python's signals are handled now and then */
-    ptrdiff_t stack_limit;               /* bytes below the base; 0 before it is asked for */
     int inline_depth, inlined, unrolled; /* calls within calls, calls and iterations so far */
 } WalkerState;
 

@@ -190,6 +190,16 @@ extern const FloatFormat tt_format_f8e4m3, tt_format_f8e5m2, tt_format_f8e4m3b15
 uint64_t tt_float_encode(const FloatFormat *format, double value, bool toward_zero);
 double tt_float_decode(const FloatFormat *format, uint64_t bits);
 
+/* ---- stack.c ---------------------------------------------------------------------------------------------------- */
+
+/* How deep a recursion over the user's program is; `base` is the frame address where it began. */
+typedef struct StackUse {
+    const char *base;
+    ptrdiff_t limit; /* bytes below the base; 0 before it is asked for */
+} StackUse;
+/* Has it used `most` bytes, or half of what this thread's stack had left? */
+bool tt_stack_is_short(StackUse *use, ptrdiff_t most);
+
 /* ---- diag.c ----------------------------------------------------------------------------------------------------- */
 
 /* Where something stands in the user's program. Interned by nobody; cheap to share by pointer. */

@@ -3,7 +3,7 @@
 
 enum { MOST_STEPS = 1 << 19, MOST_STACK = 3 << 20 };
 
-static const char *quoted(CWalker *w, Operator op)
+const char *tt_c_quoted(CWalker *w, Operator op)
 {
     return tt_arena_format(w->arena, "`%s`", tt_c_operator_texts[op]);
 }
@@ -15,7 +15,7 @@ static bool is_pointer(Operand x) { return x.value && tt_dtype_is_pointer(x.dtyp
 static Operand pointer_arithmetic(CWalker *w, Operator op, Operand x, Operand y)
 {
     Operand pair[] = {x, y};
-    const char *what = quoted(w, op);
+    const char *what = tt_c_quoted(w, op);
     bool moves = op == OPERATOR_ADD || op == OPERATOR_SUB, both = is_pointer(x) && is_pointer(y);
     if (tt_is_comparison(op)) {
         if (!both)
@@ -41,10 +41,10 @@ static Operand pointer_arithmetic(CWalker *w, Operator op, Operand x, Operand y)
         tt_typed_move_pointer(&w->builder, op, tt_c_typed(pair[at]), tt_c_typed(tt_c_promote(w, pair[!at]))));
 }
 
-static Operand logical(CWalker *w, Operator op, Operand x, Operand y)
+Operand tt_c_logical(CWalker *w, Operator op, Operand x, Operand y)
 {
     Operand pair[] = {tt_c_truth(w, x), tt_c_truth(w, y)};
-    tt_c_broadcast_together(w, quoted(w, op), pair, 2);
+    tt_c_broadcast_together(w, tt_c_quoted(w, op), pair, 2);
     return tt_c_operand(tt_typed_logical(&w->builder, op, tt_c_typed(pair[0]), tt_c_typed(pair[1])));
 }
 
@@ -52,14 +52,14 @@ static void check_integers(CWalker *w, Operator op, Operand x, Operand y)
 {
     if (tt_dtype_is_float(x.dtype) || tt_dtype_is_float(y.dtype))
         tt_c_fail(w, "convert to an integer type with a cast", "%s takes integers, not %s and %s",
-                  quoted(w, op), tt_c_describe(w, x), tt_c_describe(w, y));
+                  tt_c_quoted(w, op), tt_c_describe(w, x), tt_c_describe(w, y));
 }
 
 /* The type of a shift is that of its left side. */
 static void prepare_shift(CWalker *w, Operator op, Operand pair[2])
 {
     for (int i = 0; i < 2; i++)
-        pair[i] = tt_c_promote(w, tt_c_settle(w, quoted(w, op), pair[i]));
+        pair[i] = tt_c_promote(w, tt_c_settle(w, tt_c_quoted(w, op), pair[i]));
     pair[1] = tt_c_cast(w, pair[1], pair[0].dtype);
 }
 
@@ -70,7 +70,7 @@ static bool are_bools(Operand x, Operand y)
 
 static Operand compute(CWalker *w, Operator op, Operand x, Operand y)
 {
-    const char *what = quoted(w, op);
+    const char *what = tt_c_quoted(w, op);
     Operand pair[] = {x, y};
     bool shifts = op == OPERATOR_LSHIFT || op == OPERATOR_RSHIFT;
     if ((tt_is_bitwise(op) || op == OPERATOR_MOD) && x.value && y.value)
@@ -93,7 +93,7 @@ static Operand compute(CWalker *w, Operator op, Operand x, Operand y)
 Operand tt_c_binary(CWalker *w, Operator op, Operand x, Operand y)
 {
     if (op == OPERATOR_LOGICAL_AND || op == OPERATOR_LOGICAL_OR)
-        return logical(w, op, x, y);
+        return tt_c_logical(w, op, x, y);
     return is_pointer(x) || is_pointer(y) ? pointer_arithmetic(w, op, x, y) : compute(w, op, x, y);
 }
 
@@ -101,7 +101,7 @@ static Operand walk_unary(CWalker *w, const Node *node)
 {
     Operand x = tt_c_walk(w, node->first);
     tt_c_at(w, node);
-    const char *what = quoted(w, node->op);
+    const char *what = tt_c_quoted(w, node->op);
     if (node->op == OPERATOR_NOT)
         return tt_c_operand(tt_typed_not(&w->builder, tt_c_typed(tt_c_truth(w, x))));
     bool is_weak = x.value && x.is_weak;
@@ -121,170 +121,10 @@ static Operand walk_unary(CWalker *w, const Node *node)
     return x;
 }
 
-/* ---- sides that may not run ---------------------------------------------------------------------------------------------- */
-
-static Value *with_mask(CWalker *w, Value *condition)
-{
-    Operand pair[] = {{w->mask, &tt_int1, false}, {condition, &tt_int1, false}};
-    if (!w->mask)
-        return condition;
-    tt_c_broadcast_together(w, "a condition under a predicate", pair, 2);
-    return tt_build2(&w->builder, OP_and, pair[0].value, pair[1].value);
-}
-
-/* Walks a side for the elements of a tile of conditions: what accesses memory there does so for these only. */
-static Operand walk_where(CWalker *w, const Node *node, Value *condition)
-{
-    Uses uses = tt_c_uses(node);
-    if (!uses.reads_memory && !uses.calls && !uses.assigns)
-        return tt_c_walk(w, node);
-    Value *outer = w->mask;
-    int first_free = w->frame->first_free;
-    w->mask = with_mask(w, condition);
-    w->frame->first_free = w->frame->slots.count;
-    w->frame->predicates++;
-    Operand x = tt_c_walk(w, node);
-    w->frame->predicates--;
-    w->frame->first_free = first_free;
-    w->mask = outer;
-    return x;
-}
-
-static Value *negated(CWalker *w, Value *condition)
-{
-    return tt_typed_not(&w->builder, (Typed){condition, &tt_int1}).value;
-}
-
-/* Both sides as one type; of a pointer and 0 the pointer's. */
-static void meet(CWalker *w, Operand *x, Operand *y)
-{
-    const char *what = "`? :`";
-    if (is_pointer(*x) || is_pointer(*y)) {
-        const Dtype *dtype = is_pointer(*x) ? x->dtype : y->dtype;
-        *x = tt_c_convert(w, what, *x, dtype);
-        *y = tt_c_convert(w, what, *y, dtype);
-        return;
-    }
-    if (!(x->value && y->value && x->dtype == y->dtype)) {
-        tt_c_unify(w, what, x, y);
-        return;
-    }
-}
-
-static Operand select(CWalker *w, Operand condition, Operand x, Operand y)
-{
-    meet(w, &x, &y);
-    bool is_weak = x.is_weak && y.is_weak;
-    Operand all[] = {condition, x, y};
-    tt_c_broadcast_together(w, "`? :`", all, 3);
-    Value *value = tt_build3(&w->builder, OP_select, all[0].value, all[1].value, all[2].value);
-    return (Operand){value, x.dtype, is_weak};
-}
-
-/* One side runs. Where neither costs anything both do, and one is taken: that is a constant if all of it is. Both are
- * walked even where the condition is known, for the type is that of both. */
-static Operand walk_either(CWalker *w, const Node *node, Value *condition)
-{
-    Join join = tt_c_begin_if(w, condition);
-    Operand sides[2];
-    const Node *nodes[] = {node->second, node->third};
-    for (int i = 0; i < 2; i++) {
-        tt_c_begin_side(w, &join, i);
-        sides[i] = tt_c_walk(w, nodes[i]);
-        tt_c_end_side(w, &join, i, FALLS);
-    }
-    Uses a = tt_c_uses(node->second), b = tt_c_uses(node->third);
-    tt_c_at(w, node);
-    if (!a.assigns && !b.assigns && tt_c_is_harmless(join.op->regions[0]) &&
-        tt_c_is_harmless(join.op->regions[1])) {
-        tt_c_move_out(join.op);
-        return select(w, (Operand){condition, &tt_int1, false}, sides[0], sides[1]);
-    }
-    if (!sides[0].value && !sides[1].value) {
-        tt_c_end_if(w, &join, NULL, 0);
-        return sides[0];
-    }
-    const Operand types[] = {sides[0], sides[1]};
-    Operand shapes[] = {sides[0], sides[1]};
-    Builder outer = w->builder;
-    for (int i = 0; i < 2; i++) { /* each side makes of itself what both are */
-        Operand pair[] = {types[0], types[1]};
-        w->builder.region = join.op->regions[i];
-        if (!pair[0].value || !pair[1].value)
-            tt_c_fail(w, NULL, "the sides of `? :` are %s and %s", tt_c_describe(w, types[0]),
-                      tt_c_describe(w, types[1]));
-        Shape x = tt_c_shape(pair[0]), y = tt_c_shape(pair[1]), met;
-        if (!tt_broadcast_shapes(&x, &y, &met))
-            tt_c_broadcast_together(w, "`? :`", pair, 2);
-        /* The other side's value only lends its type: it is not in this region. */
-        Operand own = pair[i],
-                like = {tt_c_filler(w, pair[!i].value->type), pair[!i].dtype, pair[!i].is_weak};
-        Operand *order[] = {i ? &like : &own, i ? &own : &like};
-        meet(w, order[0], order[1]);
-        own = tt_c_settle(w, "`? :`", own);
-        shapes[i] = tt_c_broadcast(w, "`? :`", own, &met);
-    }
-    w->builder = outer;
-    Value *x = shapes[0].value, *y = shapes[1].value, **results[] = {&x, &y};
-    tt_c_end_if(w, &join, results, 1);
-    return (Operand){x, shapes[0].dtype, false};
-}
-
-static Operand walk_conditional(CWalker *w, const Node *node)
-{
-    Operand condition = tt_c_walk(w, node->first);
-    tt_c_at(w, node->first);
-    condition = tt_c_truth(w, condition);
-    if (!tt_is_tile(condition.value->type))
-        return walk_either(w, node, condition.value);
-    Operand x = walk_where(w, node->second, condition.value);
-    tt_c_at(w, node);
-    Uses uses = tt_c_uses(node->third);
-    bool masks = uses.reads_memory || uses.calls || uses.assigns;
-    Operand y = walk_where(w, node->third, masks ? negated(w, condition.value) : NULL);
-    tt_c_at(w, node);
-    return select(w, condition, x, y);
-}
-
-/* a && b: b counts only where a does not decide, and of a scalar a it is walked only then. */
-static Operand walk_logical(CWalker *w, const Node *node)
-{
-    bool is_and = node->op == OPERATOR_LOGICAL_AND;
-    Operand x = tt_c_walk(w, node->first);
-    int64_t known;
-    tt_c_at(w, node->first);
-    x = tt_c_truth(w, x);
-    if (tt_c_known_int(x, &known))
-        return (known != 0) == is_and ? tt_c_truth(w, tt_c_walk(w, node->second)) : x;
-    Value *condition = x.value;
-    Uses uses = tt_c_uses(node->second);
-    bool is_plain = !uses.reads_memory && !uses.calls && !uses.assigns;
-    if (!is_plain && !is_and)
-        condition = negated(w, condition);
-    if (is_plain || tt_is_tile(x.value->type)) {
-        Operand y = walk_where(w, node->second, condition);
-        tt_c_at(w, node);
-        return logical(w, node->op, x, y);
-    }
-    Join join = tt_c_begin_if(w, condition);
-    tt_c_begin_side(w, &join, 0);
-    Operand y = tt_c_walk(w, node->second);
-    tt_c_at(w, node);
-    Operand truth = tt_c_truth(w, y);
-    tt_c_end_side(w, &join, 0, FALLS);
-    const Shape shape = tt_c_shape(truth);
-    tt_c_begin_side(w, &join, 1);
-    Value *decided = tt_c_broadcast(w, "a condition", tt_c_int(w, &tt_int1, !is_and), &shape).value;
-    tt_c_end_side(w, &join, 1, FALLS);
-    Value *a = truth.value, **results[] = {&a, &decided};
-    tt_c_end_if(w, &join, results, 1);
-    return (Operand){a, &tt_int1, false};
-}
-
 static Operand walk_binary(CWalker *w, const Node *node)
 {
     if (node->op == OPERATOR_LOGICAL_AND || node->op == OPERATOR_LOGICAL_OR)
-        return walk_logical(w, node);
+        return tt_c_walk_logical(w, node);
     Operand x = tt_c_walk(w, node->first), y = tt_c_walk(w, node->second);
     tt_c_at(w, node);
     return tt_c_binary(w, node->op, x, y);
@@ -526,7 +366,7 @@ static Operand walk_one(CWalker *w, const Node *node)
     case NODE_BINARY:
         return walk_binary(w, node);
     case NODE_CONDITIONAL:
-        return walk_conditional(w, node);
+        return tt_c_walk_conditional(w, node);
     case NODE_ASSIGN:
         return walk_assign(w, node);
     case NODE_STEP:
@@ -560,8 +400,7 @@ static Operand walk_one(CWalker *w, const Node *node)
 /* `wanted` is for the expression that is the value itself, and for nothing inside of it but a call. */
 Operand tt_c_walk(CWalker *w, const Node *node)
 {
-    const char *here = __builtin_frame_address(0);
-    if (w->stack_base - here > MOST_STACK)
+    if (tt_stack_is_short(&w->stack, MOST_STACK))
         tt_c_fail(w, "split it into simpler statements or functions",
                   "the program is nested too deeply to be compiled");
     if (++w->steps > MOST_STEPS)

@@ -8,7 +8,7 @@ typedef struct Loop {
     Value **inits;
     const Type **types;
     int count;
-    int broke, continued, scope; /* of the frame, outside */
+    int broke, continued, outside; /* of the frame, before */
 } Loop;
 
 static void carry_slot(CWalker *w, Loop *loop, int slot)
@@ -40,6 +40,8 @@ static void begin_loop(CWalker *w, Loop *loop, const Uses *uses)
     Frame *frame = w->frame;
     loop->broke = frame->broke;
     loop->continued = frame->continued;
+    loop->outside = frame->outside;
+    frame->outside = frame->predicates;
     frame->broke = frame->continued = 0;
     if (uses->returns)
         carry_result(w, loop);
@@ -87,6 +89,7 @@ static void end_loop(CWalker *w, const Loop *loop, Op *op, Builder outer)
     bind(w, loop, op->results);
     w->frame->broke = loop->broke;
     w->frame->continued = loop->continued;
+    w->frame->outside = loop->outside;
 }
 
 static int add_flag(CWalker *w)

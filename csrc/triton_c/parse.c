@@ -1,12 +1,11 @@
 /* Declarations and statements, by recursive descent. The grammar is in docs/triton-c.md, a function here for each rule. */
 #include "triton_c/syntax.h"
 
-enum { MOST_NESTED = 200, DEEPEST_TREE = 2000 };
+enum { MOST_NESTED = 200, DEEPEST_TREE = 1000, MOST_STACK = 1 << 20 };
 
 /* ---- tokens --------------------------------------------------------------------------------------------------------- */
 
-static _Noreturn void fail_at(Parser *p, const Loc *loc, const char *remedy, const char *format,
-                              const char *what)
+void tt_c_fail_at(Parser *p, const Loc *loc, const char *remedy, const char *format, const char *what)
 {
     tt_error_with_remedy(tt_arena_copy(p->arena, loc, sizeof *loc), remedy, format, what);
 }
@@ -26,11 +25,11 @@ void tt_c_unexpected(Parser *p, const char *wanted)
                                           "auto",   "static",  "extern", "inline",  "volatile"};
     for (size_t i = 0; p->next->kind == TOKEN_NAME && i < TT_COUNT(foreign); i++)
         if (!strcmp(p->next->text, foreign[i]))
-            fail_at(p, &p->next->loc,
-                    !strcmp(foreign[i], "do") ? "take `while`" : "docs/triton-c.md has what there is",
-                    "`%s` of C is not part of Triton-C", foreign[i]);
-    fail_at(p, &p->next->loc, NULL, "%s",
-            tt_arena_format(p->arena, "%s is expected here, not %s", wanted, found(p)));
+            tt_c_fail_at(p, &p->next->loc,
+                         !strcmp(foreign[i], "do") ? "take `while`" : "docs/triton-c.md has what there is",
+                         "`%s` of C is not part of Triton-C", foreign[i]);
+    tt_c_fail_at(p, &p->next->loc, NULL, "%s",
+                 tt_arena_format(p->arena, "%s is expected here, not %s", wanted, found(p)));
 }
 
 bool tt_c_accept(Parser *p, TokenKind kind)
@@ -49,7 +48,7 @@ const Token *tt_c_expect(Parser *p, TokenKind kind, const char *where)
             Loc end = p->next[-1].loc;
             end.column = end.end_column;
             end.line = end.end_line;
-            fail_at(p, &end, NULL, "`;` is missing %s", where);
+            tt_c_fail_at(p, &end, NULL, "`;` is missing %s", where);
         }
         tt_c_unexpected(p, tt_arena_format(p->arena, "%s %s", tt_c_token_text(kind), where));
     }
@@ -58,9 +57,9 @@ const Token *tt_c_expect(Parser *p, TokenKind kind, const char *where)
 
 void tt_c_enter(Parser *p)
 {
-    if (++p->depth > MOST_NESTED)
-        fail_at(p, &p->next->loc, "give parts of it names, or make functions of them", "%s",
-                "this is nested too deeply");
+    if (++p->depth > MOST_NESTED || tt_stack_is_short(&p->stack, MOST_STACK))
+        tt_c_fail_at(p, &p->next->loc, "give parts of it names, or make functions of them", "%s",
+                     "this is nested too deeply");
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------------------------------- */
@@ -92,7 +91,7 @@ Node *tt_c_end_node(Parser *p, Node *node)
         if (children[i])
             node->depth = TT_MAX(node->depth, children[i]->depth);
     if (++node->depth > DEEPEST_TREE)
-        fail_at(p, &node->loc, "give parts of it names", "%s", "this expression is too long");
+        tt_c_fail_at(p, &node->loc, "give parts of it names", "%s", "this expression is too long");
     return node;
 }
 
@@ -130,8 +129,8 @@ static const Dtype *int_dtype(Parser *p, const Words *w, const Loc *from)
     int sizes = w->shorts + w->longs + w->chars;
     if (w->is_unsigned + w->is_signed > 1 || w->shorts > 1 || w->ints > 1 || w->chars > 1 || w->longs > 2 ||
         sizes > TT_MAX(1, w->longs) || (w->chars && w->ints))
-        fail_at(p, from, "there are char, short, int and long, each also unsigned", "%s",
-                "these words make no type");
+        tt_c_fail_at(p, from, "there are char, short, int and long, each also unsigned", "%s",
+                     "these words make no type");
     bool is_unsigned = w->is_unsigned;
     if (w->chars)
         return is_unsigned ? &tt_uint8 : &tt_int8;
@@ -218,8 +217,8 @@ static void parse_extents(Parser *p, Declaration *d)
     } while (tt_c_accept(p, TOKEN_COMMA));
     tt_c_expect(p, TOKEN_CLOSE_BRACKET, "after the extents of a tile");
     if (p->next->kind == TOKEN_OPEN_BRACKET)
-        fail_at(p, &p->next->loc, "the extents of a tile stand in one pair of brackets: x[16, 16]", "%s",
-                "there are no arrays of arrays");
+        tt_c_fail_at(p, &p->next->loc, "the extents of a tile stand in one pair of brackets: x[16, 16]", "%s",
+                     "there are no arrays of arrays");
 }
 
 /* Qualifiers behind a `*` belong to the pointer: only const means something there. */
@@ -242,7 +241,7 @@ Declaration *tt_c_parse_declarator(Parser *p, const Declaration *base, bool is_c
     }
     parse_extents(p, d);
     if (d->dtype == &tt_void && (is_cast || p->next->kind != TOKEN_OPEN))
-        fail_at(p, &d->loc, NULL, "%s", "there are no values of type void");
+        tt_c_fail_at(p, &d->loc, NULL, "%s", "there are no values of type void");
     return d;
 }
 
@@ -256,12 +255,13 @@ static Node *parse_declared(Parser *p, const Declaration *base)
     node->declaration = tt_c_parse_declarator(p, base, false);
     node->loc = node->declaration->loc;
     if (p->next->kind == TOKEN_OPEN)
-        fail_at(p, &node->loc, "define it at the top of the file",
-                "a function, `%s`, cannot stand in another one", node->declaration->name);
+        tt_c_fail_at(p, &node->loc, "define it at the top of the file",
+                     "a function, `%s`, cannot stand in another one", node->declaration->name);
     if (tt_c_accept(p, TOKEN_ASSIGN)) {
         if (p->next->kind == TOKEN_OPEN_BRACE)
-            fail_at(p, &p->next->loc, "a tile starts from one number, a range (0 ... 8) or an expression",
-                    "%s", "a tile has no list of elements");
+            tt_c_fail_at(p, &p->next->loc,
+                         "a tile starts from one number, a range (0 ... 8) or an expression", "%s",
+                         "a tile has no list of elements");
         node->first = tt_c_parse_assignment(p);
     }
     return tt_c_end_node(p, node);
@@ -276,8 +276,8 @@ static Node *parse_declarations(Parser *p)
     const Loc *start = &p->next->loc;
     tt_c_parse_type(p, &base, &is_tunable, &is_kernel);
     if (is_tunable || is_kernel)
-        fail_at(p, start, "move it to the top of the file", "`%s` stands at the top of the file only",
-                is_tunable ? "tunable" : "kernel");
+        tt_c_fail_at(p, start, "move it to the top of the file", "`%s` stands at the top of the file only",
+                     is_tunable ? "tunable" : "kernel");
     do {
         Node *declared = parse_declared(p, &base);
         tt_push(p->arena, node->items, declared);
@@ -286,13 +286,13 @@ static Node *parse_declarations(Parser *p)
     return tt_c_end_node(p, node);
 }
 
-static Node *parse_block(Parser *p)
+Node *tt_c_parse_block(Parser *p)
 {
     Node *node = tt_c_node(p, NODE_BLOCK, &p->next->loc);
     const Token *open = tt_c_expect(p, TOKEN_OPEN_BRACE, "before statements");
     while (p->next->kind != TOKEN_CLOSE_BRACE) {
         if (p->next->kind == TOKEN_END)
-            fail_at(p, &open->loc, NULL, "%s", "this `{` has no `}`");
+            tt_c_fail_at(p, &open->loc, NULL, "%s", "this `{` has no `}`");
         Node *statement = parse_statement(p);
         tt_push(p->arena, node->items, statement);
     }
@@ -388,7 +388,7 @@ static Node *parse_one_statement(Parser *p)
         return parse_declarations(p);
     switch (p->next->kind) {
     case TOKEN_OPEN_BRACE:
-        return parse_block(p);
+        return tt_c_parse_block(p);
     case TOKEN_IF:
         return parse_if(p);
     case TOKEN_FOR:
@@ -418,154 +418,4 @@ static Node *parse_statement(Parser *p)
     Node *node = parse_one_statement(p);
     tt_c_leave(p);
     return node;
-}
-
-/* ---- the file ------------------------------------------------------------------------------------------------------------ */
-
-static void parse_parameters(Parser *p, CFunction *function)
-{
-    TT_VECTOR(Declaration) parameters = {0};
-    tt_c_expect(p, TOKEN_OPEN, "before parameters");
-    bool only_void =
-        p->next->kind == TOKEN_TYPE && p->next->dtype == &tt_void && p->next[1].kind == TOKEN_CLOSE;
-    p->next += only_void;
-    while (p->next->kind != TOKEN_CLOSE) {
-        Declaration base = {0};
-        bool is_tunable, is_kernel;
-        if (!tt_c_parse_type(p, &base, &is_tunable, &is_kernel) || is_tunable || is_kernel)
-            tt_c_unexpected(p, "the type of a parameter");
-        Declaration *parameter = tt_c_parse_declarator(p, &base, false);
-        for (int i = 0; i < parameters.count; i++)
-            if (!strcmp(parameters.data[i].name, parameter->name))
-                fail_at(p, &parameter->loc, NULL, "there are two parameters called `%s`", parameter->name);
-        tt_push(p->arena, parameters, *parameter);
-        if (!tt_c_accept(p, TOKEN_COMMA))
-            break;
-        if (p->next->kind == TOKEN_CLOSE)
-            tt_c_unexpected(p, "a parameter");
-    }
-    tt_c_expect(p, TOKEN_CLOSE, "after parameters");
-    function->parameters = parameters.data;
-    function->parameter_count = parameters.count;
-}
-
-static void parse_function(Parser *p, CProgram *program, const Declaration *declared, bool is_kernel)
-{
-    CFunction *function = TT_NEW(p->arena, CFunction);
-    *function = (CFunction){
-        .name = declared->name, .is_kernel = is_kernel, .result = declared->dtype, .loc = declared->loc};
-    for (int i = 0; i < program->functions.count; i++)
-        if (!strcmp(program->functions.data[i]->name, function->name))
-            fail_at(p, &declared->loc, NULL, "there are two functions called `%s`", function->name);
-    if (declared->extents.count)
-        fail_at(p, &declared->loc, "leave the extents out: the result has the shape of what is returned",
-                "%s", "a function does not declare the shape of its result");
-    if (is_kernel && function->result != &tt_void)
-        fail_at(p, &declared->loc, "let it store its result through a pointer",
-                "the kernel `%s` returns a value, "
-                "and must return void",
-                function->name);
-    parse_parameters(p, function);
-    if (p->next->kind == TOKEN_SEMICOLON)
-        fail_at(p, &declared->loc, "leave it out: functions may be used before they are defined",
-                "`%s` is declared without its body", function->name);
-    function->body = parse_block(p);
-    tt_push(p->arena, program->functions, function);
-}
-
-static void parse_values(Parser *p, CConstant *constant)
-{
-    if (!tt_c_accept(p, TOKEN_OPEN_BRACE)) {
-        Node *value = tt_c_parse_assignment(p);
-        tt_push(p->arena, constant->values, value);
-        return;
-    }
-    if (!constant->is_tunable)
-        fail_at(p, &p->next[-1].loc, "`const tunable int N = {16, 32};` has values to choose among", "%s",
-                "a constant has one value");
-    do {
-        Node *value = tt_c_parse_assignment(p);
-        tt_push(p->arena, constant->values, value);
-    } while (tt_c_accept(p, TOKEN_COMMA) && p->next->kind != TOKEN_CLOSE_BRACE);
-    tt_c_expect(p, TOKEN_CLOSE_BRACE, "after the values");
-}
-
-/* alloc_const int[512]: the extent is for the reader; how long the array is, the caller knows. */
-static void parse_allocation(Parser *p, CConstant *constant)
-{
-    Declaration base = {0};
-    bool is_tunable, is_kernel;
-    const Loc *start = &p->next[-1].loc;
-    if (!tt_c_parse_type(p, &base, &is_tunable, &is_kernel))
-        tt_c_unexpected(p, "a type");
-    Declaration *allocated = tt_c_parse_declarator(p, &base, true);
-    const Dtype *pointer = constant->declaration->dtype;
-    if (!tt_dtype_is_pointer(pointer) || pointer->pointee != allocated->dtype ||
-        allocated->extents.count != 1)
-        fail_at(p, start, "as in `__constant__ int *table = alloc_const int[512];`", "%s",
-                "`alloc_const` takes the type that the pointer points to, and one extent");
-    constant->is_array = true;
-}
-
-static void parse_constant(Parser *p, CProgram *program, const Declaration *declared, bool is_tunable)
-{
-    CConstant *constant = TT_NEW(p->arena, CConstant);
-    *constant = (CConstant){.declaration = declared, .is_tunable = is_tunable};
-    const Dtype *dtype = declared->dtype;
-    for (int i = 0; i < program->constants.count; i++)
-        if (!strcmp(program->constants.data[i]->declaration->name, declared->name))
-            fail_at(p, &declared->loc, NULL, "there are two constants called `%s`", declared->name);
-    if (!tt_c_accept(p, TOKEN_ASSIGN))
-        fail_at(p, &declared->loc, is_tunable ? "give it the values to choose among: {16, 32}" : NULL,
-                "the constant `%s` has no value", declared->name);
-    if (tt_c_accept(p, TOKEN_ALLOC_CONST))
-        parse_allocation(p, constant);
-    else
-        parse_values(p, constant);
-    bool is_number = !tt_dtype_is_pointer(dtype) && !declared->extents.count;
-    if (is_tunable && (!is_number || !tt_dtype_is_int(dtype) || tt_dtype_is_bool(dtype)))
-        fail_at(p, &declared->loc, "as in `const tunable int N = {16, 32};`",
-                "`%s` is tunable and must be an integer", declared->name);
-    if (!constant->is_array && !is_number)
-        fail_at(p, &declared->loc, "tiles and pointers are declared in functions",
-                "the constant `%s` of a file must be a number", declared->name);
-    if (!constant->is_array && !declared->is_const && !is_tunable)
-        fail_at(p, &declared->loc, "write const before it", "`%s` is a variable outside of a function",
-                declared->name);
-    tt_push(p->arena, program->constants, constant);
-}
-
-static void parse_external(Parser *p, CProgram *program)
-{
-    Declaration base = {0};
-    bool is_tunable, is_kernel;
-    if (p->next->kind == TOKEN_FOR || p->next->kind == TOKEN_WHILE || p->next->kind == TOKEN_IF)
-        fail_at(p, &p->next->loc,
-                "what prepares the arguments belongs in the program that launches the kernel", "%s",
-                "statements stand in functions");
-    if (!tt_c_parse_type(p, &base, &is_tunable, &is_kernel))
-        tt_c_unexpected(p, "a function or a constant");
-    do {
-        const Declaration *declared = tt_c_parse_declarator(p, &base, false);
-        if (p->next->kind == TOKEN_OPEN) {
-            if (is_tunable)
-                fail_at(p, &declared->loc, NULL, "the function `%s` cannot be tunable", declared->name);
-            parse_function(p, program, declared, is_kernel);
-            return;
-        }
-        if (is_kernel)
-            tt_c_unexpected(p, "`(` after the name of a kernel");
-        parse_constant(p, program, declared, is_tunable);
-    } while (tt_c_accept(p, TOKEN_COMMA));
-    tt_c_expect(p, TOKEN_SEMICOLON, "after a constant");
-}
-
-const CProgram *tt_c_parse(Arena *arena, const CSource *source, Map *pointers)
-{
-    CProgram *program = TT_NEW(arena, CProgram);
-    Parser p = {.arena = arena, .pointers = pointers, .next = tt_c_lex(arena, source)};
-    while (p.next->kind != TOKEN_END)
-        if (!tt_c_accept(&p, TOKEN_SEMICOLON))
-            parse_external(&p, program);
-    return program;
 }

@@ -279,7 +279,7 @@ Module *tt_triton_c_build(Arena *arena, const CRequest *request, int64_t extents
     *w = (CWalker){
         .arena = arena, .module = tt_new_module(arena), .request = request, .pointers = {.arena = arena}};
     w->builder.module = w->module;
-    w->stack_base = __builtin_frame_address(0);
+    w->stack.base = __builtin_frame_address(0);
     w->program = parse(arena, &request->source, &w->pointers);
     const CFunction *function = find_kernel(w->program, request->kernel);
     CKernel kernel = describe_kernel(arena, w->program, function);

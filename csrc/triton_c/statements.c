@@ -111,9 +111,9 @@ static Flow walk_predicate(CWalker *w, const Node *node, const Nodes *statements
     return FALLS;
 }
 
-static void check_may_leave(CWalker *w, const char *what)
+static void check_may_leave(CWalker *w, const char *what, int predicates)
 {
-    if (w->frame->predicates)
+    if (w->frame->predicates > predicates)
         tt_c_fail(w, "compute what it depends on, and decide with `if` on a scalar",
                   "`%s` would leave for some elements only, under a predicate of elements", what);
 }
@@ -196,7 +196,7 @@ static Flow walk_return(CWalker *w, const Node *node)
     const CFunction *function = w->frame->function;
     bool is_void = function->result == &tt_void;
     tt_c_at(w, node);
-    check_may_leave(w, "return");
+    check_may_leave(w, "return", 0);
     if (is_void && node->first)
         tt_c_fail(w, "leave the value out, or give the function another type", "`%s` returns void",
                   function->name);
@@ -215,7 +215,7 @@ static Flow walk_jump(CWalker *w, const Node *node)
     const char *name = breaks ? "break" : "continue";
     int slot = breaks ? w->frame->broke : w->frame->continued;
     tt_c_at(w, node);
-    check_may_leave(w, name);
+    check_may_leave(w, name, w->frame->outside);
     if (!slot)
         tt_c_fail(w, NULL, "`%s` stands outside of a loop", name);
     set_flag(w, slot);

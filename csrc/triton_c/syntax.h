@@ -123,7 +123,7 @@ typedef struct CProgram {
     TT_VECTOR(CConstant *) constants;
 } CProgram;
 
-/* ---- parse.c, parse_expression.c --------------------------------------------------------------------------------------- */
+/* ---- parse_file.c, parse.c, parse_expression.c --------------------------------------------------------------------------------------- */
 
 const CProgram *tt_c_parse(Arena *arena, const CSource *source, Map *pointers);
 
@@ -132,6 +132,7 @@ typedef struct Parser {
     Map *pointers;
     const Token *next;
     int depth; /* of what is being parsed */
+    StackUse stack;
 } Parser;
 
 Node *tt_c_parse_expression(Parser *p); /* with commas */
@@ -150,3 +151,7 @@ const Token *tt_c_expect(Parser *p, TokenKind kind, const char *where);
 void tt_c_enter(Parser *p); /* one level deeper: an error before the stack ends */
 static inline void tt_c_leave(Parser *p) { p->depth--; }
 _Noreturn void tt_c_unexpected(Parser *p, const char *wanted);
+/* `format` has one %s. */
+_Noreturn void tt_c_fail_at(Parser *p, const Loc *loc, const char *remedy, const char *format,
+                            const char *what);
+Node *tt_c_parse_block(Parser *p);

@@ -36,6 +36,7 @@ typedef struct Frame {
     int broke, continued;      /* slots of the innermost loop; 0: no loop */
     int first_free;  /* slots before it are older than the predicate, and change where it holds only */
     int predicates;  /* open in this function */
+    int outside;     /* of these, around the innermost loop */
     bool has_result; /* the type of SLOT_RESULT is known */
 } Frame;
 
@@ -52,7 +53,7 @@ typedef struct CWalker {
     const Shape *wanted; /* of the variable whose value is being walked */
     int64_t extents[3];  /* of global ranges */
     const Loc *extent_locs[3];
-    const char *stack_base;
+    StackUse stack;
     int depth, steps; /* calls within calls; expressions so far */
 } CWalker;
 
@@ -139,10 +140,14 @@ Flow tt_c_walk_for(CWalker *w, const Node *node);
 Flow tt_c_walk_while(CWalker *w, const Node *node);
 Value *tt_c_exit_taken(CWalker *w, Flow exits);
 
-/* ---- expressions.c, memory.c, calls.c, builtins.c ---------------------------------------------------------------------------- */
+/* ---- expressions.c, conditionals.c, memory.c, calls.c, builtins.c ---------------------------------------------------------------------------- */
 
 Operand tt_c_walk(CWalker *w, const Node *node);
 Operand tt_c_binary(CWalker *w, Operator op, Operand x, Operand y);
+Operand tt_c_logical(CWalker *w, Operator op, Operand x, Operand y); /* && and ||, of all elements */
+const char *tt_c_quoted(CWalker *w, Operator op);                    /* "`+`" */
+Operand tt_c_walk_conditional(CWalker *w, const Node *node);
+Operand tt_c_walk_logical(CWalker *w, const Node *node);
 Operand tt_c_load(CWalker *w, Operand pointer);
 void tt_c_store(CWalker *w, Operand pointer, Operand value);
 Operand tt_c_atomic(CWalker *w, const char *name, Operand *arguments);

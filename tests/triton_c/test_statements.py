@@ -197,6 +197,15 @@ def test_a_loop_under_a_predicate():
     assert (out == np.where(np.arange(8) < 5, 6, 0)).all()
 
 
+def test_a_loop_under_a_predicate_may_be_left():
+    out = np.zeros(8, np.int32)
+    body = """int i[8] = 0 ... 8, x[8] = 0;
+        @(i < 5) for (int k = 0; k < 9; k++) { if (k == 1) continue; if (k == 4) break; x += k; }
+        *(p + i) = x;"""
+    launch(f"kernel void f(int *p) {{ {body} }}", out)
+    assert (out == np.where(np.arange(8) < 5, 5, 0)).all()
+
+
 def test_functions():
     functions = "int square(int x) { return x * x; } int both(int a, int b) { return square(a) + square(b); }"
     assert run_scalar("*out = both(n, 3);", inputs=(4,), functions=functions) == [25]
