@@ -17,6 +17,12 @@ static PyObject *cuda_current_device(PyObject *module, PyObject *unused)
     return PyLong_FromLong(tt_cuda_current_device());
 }
 
+static PyObject *cuda_is_lost_in_fork(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyBool_FromLong(tt_cuda_is_lost_in_fork());
+}
+
 static PyObject *cuda_device_count(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -211,6 +217,10 @@ static PyObject *cuda_is_captured(PyObject *module, PyObject *handle)
 PyMethodDef tt_cuda_methods[] = {
     {"cuda_unavailable", cuda_unavailable, METH_NOARGS,
      "cuda_unavailable() -> str | None\n--\n\nWhy no CUDA device can be used, or None when one can."},
+    {"cuda_is_lost_in_fork", cuda_is_lost_in_fork, METH_NOARGS,
+     "cuda_is_lost_in_fork() -> bool\n--\n\nWhether no CUDA device can be used because the process that "
+     "forked this "
+     "one uses CUDA."},
     {"cuda_current_device", cuda_current_device, METH_NOARGS,
      "cuda_current_device() -> int\n--\n\nOrdinal of the current CUDA context's device."},
     {"cuda_set_current_device", cuda_set_current_device, METH_O,

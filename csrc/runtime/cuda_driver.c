@@ -7,12 +7,17 @@
 
 /* Process state, filled once by pthread_once; the compiler proper has none. */
 CudaApi tt_cuda_api;
-static char missing[256];
+static char missing[300];
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
 static pid_t opened_by;
+static bool is_lost_in_fork; /* the driver does not start in a process that one which uses it has forked */
 static int device_count;
 static CUcontext contexts[TT_MAX_CUDA_DEVICES];
 static CudaDevice devices[TT_MAX_CUDA_DEVICES];
+
+static const char lost_in_fork[] = "CUDA was in use before this process was forked, and does not survive "
+                                   "that: start processes with the method "
+                                   "'spawn' or 'forkserver', or fork before the first use of the GPU";
 
 static void say_missing(const char *what, const char *detail)
 {
@@ -95,7 +100,11 @@ static void open_driver(void)
         error = tt_cuda_api.cuDeviceGetCount(&count);
     if (error) {
         const char *text = "unknown error";
-        tt_cuda_api.cuGetErrorString(error, &text);
+        is_lost_in_fork = error == CUDA_ERROR_NOT_INITIALIZED;
+        if (is_lost_in_fork)
+            text = lost_in_fork;
+        else
+            tt_cuda_api.cuGetErrorString(error, &text);
         say_missing("the NVIDIA driver does not start: ", text ? text : "unknown error");
         return;
     }
@@ -114,6 +123,12 @@ const char *tt_cuda_unavailable(void)
 {
     pthread_once(&opened, open_driver);
     return missing[0] ? missing : NULL;
+}
+
+bool tt_cuda_is_lost_in_fork(void)
+{
+    pthread_once(&opened, open_driver);
+    return is_lost_in_fork;
 }
 
 int tt_cuda_device_count(void)
@@ -216,9 +231,7 @@ void tt_cuda_exchange_capture_mode(int *mode) { tt_cuda_api.cuThreadExchangeStre
 static const char *advice(CUresult error)
 {
     if (error == CUDA_ERROR_NOT_INITIALIZED && getpid() != opened_by)
-        return "CUDA was in use before this process was forked, and does not survive that: start processes "
-               "with "
-               "the method 'spawn' or 'forkserver', or fork before the first use of the GPU";
+        return lost_in_fork;
     if (error == CUDA_ERROR_ILLEGAL_ADDRESS)
         return "this kernel or an earlier one touched memory that is not there, and the process cannot use "
                "the GPU "

@@ -15,7 +15,8 @@ class CUDADriver(DriverBase):
 
     @staticmethod
     def is_active():
-        return _C.cuda_unavailable() is None
+        """Also in a process that another one, which uses CUDA, has forked: it can compile for the devices, no more."""
+        return _C.cuda_unavailable() is None or _C.cuda_is_lost_in_fork()
 
     def get_current_target(self):
         properties = _C.cuda_device(self.get_current_device())

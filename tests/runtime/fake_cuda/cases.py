@@ -5,6 +5,7 @@ import gc
 import os
 import pickle
 import random
+import subprocess
 import sys
 import threading
 from types import SimpleNamespace
@@ -699,6 +700,53 @@ def test_a_forked_process_is_told_what_is_wrong():
             os._exit(7 if "forked" in error.remedy and "spawn" in error.remedy else 1)
         os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+WORKER = """
+import ctypes, os, pickle
+cuda = ctypes.CDLL("libcuda.so.1")
+cuda.cuInit(0)  # as a library does, before it forks a process that compiles
+child = os.fork()
+if child:
+    raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+import triton
+from triton.backends import backends
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from worker_kernels import scale
+
+nvidia = backends["nvidia"]
+assert nvidia.driver.is_active()
+triton.runtime.driver.set_active(nvidia.driver())
+source = ASTSource(scale, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 128})
+compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 4})
+assert ".target sm_90" in compiled.asm["ptx"] and pickle.dumps(compiled)
+try:
+    triton.runtime.driver.active.get_current_target()
+except RuntimeError as error:
+    assert "forked" in str(error), error
+else:
+    raise AssertionError("there is no device here")
+"""
+
+WORKER_KERNELS = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def scale(x, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+"""
+
+
+def test_a_process_forked_from_one_that_uses_cuda_compiles(tmp_path):
+    (tmp_path / "worker_kernels.py").write_text(WORKER_KERNELS)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    environment.pop("TRITON_TARGET", None)
+    done = subprocess.run([sys.executable, "-c", WORKER], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
 
 
 # ---- kernels on disk

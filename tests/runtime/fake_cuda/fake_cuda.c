@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct Context {
     int device;
@@ -106,7 +107,16 @@ static int check_stream(uintptr_t stream)
 
 /* ---- the driver ---- */
 
-int cuInit(unsigned flags) { return flags != 0; }
+/* Does not start again in a process that was forked from one that it has started in. */
+int cuInit(unsigned flags)
+{
+    static pid_t started_by;
+    if (started_by && started_by != getpid())
+        return 3;
+    started_by = getpid();
+    return flags != 0;
+}
+
 int cuDriverGetVersion(int *version) { return *version = 12080, 0; }
 
 int cuGetErrorName(int error, const char **name)
