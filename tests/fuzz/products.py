@@ -21,7 +21,8 @@ import triton  # noqa: E402
 
 TARGETS = "sim:90", "sim:80"
 SUMS = {"int8": "int32", "float64": "float64"}
-LOADS = ["recomputed", "carried", "block pointer", "indirect", "stored"]
+LOADS = ["recomputed", "carried", "block pointer", "descriptor", "indirect", "stored"]
+FORMATS = {"float16": "fp16", "bfloat16": "bf16", "float8e5": "e5m2", "float8e4nv": "e4m3"}
 
 
 @dataclass
@@ -46,7 +47,7 @@ class Generator:
         self.size = int(self.random.integers(0, 5 * self.k + 1))  # of all K
         self.dtype = self.pick("float16", "float16", "bfloat16", "int8", "float32", "float8e5", "float8e4nv", "float64")
         self.sum = SUMS.get(self.dtype, "float32")
-        self.warps, self.stages = self.pick(1, 2, 4, 4, 8), self.pick(1, 2, 3, 4, 5)
+        self.warps, self.stages = self.pick(1, 2, 4, 4, 8), self.pick(1, 2, 3, 4, 5, 6)
         self.parts = self.pick(1, 1, 2, 3)  # iterations of a loop around
         self.before, self.inside, self.arrays = [], [], {}
         self.loads = 0
@@ -120,6 +121,22 @@ class Generator:
         self.inside.append(f'x{o.name} = tl.load(at{o.name}, boundary_check=(0, 1), padding_option="zero")')
         self.inside.append(f"at{o.name} = tl.advance(at{o.name}, {both(advance)})")
 
+    def load_descriptor(self, o):
+        """Rows of the array lie along the depth."""
+        kept = o.rows if o.along else o.columns
+        array = f"{o.name}, (size, {kept}), ({kept}, 1), ({self.k}, {kept})"
+        self.before.append(f"at{o.name} = tl.make_tensor_descriptor({array})")
+        loaded = f"at{o.name}.load((start, 0))"
+        self.inside.append(f"x{o.name} = {f'tl.trans({loaded})' if o.along ^ o.is_turned else loaded}")
+
+    def dependent(self, y):
+        """Another operand like `y`, of which only some is loaded: it depends on what was loaded of that one."""
+        name = self.array("pd", (max(1, self.size) * self.n,), self.dtype)
+        row = "(start + k[:, None])"
+        mask = f"({row} < size) & ({y}.to(tl.float32) > 0)"
+        self.inside.append(f"x{name} = tl.load({name} + {row} * {self.n} + j, {mask}, other=0)")
+        return f"x{name}"
+
     def load_indirect(self, o):
         """The depths are looked up."""
         kept, deep, apart = self.index(o)
@@ -154,15 +171,31 @@ class Generator:
             return f"{acc} = tl.dot({x}, {y}, {acc}, {precision}, out_dtype=tl.{self.sum})"
         return f"{acc} += tl.dot({x}, {y}, {precision}, out_dtype=tl.{self.sum})"
 
+    def scaled(self, x, y):
+        """A product of operands with scales, if their format has any; these are powers of two around 1."""
+        scales = ["None", "None"]
+        if self.dtype.startswith("float8") and self.k >= 32:
+            groups = self.k // 32
+            for number, rows in enumerate([self.m, self.n]):
+                name = f"s{number}"
+                self.arrays[name] = Array(self.random.integers(126, 129, (rows, groups)).astype(np.uint8), "uint8")
+                place = f"tl.arange(0, {rows})[:, None] * {groups} + tl.arange(0, {groups})[None, :]"
+                self.inside.append(f"x{name} = tl.load({name} + {place})")
+                scales[number] = f"x{name}"
+        kind = FORMATS[self.dtype]
+        return f'acc = tl.dot_scaled({x}, {scales[0]}, "{kind}", {y}, {scales[1]}, "{kind}", acc)'
+
     def clamped(self, x):
         return f"tl.minimum(tl.maximum({x}, -2), 2).to(tl.{self.dtype})"
 
     def products(self):
         x, y = self.operand(self.m, self.k, 1), self.operand(self.k, self.n, 0)
         lines = [self.dot(x, y, "acc")]
-        kind = self.pick("one", "one", "two", "chained", "sometimes", "rescaled")
-        if kind == "two":
-            z = self.operand(self.k, self.n, 0)
+        kind = self.pick("one", "one", "two", "two", "chained", "sometimes", "rescaled", "scaled")
+        if kind == "scaled" and self.dtype in FORMATS:
+            lines = [self.scaled(x, y)]
+        elif kind == "two":
+            z = self.dependent(y) if self.chance(0.3) else self.operand(self.k, self.n, 0)
             lines.append(self.dot(x, z, self.pick("acc", "acc2")))
         elif kind == "chained":
             self.arrays["w"] = round_to(self.random.integers(-2, 3, (self.n, self.n)), self.dtype)
@@ -174,15 +207,19 @@ class Generator:
         elif kind == "sometimes":
             lines = [f"if start // {self.k} % 2 == {self.pick(0, 1)}:", "    " + lines[0]]
         elif kind == "rescaled":
-            lines.append(self.pick("acc = -acc", "acc = acc + 1", "acc2 += acc", "tl.store(side + i * N + j, acc)"))
+            ways = "tl.store(side + i * N + j, acc)", "tl.atomic_add(side + i * N + j, acc)"
+            lines.append(self.pick("acc = -acc", "acc = acc + 1", "acc2 += acc", *ways))
         self.inside += lines
 
     def source(self):
         self.products()
-        loop = f"tl.range(0, size, {self.k}, num_stages={self.stages})"
+        loop = [f"for start in tl.range(0, size, {self.k}, num_stages={self.stages}):"]
         if self.chance(0.2):
-            loop = f"range(0, size, {self.k})"
-        body = [*self.before, f"for start in {loop}:", *("    " + line for line in self.inside)]
+            loop = [f"for start in range(0, size, {self.k}):"]
+        elif self.chance(0.15):
+            loop = ["start = 0", "while start < size:"]
+            self.inside.append(f"start += {self.k}")
+        body = [*self.before, *loop, *("    " + line for line in self.inside)]
         if self.parts > 1:
             body = [f"for part_number in range({self.parts}):", *("    " + line for line in [*body, "acc2 += acc"])]
         if self.n >= 16 and self.chance(0.2):
