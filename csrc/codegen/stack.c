@@ -9,6 +9,14 @@ typedef struct Search {
 
 static int64_t bytes_of_function(Search *s, LLVMValueRef function);
 
+/* Vectors and structures take more than what there is for each instruction. */
+static int64_t bytes_of_value(const Search *s, LLVMValueRef value)
+{
+    LLVMTypeRef type = LLVMTypeOf(value);
+    bool is_sized = LLVMGetTypeKind(type) != LLVMVoidTypeKind && LLVMTypeIsSized(type);
+    return is_sized ? (int64_t)LLVMABISizeOfType(s->layout, type) : 0;
+}
+
 static int64_t bytes_of_callee(Search *s, LLVMValueRef call)
 {
     LLVMValueRef callee = LLVMIsACallInst(call) ? LLVMIsAFunction(LLVMGetCalledValue(call)) : NULL;
@@ -23,7 +31,7 @@ static int64_t bytes_of_function(Search *s, LLVMValueRef function)
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block;
          block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i)) {
-            own += s->bytes_each;
+            own += s->bytes_each + bytes_of_value(s, i);
             if (LLVMGetInstructionOpcode(i) == LLVMAlloca)
                 own += (int64_t)LLVMABISizeOfType(s->layout, LLVMGetAllocatedType(i));
             deepest = TT_MAX(deepest, bytes_of_callee(s, i));

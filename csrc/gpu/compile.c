@@ -120,7 +120,7 @@ GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *asked, Arena *arena)
  * have stacks: they are kept small. */
 SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *asked, Arena *arena)
 {
-    enum { LONGEST_FUNCTION = 8000, STACK_FOR_INSTRUCTION = 16, STACK_FOR_LIBRARIES = 64 << 10 };
+    enum { LONGEST_FUNCTION = 8000, STACK_FOR_INSTRUCTION = 64, STACK_FOR_LIBRARIES = 64 << 10 };
     check_options(asked);
     const GpuOptions with_strips = tt_with_strips(module, asked), *options = &with_strips;
     tt_gpu_run_passes(module, NULL, options);

@@ -6,7 +6,9 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
+from harness import check, random
 
 # name: the statements, given how many; the same statements run in Python, where `load` and `store` are a list's.
 PROGRAMS = {
@@ -156,3 +158,16 @@ def test_tiles(name, tmp_path):
     source = TILES.replace("{body}", body).replace("{count}", str(count)).replace("{python}", python)
     done = run(source, tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_pieces_of_long_functions_have_enough_stack():
+    """On a simulator, where each thread's stack is as large as the code seems to need."""
+    x = random((65, 5, 5), "int64", low=0, high=2).values
+    looked_up = x[:, :, (np.arange(5) * 3 + 1) % 5]
+    both = np.stack([looked_up, looked_up[:, :, ::-1]], -1).reshape(65, 5, 10)
+    code = """
+        places = (tl.arange(0, 5) * 3 + 1) % 5
+        found = tl.gather(x, tl.broadcast_to(places[None, None, :], (65, 5, 5)), 2)
+        out = tl.interleave(found, tl.flip(found, 2))[:, :, 5:10]
+    """
+    check(code, {"x": x}, both[:, :, 5:10])
