@@ -28,30 +28,17 @@ static Term float_argument(Walker *w, Term *args, int index)
 
 /* ---- functions of one float ---------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    Opcode opcode;
-} float_functions[] = {
-    {"exp", OP_exp},     {"exp2", OP_exp2}, {"log", OP_log},         {"log2", OP_log2},   {"sin", OP_sin},
-    {"cos", OP_cos},     {"sqrt", OP_sqrt}, {"sqrt_rn", OP_sqrt_rn}, {"rsqrt", OP_rsqrt}, {"erf", OP_erf},
-    {"floor", OP_floor}, {"ceil", OP_ceil}, {"tanh", OP_tanh},
-};
-
 /* Computes narrow floats in fp32 and rounds once. */
 static Term narrow_again(Walker *w, Value *value, const Dtype *computed, const Dtype *wanted)
 {
     return tt_cast(w, tt_value_term(value, computed), wanted, ROUND_NEAREST_EVEN);
 }
 
-/* exp(x) and the other rows above */
 Term tt_builtin_float_function(Walker *w, Term *args)
 {
     Term x = float_argument(w, args, 0), wide = tt_widen_float(w, x);
-    for (size_t i = 0; i < TT_COUNT(float_functions); i++)
-        if (!strcmp(w->call->name, float_functions[i].name))
-            return narrow_again(w, tt_build1(&w->builder, float_functions[i].opcode, wide.value), wide.dtype,
-                                x.dtype);
-    tt_bug("no operation computes %s", w->call->name);
+    Value *value = tt_build1(&w->builder, tt_find_function_opcode(w->call->name), wide.value);
+    return narrow_again(w, value, wide.dtype, x.dtype);
 }
 
 Term tt_builtin_abs(Walker *w, Term *args)

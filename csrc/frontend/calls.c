@@ -4,6 +4,7 @@
 #define BUILTIN(name, function) BuiltinFunction function;
 #include "frontend/builtins.def"
 #undef BUILTIN
+BuiltinFunction tt_builtin_float_function;
 
 static const struct {
     const char *name;
@@ -232,6 +233,8 @@ static void make_builtin(Walker *w, Callee *callee, const char *name)
     for (int i = 0; builtins[i].name; i++)
         if (!strcmp(builtins[i].name, name))
             callee->function = builtins[i].function;
+    if (!callee->function && tt_find_function_opcode(name) < TT_OPCODES)
+        callee->function = tt_builtin_float_function;
     if (!callee->function)
         tt_raise(&(Diagnostic){.kind = TT_UNSUPPORTED,
                                .loc = tt_here(w),

@@ -213,16 +213,20 @@ static LLVMValueRef negate(Simt *s, LLVMValueRef x)
 }
 
 /* Denormal results of ex2 become 0 (.ftz): without that it is four instructions. */
-static LLVMValueRef math(Simt *s, MathFunction function, LLVMValueRef const *operands)
+static LLVMValueRef math(Simt *s, Opcode opcode, LLVMValueRef const *operands)
 {
-    static const char *const spellings[MATH_FUNCTIONS] = {
-        [MATH_DIV] = "div.full.f32 $0, $1, $2;",   [MATH_SQRT] = "sqrt.approx.f32 $0, $1;",
-        [MATH_RSQRT] = "rsqrt.approx.f32 $0, $1;", [MATH_EXP2] = "ex2.approx.ftz.f32 $0, $1;",
-        [MATH_LOG2] = "lg2.approx.f32 $0, $1;",
+    static const struct {
+        const char *single, *wide; /* of f32, of f64 */
+    } spellings[TT_OPCODES] = {
+        [OP_fdiv] = {"div.full.f32 $0, $1, $2;", NULL},  [OP_sqrt] = {"sqrt.approx.f32 $0, $1;", NULL},
+        [OP_rsqrt] = {"rsqrt.approx.f32 $0, $1;", NULL}, [OP_exp2] = {"ex2.approx.ftz.f32 $0, $1;", NULL},
+        [OP_log2] = {"lg2.approx.f32 $0, $1;", NULL},
     };
-    bool two = function == MATH_DIV;
-    return nvptx_asm(s, ASM_PURE, spellings[function], two ? "=f,f,f" : "=f,f", s->f32, operands,
-                     two ? 2 : 1);
+    LLVMTypeRef type = LLVMTypeOf(operands[0]);
+    bool single = type == s->f32, two = tt_op_infos[opcode].operands_min == 2;
+    const char *text = single ? spellings[opcode].single : spellings[opcode].wide;
+    const char *constraints = single ? (two ? "=f,f,f" : "=f,f") : two ? "=d,d,d" : "=d,d";
+    return text ? nvptx_asm(s, ASM_PURE, text, constraints, type, operands, two ? 2 : 1) : NULL;
 }
 
 /* What LLVM computes without libdevice. */

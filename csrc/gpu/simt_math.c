@@ -11,6 +11,42 @@ static LLVMValueRef fma_of(Simt *s, LLVMValueRef a, LLVMValueRef b, LLVMValueRef
     return simt_intrinsic(s, "llvm.fma", (LLVMTypeRef[]){LLVMTypeOf(a)}, 1, (LLVMValueRef[]){a, b, c}, 3);
 }
 
+/* ---- by instructions and calls ---------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef library1(Simt *s, const char *name, LLVMValueRef x)
+{
+    return s->ops->library(s, name, LLVMTypeOf(x), &x, 1);
+}
+
+static LLVMValueRef reciprocal(Simt *s, LLVMValueRef x)
+{
+    return LLVMBuildFDiv(s->b, LLVMConstReal(LLVMTypeOf(x), 1), x, "");
+}
+
+static LLVMValueRef any_math(Simt *s, Opcode opcode, LLVMValueRef const *x)
+{
+    switch (opcode) {
+    case OP_fdiv:
+    case OP_fdiv_rn:
+        return LLVMBuildFDiv(s->b, x[0], x[1], "");
+    case OP_sqrt:
+    case OP_sqrt_rn:
+        return simt_intrinsic1(s, "llvm.sqrt", x[0]);
+    case OP_rsqrt:
+        return reciprocal(s, simt_intrinsic1(s, "llvm.sqrt", x[0]));
+    case OP_frem:
+        return s->ops->library(s, "fmod", LLVMTypeOf(x[0]), x, 2);
+    default: /* exp, log, sin, ...: libm's names */
+        return library1(s, tt_op_infos[opcode].name, x[0]);
+    }
+}
+
+static LLVMValueRef fast(Simt *s, Opcode opcode, LLVMValueRef const *x)
+{
+    LLVMValueRef result = s->ops->math(s, opcode, x);
+    return result ? result : any_math(s, opcode, x);
+}
+
 /* ---- exp, log, log2 of f32 ------------------------------------------------------------------------------------------------------- */
 
 static const double log2_e = 0x1.715476p+0, log2_e_low = 0x1.4ae0c0p-26; /* two parts of log2(e) */
@@ -27,7 +63,7 @@ static LLVMValueRef exp_of(Simt *s, LLVMValueRef x)
     LLVMValueRef lost = fma_of(s, power, real(x, -ln_2), x);
     lost = simt_intrinsic2(s, "llvm.maxnum", lost, real(x, -0.5));
     LLVMValueRef factor = LLVMBuildFAdd(s->b, lost, real(x, 1), "");
-    return LLVMBuildFMul(s->b, s->ops->math(s, MATH_EXP2, &power), factor, "");
+    return LLVMBuildFMul(s->b, fast(s, OP_exp2, &power), factor, "");
 }
 
 /* x = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); e as a float. Sets *tail such that log(1 + f) = f + *tail:
@@ -67,66 +103,20 @@ static LLVMValueRef log_of(Simt *s, LLVMValueRef x, bool binary)
     LLVMValueRef positive = LLVMBuildFCmp(s->b, LLVMRealOGT, x, real(x, 0), "");
     LLVMValueRef finite = LLVMBuildFCmp(s->b, LLVMRealOLT, x, real(x, INFINITY), "");
     LLVMValueRef plain = LLVMBuildAnd(s->b, positive, finite, "");
-    return LLVMBuildSelect(s->b, plain, result, s->ops->math(s, MATH_LOG2, &x), "");
+    return LLVMBuildSelect(s->b, plain, result, fast(s, OP_log2, &x), "");
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef library1(Simt *s, const char *name, LLVMValueRef x)
-{
-    return s->ops->library(s, name, LLVMTypeOf(x), &x, 1);
-}
-
-static LLVMValueRef reciprocal(Simt *s, LLVMValueRef x)
-{
-    return LLVMBuildFDiv(s->b, LLVMConstReal(LLVMTypeOf(x), 1), x, "");
-}
-
-/* f32 */
-static LLVMValueRef single_math(Simt *s, Opcode opcode, LLVMValueRef const *x)
-{
-    switch (opcode) {
-    case OP_fdiv:
-        return s->ops->math(s, MATH_DIV, x);
-    case OP_sqrt:
-        return s->ops->math(s, MATH_SQRT, x);
-    case OP_rsqrt:
-        return s->ops->math(s, MATH_RSQRT, x);
-    case OP_exp:
-        return exp_of(s, x[0]);
-    case OP_exp2:
-        return s->ops->math(s, MATH_EXP2, x);
-    case OP_log:
-        return log_of(s, x[0], false);
-    case OP_log2:
-        return log_of(s, x[0], true);
-    default:
-        return NULL;
-    }
-}
-
-static LLVMValueRef any_math(Simt *s, Opcode opcode, LLVMValueRef const *x)
-{
-    switch (opcode) {
-    case OP_fdiv:
-    case OP_fdiv_rn:
-        return LLVMBuildFDiv(s->b, x[0], x[1], "");
-    case OP_sqrt:
-    case OP_sqrt_rn:
-        return simt_intrinsic1(s, "llvm.sqrt", x[0]);
-    case OP_rsqrt:
-        return reciprocal(s, simt_intrinsic1(s, "llvm.sqrt", x[0]));
-    case OP_frem:
-        return s->ops->library(s, "fmod", LLVMTypeOf(x[0]), x, 2);
-    default: /* exp, log, sin, ...: libm's names */
-        return library1(s, tt_op_infos[opcode].name, x[0]);
-    }
-}
-
+/* In f32 or f64, by an instruction, in line, or by a call. */
 static LLVMValueRef wide_math(Simt *s, Opcode opcode, LLVMValueRef const *x)
 {
-    LLVMValueRef result = LLVMTypeOf(x[0]) == s->f32 ? single_math(s, opcode, x) : NULL;
-    return result ? result : any_math(s, opcode, x);
+    bool single = LLVMTypeOf(x[0]) == s->f32;
+    if (single && opcode == OP_exp)
+        return exp_of(s, x[0]);
+    if (single && (opcode == OP_log || opcode == OP_log2))
+        return log_of(s, x[0], opcode == OP_log2);
+    return fast(s, opcode, x);
 }
 
 void simt_math(Simt *s, Batch *batch)

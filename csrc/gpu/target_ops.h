@@ -108,16 +108,6 @@ typedef struct AsyncOps {
     void (*fence_proxy)(Simt *s);
 } AsyncOps;
 
-/* Functions of f32 that targets approximate. */
-typedef enum MathFunction {
-    MATH_DIV, /* 2 ulp */
-    MATH_SQRT,
-    MATH_RSQRT,
-    MATH_EXP2, /* results below the normal range may become 0 */
-    MATH_LOG2,
-    MATH_FUNCTIONS,
-} MathFunction;
-
 typedef struct TargetOps {
     /* Adds s->function, of which `function` becomes the body, and whatever holds the shared memory. */
     void (*add_kernel)(Simt *s, const Function *function);
@@ -158,7 +148,9 @@ typedef struct TargetOps {
     /* What a loop carries, and so many bytes (i64) more; stays the addition that it is. */
     LLVMValueRef (*advance)(Simt *s, LLVMValueRef pointer, LLVMValueRef bytes);
     LLVMValueRef (*negate)(Simt *s, LLVMValueRef x); /* an integer */
-    LLVMValueRef (*math)(Simt *s, MathFunction function, LLVMValueRef const *operands);
+    /* By one instruction, if the target has it for this operation of f32 or f64, 2 ulp off at most; exp2's results below the
+     * normal range may become 0. NULL: it has none. */
+    LLVMValueRef (*math)(Simt *s, Opcode opcode, LLVMValueRef const *operands);
     /* A function of the mathematical library by its base name ("acosh"); the result is f32 or f64. */
     LLVMValueRef (*library)(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands,
                             int count);

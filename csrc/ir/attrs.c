@@ -16,6 +16,20 @@ int tt_region_count(Control control)
     return counts[control];
 }
 
+Opcode tt_find_opcode(const char *name)
+{
+    int opcode = 0;
+    while (opcode < TT_OPCODES && strcmp(tt_op_infos[opcode].name, name))
+        opcode++;
+    return (Opcode)opcode;
+}
+
+Opcode tt_find_function_opcode(const char *name)
+{
+    Opcode opcode = tt_find_opcode(name);
+    return opcode < TT_OPCODES && tt_op_infos[opcode].traits & FUNCTION ? opcode : TT_OPCODES;
+}
+
 const char *const tt_attr_names[TT_ATTR_KEYS] = {
 #define ATTR(name, kind) #name,
 #include "ir/attrs.def"

@@ -63,6 +63,20 @@ static bool eval_double(Opcode opcode, double a, double b, double c, double *res
     }
 }
 
+float tt_eval_single(int32_t opcode, float x)
+{
+    float result = 0;
+    eval_float((Opcode)opcode, x, 0, 0, &result);
+    return result;
+}
+
+double tt_eval_double(int32_t opcode, double x)
+{
+    double result = 0;
+    eval_double((Opcode)opcode, x, 0, 0, &result);
+    return result;
+}
+
 /* On numbers of any float type: all of them are doubles. */
 static bool eval_float_compare(Opcode opcode, double a, double b, int64_t *result)
 {

@@ -123,6 +123,7 @@ typedef enum Trait {
     WRITES = 1 << 6,     /* may write memory */
     HAS_EFFECT = 1 << 7, /* must stay, in order */
     TERMINATOR = 1 << 8,
+    FUNCTION = 1 << 9, /* of one float: languages have it by its name */
     ON_INTS = 1 << 10,
     ON_FLOATS = 1 << 11,
     ACCESS = 1 << 12,     /* of memory, through its first operand */
@@ -255,6 +256,9 @@ static inline bool tt_is_loop(const Op *op) { return tt_control(op) >= FOR; }
 /* A loop or a branch: its regions are parts of the program's course. */
 static inline bool tt_is_control(const Op *op) { return tt_control(op) >= IF; }
 int tt_region_count(Control control);
+Opcode tt_find_opcode(const char *name); /* TT_OPCODES when there is none */
+/* The function of one float with this name; TT_OPCODES when there is none. */
+Opcode tt_find_function_opcode(const char *name);
 static inline Value *tt_operand(const Op *op, int i) { return op->operands[i].value; }
 static inline Op *tt_terminator(const Region *region) { return region->last; }
 static inline bool tt_has_uses(const Value *value) { return value->uses != NULL; }
@@ -395,6 +399,10 @@ typedef union Scalar {
 } Scalar;
 bool tt_eval_scalar(Opcode opcode, const Type *operand_type, const Type *result_type, const Scalar *operands,
                     Scalar *result);
+
+/* A FUNCTION, as its row says it. */
+float tt_eval_single(int32_t opcode, float x);
+double tt_eval_double(int32_t opcode, double x);
 
 /* ---- print.c, parse.c, verify.c ------------------------------------------------------------------------------------- */
 

@@ -31,11 +31,11 @@ bool tt_verifies_passes(void);
 
 /* ---- pipeline.c: the machine-independent ones ------------------------------------------------------------------------------ */
 
-#define OPT_PASS(name) bool tt_opt_##name(Function *function, Arena *scratch);
+#define OPT_PASS(name, steps) bool tt_opt_##name(Function *function, Arena *scratch);
 #include "opt/passes.def"
 
 typedef enum OptPass {
-#define OPT_PASS(name) PASS_##name,
+#define OPT_PASS(name, steps) PASS_##name,
 #include "opt/passes.def"
 } OptPass;
 

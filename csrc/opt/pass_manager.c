@@ -9,7 +9,7 @@
 
 /* Names of passes, of all targets: what is asked of one target's may well not run for another. */
 static const char *const names[] = {
-#define OPT_PASS(name) #name,
+#define OPT_PASS(name, steps) #name,
 #define GPU_PASS(name, stage) #name,
 #define CPU_PASS(name) #name,
 #include "opt/passes.def"

@@ -194,10 +194,10 @@ static PyObject *py_stored_params(PyObject *module, PyObject *args)
 
 static Opcode find_opcode(const char *name)
 {
-    for (int opcode = 0; opcode < TT_OPCODES; opcode++)
-        if (!strcmp(tt_op_infos[opcode].name, name))
-            return (Opcode)opcode;
-    tt_error(NULL, "unknown operation '%s'", name);
+    Opcode opcode = tt_find_opcode(name);
+    if (opcode == TT_OPCODES)
+        tt_error(NULL, "unknown operation '%s'", name);
+    return opcode;
 }
 
 static const Type *find_scalar_type(Module *module, const char *name)
@@ -270,19 +270,11 @@ static PyObject *trait_names(unsigned traits)
     static const struct {
         unsigned trait;
         const char *name;
-    } names[] = {{PURE, "pure"},
-                 {ELEMENTWISE, "elementwise"},
-                 {SHAPE, "shape"},
-                 {COMMUTES, "commutes"},
-                 {COSTLY, "costly"},
-                 {READS, "reads"},
-                 {WRITES, "writes"},
-                 {HAS_EFFECT, "has effect"},
-                 {TERMINATOR, "terminator"},
-                 {ON_INTS, "on ints"},
-                 {ON_FLOATS, "on floats"},
-                 {ACCESS, "access"},
-                 {ONE_LAYOUT, "one layout"}};
+    } names[] = {{PURE, "pure"},         {ELEMENTWISE, "elementwise"}, {SHAPE, "shape"},
+                 {COMMUTES, "commutes"}, {COSTLY, "costly"},           {READS, "reads"},
+                 {WRITES, "writes"},     {HAS_EFFECT, "has effect"},   {TERMINATOR, "terminator"},
+                 {FUNCTION, "function"}, {ON_INTS, "on ints"},         {ON_FLOATS, "on floats"},
+                 {ACCESS, "access"},     {ONE_LAYOUT, "one layout"}};
     PyObject *set = PyFrozenSet_New(NULL);
     for (unsigned i = 0; set && i < TT_COUNT(names); i++)
         if (traits & names[i].trait) {

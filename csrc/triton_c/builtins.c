@@ -20,18 +20,6 @@ static const Builtin builtins[] = {
     {"fmin", extremum, 2, 2, true},
     {"abs", absolute, 1, 1, true},
     {"fabs", absolute, 1, 1, true},
-    {"exp", float_function, 1, 1, true},
-    {"exp2", float_function, 1, 1, true},
-    {"log", float_function, 1, 1, true},
-    {"log2", float_function, 1, 1, true},
-    {"sin", float_function, 1, 1, true},
-    {"cos", float_function, 1, 1, true},
-    {"sqrt", float_function, 1, 1, true},
-    {"rsqrt", float_function, 1, 1, true},
-    {"tanh", float_function, 1, 1, true},
-    {"erf", float_function, 1, 1, true},
-    {"floor", float_function, 1, 1, true},
-    {"ceil", float_function, 1, 1, true},
     {"fma", fused, 3, 3, true},
     {"cdiv", divided_up, 2, 2, true},
     {"atomic_add", atomic, 2, 2, false},
@@ -54,15 +42,19 @@ const Builtin *tt_c_builtin(const char *name)
     for (size_t i = 0; i < TT_COUNT(builtins); i++)
         if (!strcmp(name, builtins[i].name))
             return &builtins[i];
-    return NULL;
+    static const Builtin of_one_float = {"", float_function, 1, 1, true};
+    return tt_find_function_opcode(name) < TT_OPCODES ? &of_one_float : NULL;
 }
 
 const char *const *tt_c_builtin_names(CWalker *w, int *count)
 {
-    const char **names = TT_NEW_ARRAY(w->arena, const char *, TT_COUNT(builtins));
+    const char **names = TT_NEW_ARRAY(w->arena, const char *, TT_COUNT(builtins) + TT_OPCODES);
+    *count = 0;
     for (size_t i = 0; i < TT_COUNT(builtins); i++)
-        names[i] = builtins[i].name;
-    *count = (int)TT_COUNT(builtins);
+        names[(*count)++] = builtins[i].name;
+    for (int opcode = 0; opcode < TT_OPCODES; opcode++)
+        if (tt_op_infos[opcode].traits & FUNCTION)
+            names[(*count)++] = tt_op_infos[opcode].name;
     return names;
 }
 
@@ -86,15 +78,6 @@ static Operand number_argument(CWalker *w, const Call *call, int index)
     return x;
 }
 
-static const struct {
-    const char *name;
-    Opcode opcode;
-} float_functions[] = {
-    {"exp", OP_exp},   {"exp2", OP_exp2}, {"log", OP_log},     {"log2", OP_log2},
-    {"sin", OP_sin},   {"cos", OP_cos},   {"sqrt", OP_sqrt},   {"rsqrt", OP_rsqrt},
-    {"tanh", OP_tanh}, {"erf", OP_erf},   {"floor", OP_floor}, {"ceil", OP_ceil},
-};
-
 /* Integers become float; floats narrower than that are computed in it and rounded once. */
 static Operand float_function(CWalker *w, Call *call)
 {
@@ -102,12 +85,8 @@ static Operand float_function(CWalker *w, Call *call)
     if (tt_dtype_is_int(x.dtype))
         x = tt_c_cast(w, x, &tt_fp32);
     Typed wide = tt_typed_widen_float(&w->builder, tt_c_typed(x));
-    for (size_t i = 0; i < TT_COUNT(float_functions); i++)
-        if (!strcmp(call->name, float_functions[i].name)) {
-            wide.value = tt_build1(&w->builder, float_functions[i].opcode, wide.value);
-            return tt_c_operand(tt_typed_cast(&w->builder, wide, x.dtype, ROUND_NEAREST_EVEN));
-        }
-    tt_bug("no operation computes %s", call->name);
+    wide.value = tt_build1(&w->builder, tt_find_function_opcode(call->name), wide.value);
+    return tt_c_operand(tt_typed_cast(&w->builder, wide, x.dtype, ROUND_NEAREST_EVEN));
 }
 
 static Operand absolute(CWalker *w, Call *call)

@@ -42,6 +42,17 @@ def must_use_result(advice=True):
     return mark
 
 
+def function(fn):
+    """Mark `fn` as a function of one float: a builtin, a method, and one of `tl.extra.libdevice`."""
+    fn.__triton_function__ = True
+    return method(fn)
+
+
+def builtins_of(namespace):
+    """The names of the builtins in a module's namespace."""
+    return [name for name, value in namespace.items() if is_builtin(value)]
+
+
 def outside() -> NoReturn:
     """Raise the error of a builtin that the Python interpreter called; the caller's name is the builtin's."""
     name = sys._getframe(1).f_code.co_name

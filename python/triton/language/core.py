@@ -50,35 +50,7 @@ from .dtypes import (
 )
 from .extern import extern, extern_elementwise
 from .linalg import dot
-from .math import (
-    PropagateNan,
-    abs,
-    add,
-    ceil,
-    clamp,
-    cos,
-    div_rn,
-    erf,
-    exp,
-    exp2,
-    fdiv,
-    floor,
-    fma,
-    log,
-    log2,
-    logical_and,
-    logical_or,
-    maximum,
-    minimum,
-    mul,
-    rsqrt,
-    sin,
-    sqrt,
-    sqrt_rn,
-    sub,
-    umulhi,
-    where,
-)
+from .math import *  # noqa: F403
 from .memory import (
     advance,
     atomic_add,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from ._builtin import builtin, method, outside
+from ._builtin import builtin, builtins_of, function, method, outside
 from .tensors import tensor
 
 
@@ -22,79 +22,79 @@ class PropagateNan(Enum):
     ALL = 0xFFFF
 
 
-@method
+@function
 def abs(x: tensor) -> tensor:
     """Absolute value, of integers and floats. An unsigned integer stays as it is."""
     outside()
 
 
-@method
+@function
 def exp(x: tensor) -> tensor:
     """e to the power of `x`."""
     outside()
 
 
-@method
+@function
 def exp2(x: tensor) -> tensor:
     """2 to the power of `x`."""
     outside()
 
 
-@method
+@function
 def log(x: tensor) -> tensor:
     """Natural logarithm."""
     outside()
 
 
-@method
+@function
 def log2(x: tensor) -> tensor:
     """Logarithm to base 2."""
     outside()
 
 
-@method
+@function
 def sin(x: tensor) -> tensor:
     """Sine of `x` radians."""
     outside()
 
 
-@method
+@function
 def cos(x: tensor) -> tensor:
     """Cosine of `x` radians."""
     outside()
 
 
-@method
+@function
 def sqrt(x: tensor) -> tensor:
     """Square root, as fast as the target computes it: it may be off in the last place."""
     outside()
 
 
-@method
+@function
 def sqrt_rn(x: tensor) -> tensor:
     """Square root, correctly rounded."""
     outside()
 
 
-@method
+@function
 def rsqrt(x: tensor) -> tensor:
     """One divided by the square root."""
     outside()
 
 
-@method
+@function
 def erf(x: tensor) -> tensor:
     """Error function."""
     outside()
 
 
-@method
+@function
 def floor(x: tensor) -> tensor:
     """The largest integral value that is not above `x`, as a float."""
     outside()
 
 
-@method
+@function
 def ceil(x: tensor) -> tensor:
     """The smallest integral value that is not below `x`, as a float."""
     outside()
@@ -193,6 +193,9 @@ def logical_and(self: tensor, other: tensor | float) -> tensor:
 def logical_or(self: tensor, other: tensor | float) -> tensor:
     """Whether one of both is different from zero, element by element: ``self or other``."""
     outside()
+
+
+__all__ = ["PropagateNan", *builtins_of(globals())]  # noqa: PLE0604
 
 
 def __getattr__(name: str):

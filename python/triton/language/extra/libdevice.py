@@ -5,24 +5,9 @@ mean the same on every target. All work element by element; operands are broadca
 """
 
 # ruff: noqa: F401
-from ..math import (
-    abs,
-    ceil,
-    cos,
-    div_rn,
-    erf,
-    exp,
-    exp2,
-    floor,
-    fma,
-    log,
-    log2,
-    rsqrt,
-    sin,
-    sqrt,
-    sqrt_rn,
-)
+from .. import math as _math
 from ..math import abs as fabs
+from ..math import div_rn, fma
 from ..math import maximum as fmax
 from ..math import maximum as max
 from ..math import minimum as fmin
@@ -32,3 +17,5 @@ from ._libm import *  # noqa: F403
 from ._rounded import *  # noqa: F403
 from ._rounding import nextafter
 from ._special import *  # noqa: F403
+
+globals().update({name: value for name, value in vars(_math).items() if hasattr(value, "__triton_function__")})
