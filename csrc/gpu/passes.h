@@ -67,7 +67,7 @@ int tt_buffer_axis(const LinearLayout *layout);
 /* The dimension, of the last two, along which a load's elements lie in memory. */
 int tt_fastest_axis(const AxisInfos *infos, const Op *load);
 
-/* ---- dot_plan.c: products by multiply-adds --------------------------------------------------------------------------- */
+/* ---- plan_dot.c: products by multiply-adds --------------------------------------------------------------------------- */
 
 const LinearLayout *tt_dot_layout(Module *module, const Type *type, int num_warps);
 /* Of the buffer for an operand. spread: the lowest bit of k in which lanes differ that store it; -1: they store one k. */

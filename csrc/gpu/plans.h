@@ -3,6 +3,10 @@
 #pragma once
 #include "gpu/target_ops.h"
 
+/* The plan of an operation that has been worked out, or NULL; layouts stay as they are from then on. */
+void **tt_plan_slot(const Op *op);
+Arena *tt_plans_arena(const Op *op); /* where it is kept */
+
 enum { TT_MAX_COMBINED = 16 }; /* tiles that one reduce or scan takes */
 
 typedef struct ReducePlan {
@@ -15,7 +19,7 @@ typedef struct ReducePlan {
         valid_offset; /* of each operand's partials, and of the flags that they are any */
     int64_t bytes;
 } ReducePlan;
-ReducePlan tt_plan_reduce(const Op *op, const GpuOptions *options); /* also of extract */
+const ReducePlan *tt_plan_reduce(const Op *op, const GpuOptions *options); /* also of extract */
 
 /* A scan goes through the bits of its axis from the lowest. Registers in the lowest ones are a chain; then every bit
  * joins two halves, wherever it lives; neighbouring bits that are warps are joined at once, through shared memory. */
@@ -32,7 +36,7 @@ typedef struct ScanPlan {
     int64_t bytes;
     int64_t offsets[TT_MAX_COMBINED], valid_offset; /* within an area */
 } ScanPlan;
-ScanPlan tt_plan_scan(const Op *op);
+const ScanPlan *tt_plan_scan(const Op *op);
 
 /* How threads read an operand of a product by multiply-adds from its buffer. All offsets are columns, in elements. */
 typedef struct DotOperand {
@@ -45,7 +49,7 @@ typedef struct DotOperand {
 typedef struct DotPlan {
     DotOperand a, b;
 } DotPlan;
-DotPlan tt_plan_dot(const Op *op);
+const DotPlan *tt_plan_dot(const Op *op);
 
 /* A lookup of the element at the coordinate that differs in fixed bits: which register, lane and warp has it, as what is
  * to be exclusive-or'ed to one's own. */

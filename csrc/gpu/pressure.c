@@ -106,8 +106,8 @@ static void begin_outer_operands(Op *op, void *context)
 /* While it multiplies, a product holds the sums, and the vectors at hand and the next ones. */
 static void note_dot(Pressure *p, const Op *op)
 {
-    DotPlan plan = tt_plan_dot(op);
-    const DotOperand *operands[] = {&plan.a, &plan.b};
+    const DotPlan *plan = tt_plan_dot(op);
+    const DotOperand *operands[] = {&plan->a, &plan->b};
     int working = FOR_ADDRESSES, registers = op->results[0]->layout->in_bits[LAYOUT_REGISTER];
     begin(p, tt_operand(op, 2));
     for (int i = 0; i < 2; i++) {

@@ -1,5 +1,9 @@
-/* How much shared memory an operation needs for its elements to reach other threads. */
+/* How much shared memory an operation needs for its elements to reach other threads, and where plans are kept. */
 #include "gpu/plans.h"
+
+Arena *tt_plans_arena(const Op *op) { return op->parent->function->module->arena; }
+
+void **tt_plan_slot(const Op *op) { return tt_map_slot_ptr(&op->parent->function->module->plans, op); }
 
 static int64_t padded_bytes(const Value *value)
 {
@@ -13,6 +17,25 @@ static int64_t conversion_bytes(const Op *op)
     const Value *from = tt_operand(op, 0), *to = op->results[0];
     ConvertPlan plan = tt_layout_plan_conversion(from->layout, to->layout, tt_byte_width(from->type));
     return plan.kind == CONVERT_SHARED ? padded_bytes(from) : 0;
+}
+
+bool tt_moves_elements(const Op *op)
+{
+    const Value *operand = tt_operand(op, 0), *result = op->results[0];
+    if (!operand->layout || !result->layout)
+        return false;
+    return tt_layout_forward(op, 0, operand->layout) != result->layout &&
+           tt_layout_backward(op, 0, result->layout) != operand->layout;
+}
+
+int64_t tt_atomic_scratch(const Op *op, const GpuOptions *options)
+{
+    const Value *result = op->results[0];
+    uint32_t warps = result->layout ? tt_layout_replication(result->layout, LAYOUT_WARP)
+                                    : (uint32_t)options->num_warps - 1;
+    if (!tt_has_uses(result) || !warps)
+        return 0;
+    return (result->layout ? 1ll << tt_layout_out_total(result->layout) : 1) * tt_byte_width(result->type);
 }
 
 /* At a distance, every thread's registers; else the elements. */
@@ -34,9 +57,9 @@ int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options)
         return conversion_bytes(op);
     case OP_reduce:
     case OP_extract:
-        return tt_plan_reduce(op, options).bytes;
+        return tt_plan_reduce(op, options)->bytes;
     case OP_scan:
-        return tt_plan_scan(op).bytes;
+        return tt_plan_scan(op)->bytes;
     case OP_smem_alloc:
         return tt_buffer_bytes(op->results[0]);
     case OP_gather:

@@ -42,10 +42,11 @@ struct Simt {
 /* ---- order.c: of a module after its passes --------------------------------------------------------------------------------- */
 void tt_order_arithmetic(struct Codegen *codegen, Arena *arena);
 
-/* ---- simt.c: types, values, and one function per operation --------------------------------------------------------- */
+/* ---- simt_values.c: types and values --------------------------------------------------------------------------------- */
 
 LLVMTypeRef simt_type(Simt *s, const Type *type); /* of the element */
 LLVMTypeRef simt_int_type(Simt *s, int bits);
+int simt_bits(LLVMTypeRef type);
 int simt_bytes(LLVMTypeRef type);       /* in memory: 1 for i1 */
 int simt_registers(const Value *value); /* LLVM values that it has in each thread */
 Tile *simt_new_tile(Simt *s, int count);
@@ -53,7 +54,6 @@ Tile *simt_tile(Simt *s, const Value *value);
 LLVMValueRef simt_scalar(Simt *s, const Value *value);
 void simt_set(Simt *s, const Value *value, Tile *tile);
 void simt_set_scalar(Simt *s, const Value *value, LLVMValueRef scalar);
-void simt_lower_region(Simt *s, const Region *region); /* its terminator excepted */
 static inline LLVMValueRef simt_int(LLVMTypeRef type, int64_t value)
 {
     return LLVMConstInt(type, (unsigned long long)value, 1);
@@ -68,6 +68,11 @@ LLVMValueRef simt_intrinsic2(Simt *s, const char *name, LLVMValueRef x, LLVMValu
 /* An integer as wide as the value (at least 8 bits), and back. */
 LLVMValueRef simt_to_bits(Simt *s, LLVMValueRef value);
 LLVMValueRef simt_from_bits(Simt *s, LLVMValueRef bits, LLVMTypeRef type);
+
+/* ---- simt_dispatch.c: the walk ------------------------------------------------------------------------------------------ */
+
+void simt_lower_region(Simt *s, const Region *region); /* its terminator excepted */
+void simt_lower_op(Simt *s, const Op *op);
 
 /* ---- simt_index.c: which elements a thread holds -------------------------------------------------------------------------- */
 

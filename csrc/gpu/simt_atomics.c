@@ -18,16 +18,6 @@ static uint32_t copied_lanes(const LinearLayout *layout)
     return layout ? tt_layout_replication(layout, LAYOUT_LANE) : TT_LANES - 1;
 }
 
-int64_t tt_atomic_scratch(const Op *op, const GpuOptions *options)
-{
-    const Value *result = op->results[0];
-    uint32_t warps = result->layout ? tt_layout_replication(result->layout, LAYOUT_WARP)
-                                    : (uint32_t)options->num_warps - 1;
-    if (!tt_has_uses(result) || !warps)
-        return 0;
-    return (result->layout ? 1ll << tt_layout_out_total(result->layout) : 1) * tt_byte_width(result->type);
-}
-
 static void share_through_memory(Simt *s, const Op *op, Tile *tile)
 {
     const LinearLayout *layout = op->results[0]->layout;

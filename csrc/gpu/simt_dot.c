@@ -1,4 +1,4 @@
-/* Matrix products on fused multiply-adds. Both operands lie in buffers (dot_plan.c says where); a loop goes through K, a
+/* Matrix products on fused multiply-adds. Both operands lie in buffers (plan_dot.c says where); a loop goes through K, a
  * few k at a time: what a thread needs of its rows of a and columns of b for these k it loads as vectors,
  * and each pair of them is multiplied and added to a sum that stays in a register. */
 #include "gpu/simt.h"
@@ -253,10 +253,10 @@ void simt_dot(Simt *s, const Op *op)
 {
     const Value *result = op->results[0];
     const Type *type = tt_element(result->type), *computed = computed_type(s, type);
-    DotPlan plan = tt_plan_dot(op);
+    const DotPlan *plan = tt_plan_dot(op);
     Product p = {.s = s,
-                 .a = operand_of(s, op, 0, &plan.a, computed),
-                 .b = operand_of(s, op, 1, &plan.b, computed),
+                 .a = operand_of(s, op, 0, &plan->a, computed),
+                 .b = operand_of(s, op, 1, &plan->b, computed),
                  .computed = computed,
                  .count = simt_registers(result)};
     const Tile *initial = simt_tile(s, tt_operand(op, 2));

@@ -4,38 +4,6 @@
 #include "gpu/plans.h"
 #include "gpu/simt_exchange.h"
 
-/* ---- what the layouts ask for ----------------------------------------------------------------------------------------------------- */
-
-/* The bits of an input that move along the axis, copies excepted. */
-static uint32_t moving_bits(const LinearLayout *layout, LayoutInput input, int axis)
-{
-    return tt_layout_axis_bits(layout, axis).along[input] & ~tt_layout_replication(layout, input);
-}
-
-ReducePlan tt_plan_reduce(const Op *op, const GpuOptions *options)
-{
-    const Value *operand = tt_operand(op, 0), *result = op->results[0];
-    ReducePlan plan = {.axis = (int)tt_int_attr(op, ATTR_axis, 0), .from = operand->layout};
-    plan.to = tt_is_tile(result->type) ? result->layout : NULL;
-    plan.lanes = moving_bits(plan.from, LAYOUT_LANE, plan.axis);
-    plan.warps = moving_bits(plan.from, LAYOUT_WARP, plan.axis);
-    plan.folded = plan.warps & ~(uint32_t)(tt_warps(options) - 1);
-    plan.warps ^= plan.folded;
-    plan.results = plan.to ? 1ll << tt_layout_out_total(plan.to) : 1;
-    int64_t partials = plan.results << __builtin_popcount(plan.warps);
-    for (int i = 0; plan.warps && i < op->operand_count; i++) {
-        plan.offsets[i] = plan.bytes;
-        /* widest first would pack tighter, but all operands of a reduction mostly have one width */
-        int bytes = tt_is_tile(tt_operand(op, i)->type) ? tt_byte_width(tt_operand(op, i)->type) : 0;
-        plan.bytes += (partials * bytes + 15) / 16 * 16;
-    }
-    plan.valid_offset = plan.bytes;
-    bool padded = op->opcode == OP_extract || !tt_is_pow2(operand->type->shape[plan.axis]);
-    if (plan.warps && padded)
-        plan.bytes += (partials + 15) / 16 * 16; /* flags */
-    return plan;
-}
-
 /* Element of the result that an element of the operand is combined into. */
 static uint64_t result_element(const ReducePlan *plan, uint64_t element)
 {
@@ -177,16 +145,16 @@ static void combine_warps(Simt *s, const Combine *combine, const ReducePlan *pla
 static void reduce_elements(Simt *s, const Combine *combine, const Partial *elements)
 {
     const Op *op = combine->op;
-    ReducePlan plan = tt_plan_reduce(op, s->options);
+    const ReducePlan *plan = tt_plan_reduce(op, s->options);
     int count = simt_registers(op->results[0]);
     Partial *partials = TT_NEW_ARRAY(s->arena, Partial, count);
-    reduce_registers(s, combine, &plan, elements, partials, count);
-    if (plan.folded)
-        simt_fold_strips(s, combine, plan.folded, partials, count);
+    reduce_registers(s, combine, plan, elements, partials, count);
+    if (plan->folded)
+        simt_fold_strips(s, combine, plan->folded, partials, count);
     for (int r = 0; r < count; r++)
-        partials[r] = reduce_lanes(s, combine, plan.lanes, partials[r]);
-    if (plan.warps)
-        combine_warps(s, combine, &plan, partials, count);
+        partials[r] = reduce_lanes(s, combine, plan->lanes, partials[r]);
+    if (plan->warps)
+        combine_warps(s, combine, plan, partials, count);
     for (int i = 0; i < combine->count; i++) {
         Tile *tile = simt_new_tile(s, count);
         for (int r = 0; r < count; r++)

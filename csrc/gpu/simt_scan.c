@@ -5,23 +5,6 @@
  * same with every bit of the coordinate turned over. */
 #include "gpu/simt_exchange.h"
 
-/* ---- where the bits of the coordinate live ----------------------------------------------------------------------------------------- */
-
-static ScanBit find_bit(const LinearLayout *layout, int axis, int coordinate_bit)
-{
-    uint64_t wanted = 1ull << (tt_layout_axis_start(layout, axis) + coordinate_bit);
-    for (int input = 0, i = 0; input < LAYOUT_INPUTS; input++)
-        for (int bit = 0; bit < layout->in_bits[input]; bit++, i++)
-            if (layout->bases[i] == wanted)
-                return (ScanBit){(LayoutInput)input, bit};
-    tt_bug("a scan in a layout that mixes coordinates");
-}
-
-static bool starts_run(const ScanPlan *plan, int bit)
-{
-    return plan->bits[bit].input == LAYOUT_WARP && (!bit || plan->bits[bit - 1].input != LAYOUT_WARP);
-}
-
 /* How many bits from this one on live in the same input. */
 static int run_length(const ScanPlan *plan, int bit)
 {
@@ -29,31 +12,6 @@ static int run_length(const ScanPlan *plan, int bit)
     while (bit + count < plan->axis_bits && plan->bits[bit + count].input == plan->bits[bit].input)
         count++;
     return count;
-}
-
-ScanPlan tt_plan_scan(const Op *op)
-{
-    const Value *operand = tt_operand(op, 0);
-    ScanPlan plan = {.axis = (int)tt_int_attr(op, ATTR_axis, 0), .layout = operand->layout};
-    plan.axis_bits = plan.layout->out_bits[plan.axis];
-    int runs = 0, lowest_run = 0;
-    for (int bit = 0; bit < plan.axis_bits; bit++) {
-        plan.bits[bit] = find_bit(plan.layout, plan.axis, bit);
-        if (plan.bits[bit].input == LAYOUT_REGISTER && plan.chain_bits == bit)
-            plan.chain_bits++;
-        if (starts_run(&plan, bit) && !runs++)
-            lowest_run = bit;
-    }
-    int64_t partials = 1ll << (tt_layout_out_total(plan.layout) - lowest_run);
-    for (int i = 0; runs && i < op->operand_count; i++) {
-        plan.offsets[i] = plan.area;
-        plan.area += (partials * tt_byte_width(tt_operand(op, i)->type) + 15) / 16 * 16;
-    }
-    plan.valid_offset = plan.area;
-    if (runs && !tt_is_pow2(operand->type->shape[plan.axis]))
-        plan.area += (partials + 15) / 16 * 16;
-    plan.bytes = plan.area * runs;
-    return plan;
 }
 
 /* ---- state -------------------------------------------------------------------------------------------------------------------------- */
@@ -68,7 +26,7 @@ typedef struct Chain {
 typedef struct Scan {
     Simt *s;
     Combine combine;
-    ScanPlan plan;
+    const ScanPlan *plan;
     bool reverse;
     Partial *prefix; /* by register: over its chain up to here */
     Chain *chains;
@@ -80,18 +38,18 @@ typedef struct Scan {
 /* i-th register of a chain in the order of the scan. */
 static int chain_register(const Scan *x, const Chain *chain, int i)
 {
-    int reg = chain->first, last = (1 << x->plan.chain_bits) - 1;
+    int reg = chain->first, last = (1 << x->plan->chain_bits) - 1;
     if (x->reverse)
         i = last - i;
-    for (int bit = 0; bit < x->plan.chain_bits; bit++)
+    for (int bit = 0; bit < x->plan->chain_bits; bit++)
         if (i >> bit & 1)
-            reg |= 1 << x->plan.bits[bit].bit;
+            reg |= 1 << x->plan->bits[bit].bit;
     return reg;
 }
 
 static void scan_chain(Scan *x, Chain *chain)
 {
-    int length = 1 << x->plan.chain_bits;
+    int length = 1 << x->plan->chain_bits;
     for (int i = 0; i < length; i++) {
         int reg = chain_register(x, chain, i);
         x->chain_of[reg] = (int)(chain - x->chains);
@@ -104,8 +62,8 @@ static void scan_chain(Scan *x, Chain *chain)
 static void find_chains(Scan *x, int registers)
 {
     uint32_t in_chain = 0;
-    for (int bit = 0; bit < x->plan.chain_bits; bit++)
-        in_chain |= 1u << x->plan.bits[bit].bit;
+    for (int bit = 0; bit < x->plan->chain_bits; bit++)
+        in_chain |= 1u << x->plan->bits[bit].bit;
     x->chains = TT_NEW_ARRAY(x->s->arena, Chain, registers);
     x->chain_of = TT_NEW_ARRAY(x->s->arena, int, registers);
     for (int r = 0; r < registers; r++)
@@ -153,7 +111,7 @@ static Chain *chain_at(const Scan *x, int first, int bit, int count, int i)
     if (x->reverse)
         i = (1 << count) - 1 - i;
     for (int j = 0; j < count; j++)
-        first |= i >> j & 1 ? 1 << x->plan.bits[bit + j].bit : 0;
+        first |= i >> j & 1 ? 1 << x->plan->bits[bit + j].bit : 0;
     return &x->chains[x->chain_of[first]];
 }
 
@@ -162,7 +120,7 @@ static void join_registers(Scan *x, int bit, int count)
 {
     uint32_t mask = 0;
     for (int i = 0; i < count; i++)
-        mask |= 1u << x->plan.bits[bit + i].bit;
+        mask |= 1u << x->plan->bits[bit + i].bit;
     for (int c = 0; c < x->chain_count; c++) {
         if ((uint32_t)x->chains[c].first & mask)
             continue;
@@ -224,8 +182,8 @@ static void join_lanes(Scan *x, int bit)
  * are goes to *warp. */
 static uint64_t element_in_run(const Scan *x, int first_bit, int run_bits, uint64_t element, uint64_t *warp)
 {
-    const LinearLayout *layout = x->plan.layout;
-    int start = tt_layout_axis_start(layout, x->plan.axis), bits = x->plan.axis_bits;
+    const LinearLayout *layout = x->plan->layout;
+    int start = tt_layout_axis_start(layout, x->plan->axis), bits = x->plan->axis_bits;
     uint64_t coordinate = element >> start & ((1ull << bits) - 1);
     uint64_t line = element >> (start + bits) << start | (element & ((1ull << start) - 1));
     *warp = coordinate >> first_bit & ((1ull << run_bits) - 1);
@@ -234,23 +192,23 @@ static uint64_t element_in_run(const Scan *x, int first_bit, int run_bits, uint6
 
 static uint32_t joined_lanes(const Scan *x, int first_bit)
 {
-    uint32_t lanes = tt_layout_replication(x->plan.layout, LAYOUT_LANE);
+    uint32_t lanes = tt_layout_replication(x->plan->layout, LAYOUT_LANE);
     for (int bit = 0; bit < first_bit; bit++)
-        if (x->plan.bits[bit].input == LAYOUT_LANE)
-            lanes |= 1u << x->plan.bits[bit].bit;
+        if (x->plan->bits[bit].input == LAYOUT_LANE)
+            lanes |= 1u << x->plan->bits[bit].bit;
     return lanes;
 }
 
 /* registers[i]: that of bit i of a total's number. Registers along the axis below the run have one total by now. */
 static WarpExchange plan_run(Scan *x, int first_bit, int bits, int *registers)
 {
-    const LinearLayout *layout = x->plan.layout;
+    const LinearLayout *layout = x->plan->layout;
     int first = layout->in_bits[LAYOUT_REGISTER];
     WarpExchange run = {.combine = &x->combine,
                         .layout = layout,
                         .scratch = x->scratch,
-                        .offsets = x->plan.offsets,
-                        .valid_offset = x->plan.valid_offset,
+                        .offsets = x->plan->offsets,
+                        .valid_offset = x->plan->valid_offset,
                         .alike = joined_lanes(x, first_bit),
                         .alike_warps = tt_layout_replication(layout, LAYOUT_WARP),
                         .warps = 1 << bits};
@@ -267,7 +225,7 @@ static WarpExchange plan_run(Scan *x, int first_bit, int bits, int *registers)
         run.warp_numbers[i] = (int)warp;
     }
     simt_plan_exchange(&run);
-    x->scratch += x->plan.area;
+    x->scratch += x->plan->area;
     return run;
 }
 
@@ -334,16 +292,16 @@ static void join_warps(Scan *x, int first_bit, int bits)
 
 static void join_blocks(Scan *x)
 {
-    for (int bit = x->plan.chain_bits, count; bit < x->plan.axis_bits; bit += count) {
-        LayoutInput input = x->plan.bits[bit].input;
-        count = run_length(&x->plan, bit);
+    for (int bit = x->plan->chain_bits, count; bit < x->plan->axis_bits; bit += count) {
+        LayoutInput input = x->plan->bits[bit].input;
+        count = run_length(x->plan, bit);
         if (input == LAYOUT_REGISTER)
             join_registers(x, bit, count);
         else if (input == LAYOUT_WARP)
             join_warps(x, bit, count);
         else
             for (int i = 0; i < count; i++)
-                join_lanes(x, x->plan.bits[bit + i].bit);
+                join_lanes(x, x->plan->bits[bit + i].bit);
     }
 }
 

@@ -82,15 +82,6 @@ static void join_scalars(Simt *s, const Op *op)
 
 /* ---- through shared memory ------------------------------------------------------------------------------------------------------------ */
 
-bool tt_moves_elements(const Op *op)
-{
-    const Value *operand = tt_operand(op, 0), *result = op->results[0];
-    if (!operand->layout || !result->layout)
-        return false;
-    return tt_layout_forward(op, 0, operand->layout) != result->layout &&
-           tt_layout_backward(op, 0, result->layout) != operand->layout;
-}
-
 /* A number for each element: constant + the sum of coordinates times strides. */
 typedef struct Numbering {
     int64_t strides[TT_MAX_RANK], constant;

@@ -108,7 +108,7 @@ static void find_meeting(Op *op, void *context)
     Meeting *meeting = context;
     bool reduces = op->opcode == OP_reduce || op->opcode == OP_extract;
     meeting->found |= op->opcode == OP_barrier || tt_scratch_bytes(op, meeting->options) > 0 ||
-                      (reduces && tt_plan_reduce(op, meeting->options).folded);
+                      (reduces && tt_plan_reduce(op, meeting->options)->folded);
 }
 
 bool simt_meets(const Simt *s, const Op *op)

@@ -241,6 +241,7 @@ struct Module {
     TT_VECTOR(Choice) choices; /* that passes have had so far */
     const char *asked_choices; /* "name=value name=value": what they are to choose; or NULL */
     Map types, strings, layouts;
+    Map plans;           /* of the GPU lowering: Op* -> its plan, see gpu/plans.h */
     Function *functions; /* the kernel first */
     int op_count;        /* operations in it now */
     Stage stage;

@@ -5,7 +5,7 @@ Module *tt_new_module(Arena *arena)
 {
     Module *module = TT_NEW(arena, Module);
     module->arena = arena;
-    module->types.arena = module->strings.arena = module->layouts.arena = arena;
+    module->types.arena = module->strings.arena = module->layouts.arena = module->plans.arena = arena;
     return module;
 }
 

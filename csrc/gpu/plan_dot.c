@@ -187,4 +187,12 @@ static DotOperand plan_operand(const Op *op, int index)
     return plan;
 }
 
-DotPlan tt_plan_dot(const Op *op) { return (DotPlan){plan_operand(op, 0), plan_operand(op, 1)}; }
+const DotPlan *tt_plan_dot(const Op *op)
+{
+    void **slot = tt_plan_slot(op);
+    if (!*slot) {
+        DotPlan plan = {plan_operand(op, 0), plan_operand(op, 1)};
+        *slot = tt_arena_copy(tt_plans_arena(op), &plan, sizeof plan);
+    }
+    return *slot;
+}
