@@ -232,7 +232,7 @@ def _cases():
     squares = [(HALF, 512), (HALF, 1000), (HALF, 1024), (HALF, 2048), (HALF, 4096), (HALF, 8192)]
     for dtype, size in [*squares, (BFLOAT, 4096), (BFLOAT, 8192), (FP8, 4096), (FP8, 8192), (FLOAT, 4096)]:
         yield f"matmul {size}x{size}x{size} {names[dtype]}", partial(matmul, size, size, size, dtype)
-    yield "matmul 4096x4096x4096 fp32", partial(matmul, 4096, 4096, 4096, FLOAT, "ieee")
+    yield "matmul 4096x4096x4096 fp32", partial(matmul, 4096, 4096, 4096, FLOAT, precision="ieee")
     for m, n, k in ((16, 4096, 4096), (128, 4096, 14336)):
         yield f"matmul {m}x{n}x{k} fp16", partial(matmul, m, n, k, HALF)
     yield "matmul 4096x4096x4096 int8", partial(matmul, 4096, 4096, 4096, INT8)
