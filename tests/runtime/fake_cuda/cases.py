@@ -666,7 +666,10 @@ def test_threads_launch_on_devices_and_streams_while_variants_are_compiled(monke
     for thread in threads:
         thread.join()
     assert not errors and background.wait()
-    assert all(3 <= len(kernel.variants()) <= 12 for kernel in kernels)
+    for kernel in kernels:  # threads that come at once may compile the same
+        known = [variant.metadata for variant in kernel.variants()]
+        classes = {("n" in metadata.constants, metadata.divisibility.get("n")) for metadata in known}
+        assert 3 <= len(classes) <= 6
 
 
 def test_threads_launch_at_once():
