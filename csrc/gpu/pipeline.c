@@ -768,7 +768,7 @@ static void wait_behind(Pipeline *p)
 
 /* ---- products under way ----------------------------------------------------------------------------------------------------------------- */
 
-/* A buffer that this iteration alone fills: pipelined, or filled before the loop. */
+/* A buffer that this iteration alone fills: pipelined, not another one made of the same load, or filled before the loop. */
 static bool outlives_iteration(const Pipeline *p, const Value *buffer)
 {
     while (tt_def(buffer, OP_smem_permute))
@@ -777,8 +777,8 @@ static bool outlives_iteration(const Pipeline *p, const Value *buffer)
         return tt_is_buffer(buffer->type);
     const Value *source = buffer->op->operand_count ? tt_operand(buffer->op, 0) : NULL;
     for (int i = 0; source && i < p->loads.count; i++)
-        if (p->loads.data[i].load == source->op)
-            return true;
+        if (p->loads.data[i].load == source->op && p->loads.data[i].layout == buffer->layout)
+            return !p->loads.data[i].is_kept;
     return false;
 }
 
@@ -921,7 +921,8 @@ static void choose_distance(Pipeline *p)
     while (p->distance > 0 && each * (p->distance + 1) + others.bytes > limit)
         p->distance--;
     int64_t bytes = each * (p->distance + 1) + others.bytes;
-    p->is_compact = p->deferred.count && programs_at_once(p, bytes + each) < programs_at_once(p, bytes);
+    bool is_tight = bytes + each > limit || programs_at_once(p, bytes + each) < programs_at_once(p, bytes);
+    p->is_compact = p->deferred.count && is_tight;
     p->slots = p->distance + (p->deferred.count && !p->is_compact ? 2 : 1);
     bool is_asked = tt_find_attr(p->loop.op, ATTR_num_stages) || stages > DEFAULT_STAGES;
     if (p->distance < wanted && is_asked)

@@ -119,12 +119,11 @@ static Operand call_function(CWalker *w, const CFunction *function, const Node *
 /* The text of print and assert is no value: they read it from the tree. */
 static Operand call_builtin(CWalker *w, const Builtin *builtin, const Node *node)
 {
-    Call call = {.node = node, .name = builtin->name, .count = node->arguments.count};
+    Call call = {.node = node, .name = node->name, .count = node->arguments.count};
     const Shape *wanted = w->wanted;
-    check_count(w, builtin->name, call.count, builtin->least, builtin->most);
+    check_count(w, node->name, call.count, builtin->least, builtin->most);
     if (node->has_items && builtin->function != tt_c_builtin_global_range)
-        tt_c_fail(w, "only get_global_range has an extent in brackets", "`%s` takes no brackets",
-                  builtin->name);
+        tt_c_fail(w, "only get_global_range has an extent in brackets", "`%s` takes no brackets", node->name);
     call.arguments = TT_NEW_ARRAY(w->arena, Operand, call.count);
     w->wanted = NULL;
     for (int i = 0; i < call.count; i++)

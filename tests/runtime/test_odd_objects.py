@@ -227,7 +227,7 @@ def test_types_of_the_extension_cannot_be_made():
     with pytest.raises(TypeError):
         _C.compile(nothing, [], {}, "cpu")
     with pytest.raises(triton.CompilationError):
-        _C.compile(nothing, (("*wrong", 16),), {}, "cpu")
+        _C.compile(nothing, (("*wrong", 16),), {}, "cpu", True)
 
 
 def test_a_compiled_kernel_without_code_says_so():
