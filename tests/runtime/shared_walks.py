@@ -1,0 +1,116 @@
+"""While a kernel is tuned, configurations that differ in the machine's options alone read the program once."""
+
+import numpy as np
+import pytest
+
+import triton
+import triton.language as tl
+from triton.compiler import ASTSource
+
+pytestmark = pytest.mark.host
+FACTOR = tl.constexpr(3)
+
+
+@triton.jit
+def scaled(x, BLOCK: tl.constexpr):
+    return x * FACTOR + tl.zeros((BLOCK,), tl.float32)
+
+
+@triton.jit
+def scale(x_ptr, n, BLOCK: tl.constexpr):
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.device_assert(n > 0, "n is not positive")
+    x = tl.load(x_ptr + index, mask=index < n)
+    tl.store(x_ptr + index, scaled(x, BLOCK), mask=index < n)
+
+
+@pytest.fixture
+def walks(monkeypatch):
+    """The names of the kernels that were read, in order."""
+    read, parse = [], triton.JITFunction.parse
+
+    def counted(kernel):
+        read.append(kernel.__name__)
+        return parse(kernel)
+
+    monkeypatch.setattr(triton.JITFunction, "parse", counted)
+    return read
+
+
+def build(kernel, block=64, target="cuda:90", **options):
+    source = ASTSource(kernel, {"x_ptr": "*fp32", "n": "i32"}, {"BLOCK": block})
+    return triton.compile(source, target=target, options=options)
+
+
+VARIANTS = [{}, {"num_warps": 8}, {"num_stages": 5}, {"maxnreg": 64}]
+
+
+def test_the_code_is_the_same(walks):
+    alone = [build(scale, **options).asm["ptx"] for options in VARIANTS]
+    each = len(walks) / len(VARIANTS)  # functions that it calls are read, too
+    walks.clear()
+    scale._share_walks(True)
+    try:
+        shared = [build(scale, **options) for options in VARIANTS]
+        assert len(walks) == each > 1
+        build(scale, block=128)
+        build(scale, debug=True)
+        assert len(walks) == 3 * each
+    finally:
+        scale._share_walks(False)
+    assert [each.asm["ptx"] for each in shared] == alone
+    assert all(each.timings["frontend"] == 0 for each in shared[1:])
+    walks.clear()
+    build(scale, num_warps=2)
+    assert len(walks) == each
+
+
+def test_places_stay(walks):
+    """What a check says is the same text."""
+    texts = []
+    for wanted in (False, True):
+        scale._share_walks(wanted)
+        build(scale, debug=True)
+        texts.append(build(scale, debug=True, num_warps=8).asm["ttir"])
+    scale._share_walks(False)
+    assert texts[0] == texts[1] and "n is not positive" in texts[1]
+
+
+def test_programs_that_ask_for_the_number_of_warps(walks):
+    @triton.jit
+    def warps(x_ptr, n, BLOCK: tl.constexpr):
+        tl.store(x_ptr, tl.extra.cuda.num_warps() + n)
+
+    warps._share_walks(True)
+    codes = [build(warps, num_warps=count).asm["ttir"] for count in (1, 2)]
+    assert codes[0] != codes[1] and "value = 2" in codes[1] and walks
+
+
+def test_programs_that_print_while_they_are_read(walks, capsys):
+    @triton.jit
+    def talks(x_ptr, n, BLOCK: tl.constexpr):
+        tl.static_print("reading")
+        tl.store(x_ptr, n)
+
+    talks._share_walks(True)
+    for count in (1, 2):
+        build(talks, num_warps=count)
+    assert capsys.readouterr().out.count("reading") == 2
+
+
+def test_tuning_shares(walks):
+    """On a target with warps; and nothing is kept when it is done."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_TARGET", "sim:80")
+        patch.setattr("triton.runtime.autotuner.for_each", lambda work, items: [work(item) for item in items])
+        kernel = triton.jit(scale.fn)
+        configs = [triton.Config({"BLOCK": block}, num_warps=warps) for block in (32, 64) for warps in (1, 2, 4)]
+        tuner = triton.autotune(configs, key=["n"], do_bench=lambda launch, quantiles: [1.0])(kernel)
+        x = np.ones(64, np.float32)
+        tuner[lambda meta: (triton.cdiv(64, meta["BLOCK"]),)](x, 64)
+        assert (x == 3).all()
+        assert len(kernel.variants()) == 6
+        shared = len(walks)
+        walks.clear()
+        kernel.warmup(x, 64, 32, num_warps=8, grid=(1,))
+        assert shared == 2 * len(walks)
