@@ -213,7 +213,7 @@ class Autotuner(Launchable):
                 if failure is not None:
                     contest.fail(number, failure)
                 elif same in (None, number):
-                    contest.add(number, self._bench(*args, config=config, **kwargs))
+                    self._time(contest, number, args, kwargs)
                 else:
                     contest.same(number, same)
             if has_finals:
@@ -221,11 +221,15 @@ class Autotuner(Launchable):
                 self._run_finals(contest, args, kwargs)
             while contest.entries[best := contest.best()].state == GIVEN_UP:
                 del contest.entries[best]
-                contest.add(best, self._bench(*args, config=contest.configs[best], **kwargs))
+                self._time(contest, best, args, kwargs)
         finally:
             self._tuning.contest = None
             if has_finals:
                 self._tuning.share = 1.0
+
+    def _time(self, contest, number, args, kwargs):
+        times = self._bench(*args, config=contest.configs[number], **kwargs)
+        contest.add(number, times, getattr(self._tuning, "share", 1.0) < 1)
 
     def _may_time_again(self):
         """Where it is this class that times, and nobody said for how long."""
@@ -236,7 +240,7 @@ class Autotuner(Launchable):
         for number in finalists:
             del contest.entries[number]
         for number in finalists:
-            contest.add(number, self._bench(*args, config=contest.configs[number], **kwargs))
+            self._time(contest, number, args, kwargs)
         contest.renew_copies()
 
     def _compile_all(self, configs, args, kwargs):

@@ -17,20 +17,32 @@ def asked_to_print():
 
 
 class Entry:
-    """Of one configuration: quantiles 0.5, 0.2 and 0.8 of its milliseconds, how many runs, and what became of it."""
+    """Of one configuration: quantiles 0.5, 0.2 and 0.8 of its milliseconds, how many runs, what became of it, and
+    whether it was timed for a part only."""
 
-    __slots__ = ("config", "times", "runs", "state", "note")
+    __slots__ = ("config", "times", "runs", "state", "note", "brief")
 
-    def __init__(self, config, times=FAILED, runs=0, state=NO_CODE, note=""):
+    def __init__(self, config, times=FAILED, runs=0, state=NO_CODE, note="", brief=False):
         self.config, self.times, self.runs, self.state, self.note = config, list(times), runs, state, note
+        self.brief = brief
+
+    @property
+    def rank(self):
+        """The fastest first. What was timed for a part only comes behind: it was left out for others that were slower
+        when they were timed in full, or luckier."""
+        return self.times[0] == float("inf"), self.brief, self.times
 
     def as_data(self):
         times = None if self.state == NO_CODE else self.times
-        return {"milliseconds": times, "runs": self.runs, "state": self.state, "note": self.note}
+        return {
+            "milliseconds": times, "runs": self.runs, "state": self.state, "note": self.note, "brief": self.brief,
+        }  # fmt: skip
 
     @classmethod
     def of(cls, config, data):
-        return cls(config, data["milliseconds"] or FAILED, data["runs"], data["state"], data["note"])
+        return cls(
+            config, data["milliseconds"] or FAILED, data["runs"], data["state"], data["note"], data["brief"]
+        )  # fmt: skip
 
 
 class Contest:
@@ -56,12 +68,12 @@ class Contest:
 
     def best(self):
         """The number of the fastest configuration; of equal ones the first."""
-        return min(sorted(self.entries), key=lambda number: self.entries[number].times)
+        return min(sorted(self.entries), key=lambda number: self.entries[number].rank)
 
-    def add(self, number, times):
+    def add(self, number, times, brief=False):
         """What was measured: `runs` and `gave_up` say how, if this package's own clock was used."""
         state = NO_CODE if times[0] == float("inf") else GIVEN_UP if self.gave_up else TIMED
-        self._add(number, Entry(self.configs[number], times, self.runs, state))
+        self._add(number, Entry(self.configs[number], times, self.runs, state, brief=brief))
         self.runs, self.gave_up = 0, False
 
     def fail(self, number, error):
@@ -74,12 +86,15 @@ class Contest:
         self.copies[number] = other
         entry = self.entries[other]
         note = f"as with {_text(self.configs[other])}"
-        self._add(number, Entry(self.configs[number], entry.times, entry.runs, SAME_CODE, note))
+        self._add(number, Entry(self.configs[number], entry.times, entry.runs, SAME_CODE, note, entry.brief))
 
     def renew_copies(self):
         """After configurations were timed again."""
         for number, other in self.copies.items():
-            self.entries[number].times = self.entries[other].times
+            self.entries[number].times, self.entries[number].brief = (
+                self.entries[other].times,
+                self.entries[other].brief,
+            )
 
     def fastest(self, count):
         """The numbers of so many that were timed, the fastest first."""
@@ -122,7 +137,7 @@ class Contest:
             f"({best.times[0]:.4g} ms, best of {len(self.entries)})"
         )
         rows = [("ms", "20-80 %", "slower", "runs", "configuration")]
-        for entry in sorted(self.entries.values(), key=lambda entry: entry.times):
+        for entry in sorted(self.entries.values(), key=lambda entry: entry.rank):
             times, text = entry.times, _text(entry.config)
             spread = f"{times[1]:.4g}-{times[2]:.4g}" if len(times) == 3 and entry.state != NO_CODE else ""
             slower = "" if entry.state == NO_CODE or not best.times[0] else f"{times[0] / best.times[0]:.2f}"
@@ -134,7 +149,7 @@ class Contest:
 
     def as_data(self):
         """All of it, as JSON can have it."""
-        entries = sorted(self.entries.values(), key=lambda entry: entry.times)
+        entries = sorted(self.entries.values(), key=lambda entry: entry.rank)
         return {
             "kernel": self.name,
             "key": [[name, value if isinstance(value, (int, float, str)) else str(value)] for name, value in self.key],

@@ -52,13 +52,13 @@ class SpaceTuner(Autotuner):
         return True
 
     def _keep(self, contest, store):
-        if getattr(contest, "found", None) is not None:
-            times = contest.entries[contest.best()].times
-            store.write({_SEARCH: {"point": contest.found, "times": times}})
+        if getattr(contest, "points", None):
+            best = contest.best()
+            store.write({_SEARCH: {"point": contest.points[best], "times": contest.entries[best].times}})
 
     def _compete(self, contest, args, kwargs):
         points = self._promising(args, kwargs)
-        numbers = {}  # text of a configuration to its number in the contest
+        numbers, timed = {}, {}  # text of a configuration to its number in the contest, and that to the point
 
         def neighbours(point):
             near = self.space.neighbours(point)
@@ -67,10 +67,11 @@ class SpaceTuner(Autotuner):
 
         def time(points, share):
             configs = [config_of(point) for point in points]
-            fresh = {config_text(config): config for config in configs if config_text(config) not in numbers}
-            for text, config in fresh.items():
-                numbers[text] = len(contest.configs)
-                contest.configs.append(config)
+            for point, config in zip(points, configs, strict=True):
+                if (text := config_text(config)) not in numbers:
+                    numbers[text] = len(contest.configs)
+                    timed[numbers[text]] = point
+                    contest.configs.append(config)
             ordered = [numbers[config_text(config)] for config in configs]
             self._tuning.share = share
             for number in ordered:  # once more, for longer, what was timed before
@@ -80,7 +81,8 @@ class SpaceTuner(Autotuner):
             return [contest.entries[number].times[0] for number in ordered]
 
         try:
-            contest.found, _ = search(points, neighbours, time, seed=self.seed)
+            search(points, neighbours, time, seed=self.seed)
+            contest.points = timed  # it came to its end, and may be kept
         finally:
             self._tuning.share = 1.0
 
