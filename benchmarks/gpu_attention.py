@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from gpu_case import DEVICE, Case
+from gpu_case import DEVICE, Case, by_tile
 
 import triton
 import triton.language as tl
@@ -60,7 +60,7 @@ def attention(n, d, causal):
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
     blocks = [(128, 64, 4, 3), (128, 64, 8, 3), (128, 128, 8, 2), (128, 128, 8, 3), (64, 64, 4, 3)]
-    configs = {"x".join(map(str, block)): partial(launch, *block) for block in blocks}
+    configs = by_tile(launch, blocks)
     return Case(configs, out, reference, reference, 4 * q.numel() * q.itemsize, tolerance=2e-2)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 
@@ -33,3 +34,13 @@ class Case:
 def warps_for(elements):
     """Warp counts that give a thread 1 to 128 of so many elements."""
     return [warps for warps in WARPS if 1 <= elements // (32 * warps) <= 128]
+
+
+def is_close(result, exact, error=4e-3):
+    """Is the relative error in the norm less than `error`?"""
+    return ((result.double() - exact.double()).norm() / exact.double().norm()).item() < error
+
+
+def by_tile(launch, tiles):
+    """Case.configs: `launch` with each of these tuples."""
+    return {"x".join(map(str, tile)): partial(launch, *tile) for tile in tiles}

@@ -7,7 +7,7 @@ equivalent, which often has more to do.
 from functools import partial
 
 import torch
-from gpu_case import DEVICE, Case
+from gpu_case import DEVICE, Case, by_tile, is_close
 
 import triton
 import triton.language as tl
@@ -20,13 +20,8 @@ def random(*shape, dtype=HALF):
     return torch.randn(*shape, device=DEVICE).to(dtype)
 
 
-def is_close(expected):
-    expected = expected.double()
-    return lambda result: ((result.double() - expected).norm() / expected.norm()).item() < 5e-3
-
-
-def configs(launch, tiles):
-    return {"x".join(map(str, tile)): partial(launch, *tile) for tile in tiles}
+def close_to(expected):
+    return lambda result: is_close(result, expected, 5e-3)
 
 
 @triton.jit
@@ -63,8 +58,8 @@ def int8_weights(m, n, k):
         if m <= 16
         else [(128, 128, 64, 8, 3), (128, 256, 64, 8, 3), (128, 128, 64, 4, 3)]
     )
-    check = is_close(a.double() @ (b.double() * scale.double()))
-    return Case(configs(launch, tiles), out, None, lambda: a @ wide, 2 * m * k + k * n + 2 * m * n, check=check)
+    check = close_to(a.double() @ (b.double() * scale.double()))
+    return Case(by_tile(launch, tiles), out, None, lambda: a @ wide, 2 * m * k + k * n + 2 * m * n, check=check)
 
 
 @triton.jit
@@ -107,8 +102,8 @@ def scaled(m, n, k):
         scaled_kernel[(m // rows * (n // columns),)](a, b, a_scale, b_scale, out, m, n, k, **sizes)
 
     tiles = [(128, 128, 128, 8, 3), (128, 128, 128, 4, 3), (64, 128, 128, 4, 3), (64, 128, 128, 4, 4)]
-    check = is_close(wide[0].float() @ wide[1].float().T)
-    return Case(configs(launch, tiles), out, None, lambda: wide[0] @ wide[1].T, m * k + n * k + 2 * m * n, check=check)
+    check = close_to(wide[0].float() @ wide[1].float().T)
+    return Case(by_tile(launch, tiles), out, None, lambda: wide[0] @ wide[1].T, m * k + n * k + 2 * m * n, check=check)
 
 
 @triton.jit
@@ -159,7 +154,7 @@ def experts(tokens, n, k, count):
 
     tiles = [(64, 128, 64, 4, 4), (64, 128, 64, 4, 3), (64, 256, 64, 8, 3), (64, 64, 64, 4, 4)]
     moved = a.numel() * 2 + b.numel() * 2 + 2 * out.numel()
-    return Case(configs(launch, tiles), out, None, lambda: a @ b[0].T, moved, check=is_close(expected))
+    return Case(by_tile(launch, tiles), out, None, lambda: a @ b[0].T, moved, check=close_to(expected))
 
 
 @triton.jit
@@ -210,7 +205,7 @@ def decode(batch, n, d, parts):
         return torch.nn.functional.scaled_dot_product_attention(q[:, :, None], *shared)
 
     tiles = [(64, 4, 3), (64, 4, 2), (128, 4, 2), (32, 4, 3), (32, 2, 3), (128, 8, 2)]
-    return Case(configs(launch, tiles), out, None, reference, 4 * k.numel(), check=is_close(expected))
+    return Case(by_tile(launch, tiles), out, None, reference, 4 * k.numel(), check=close_to(expected))
 
 
 @triton.jit
@@ -254,7 +249,7 @@ def states(heads, n, d, chunk):
         return parts[0].mT @ parts[1]
 
     tiles = [(64, 4, 2), (64, 4, 3), (128, 4, 2), (32, 4, 3), (32, 2, 2), (64, 8, 2)]
-    return Case(configs(launch, tiles), out, None, reference, 4 * k.numel() + 2 * out.numel(), check=is_close(expected))
+    return Case(by_tile(launch, tiles), out, None, reference, 4 * k.numel() + 2 * out.numel(), check=close_to(expected))
 
 
 @triton.jit
@@ -299,7 +294,7 @@ def convolution(batch, side, channels, filters):
     tiles = [tile for tile in tiles if tile[1] <= filters]
     moved = 2 * (x.numel() + w.numel() + out.numel())
     reference = partial(torch.nn.functional.conv2d, x, w, padding=1)
-    return Case(configs(launch, tiles), out, None, reference, moved, check=is_close(expected))
+    return Case(by_tile(launch, tiles), out, None, reference, moved, check=close_to(expected))
 
 
 @triton.jit
@@ -336,8 +331,8 @@ def layer(m, n, k):
         return torch.nn.functional.gelu(torch.nn.functional.linear(a.T, b, bias))
 
     tiles = [(128, 256, 64, 8, 3, 1), (128, 128, 64, 8, 3, 1), (128, 128, 64, 4, 3, 2), (64, 128, 64, 4, 4, 2)]
-    check = is_close(torch.nn.functional.gelu(a.float().T @ b.float().T + bias.float()))
-    return Case(configs(launch, tiles), out, None, reference, 2 * (m * k + n * k + m * n), check=check)
+    check = close_to(torch.nn.functional.gelu(a.float().T @ b.float().T + bias.float()))
+    return Case(by_tile(launch, tiles), out, None, reference, 2 * (m * k + n * k + m * n), check=check)
 
 
 @triton.jit
@@ -372,8 +367,8 @@ def split(m, n, k):
 
     tiles = [(16, 64, 128, 4, 4, 4), (16, 128, 64, 4, 4, 8), (64, 128, 64, 4, 4, 4), (64, 64, 64, 4, 4, 4)]
     tiles = [tile for tile in tiles if (tile[0] > 16) == (m > 16)]
-    check = is_close(a.double() @ b.double())
-    return Case(configs(launch, tiles), out, None, lambda: a @ b, 2 * (m * k + n * k) + 4 * m * n, check=check)
+    check = close_to(a.double() @ b.double())
+    return Case(by_tile(launch, tiles), out, None, lambda: a @ b, 2 * (m * k + n * k) + 4 * m * n, check=check)
 
 
 CASES = {

@@ -6,7 +6,7 @@ The vendor's libraries do the same through torch. Results are checked against pr
 from functools import partial
 
 import torch
-from gpu_case import DEVICE, Case
+from gpu_case import DEVICE, Case, by_tile, is_close
 
 import triton
 import triton.language as tl
@@ -84,10 +84,6 @@ def operand(shape, dtype):
     return torch.randn(shape, device=DEVICE).to(dtype)
 
 
-def is_close(result, exact, error=4e-3):
-    return ((result.double() - exact.double()).norm() / exact.double().norm()).item() < error
-
-
 def matmul(m, n, k, dtype, batch=1, precision="tf32"):
     """Right operands of 8 bits lie along K, the others along N."""
     narrow = dtype in (FP8, INT8)
@@ -119,7 +115,7 @@ def matmul(m, n, k, dtype, batch=1, precision="tf32"):
 
     tiles = TILES if precision == "tf32" else EXACT_TILES
     fits = [t for t in tiles if a.itemsize * t[2] * (t[0] + t[1]) * max(2, t[4] - 1) <= 200 << 10]
-    configs = {"x".join(map(str, tile)): partial(launch, *tile) for tile in fits}
+    configs = by_tile(launch, fits)
     moved = (a.numel() + b.numel()) * a.itemsize + out.numel() * out.itemsize
     return Case(configs, out, None, reference, moved, check=check)
 
@@ -163,7 +159,7 @@ def int4_matmul(m, n, k):
         int4_kernel[grid](a, packed, scales, out, m, n, k, **sizes, num_warps=warps, num_stages=stages)
 
     tiles = [(16, 32, 128, 4, 4), (16, 64, 128, 4, 3), (16, 64, 64, 4, 4), (16, 128, 64, 4, 4), (16, 32, 64, 2, 5)]
-    configs = {"x".join(map(str, tile)): partial(launch, *tile) for tile in tiles}
+    configs = by_tile(launch, tiles)
     moved = a.numel() * 2 + packed.numel() * 4 + scales.numel() * 2 + out.numel() * 2
     return Case(
         configs, out, None, lambda: torch.matmul(a, wide, out=other), moved,
@@ -219,7 +215,7 @@ def mxfp8_matmul(size):
         (128, 128, 64, 4, 3),
         (128, 64, 128, 4, 3),
     ]
-    configs = {"x".join(map(str, tile)): partial(launch, *tile) for tile in tiles}
+    configs = by_tile(launch, tiles)
     moved = 2 * a.numel() + 2 * scales[0].numel() + 2 * out.numel()
     return Case(
         configs, out, None, lambda: torch.matmul(wide[0], wide[1].T, out=other), moved,

@@ -201,7 +201,7 @@ void tt_collect_exits(Walker *w, Loop *loop, Flow flow)
     if (returned)
         add_exit_value(w, loop, tt_build_int(&w->builder, bool_type, 0), returned);
     for (int i = 0; i < count; i++)
-        add_exit_value(w, loop, tt_filler(w, values[i]->type), values[i]);
+        add_exit_value(w, loop, tt_build_filler(&w->builder, values[i]->type), values[i]);
     w->builder = body;
 }
 
@@ -270,7 +270,7 @@ static Value *add_carried_value(Walker *w, Op *loop, Value *value)
 {
     Builder outer = w->builder;
     w->builder = tt_builder_before(loop);
-    tt_add_operand(loop, tt_filler(w, value->type));
+    tt_add_operand(loop, tt_build_filler(&w->builder, value->type));
     w->builder = outer;
     Value *result = tt_add_result(loop, value->type);
     result->name = value->name;

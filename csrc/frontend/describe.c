@@ -17,6 +17,15 @@ bool tt_forgive(void)
     return true;
 }
 
+void tt_forget(void)
+{
+    PyObject *type = PyErr_Occurred();
+    bool is_interrupt = type && PyErr_GivenExceptionMatches(type, PyExc_KeyboardInterrupt);
+    PyErr_Clear();
+    if (is_interrupt)
+        PyErr_SetInterrupt();
+}
+
 void tt_look_away(Walker *w)
 {
     if (!tt_forgive())

@@ -49,3 +49,6 @@ Module *tt_frontend_trace(Arena *arena, TraceRequest *request, PyObject **struct
 /* Forgets a pending exception of an object that was only looked at. False: it stays, for it is about no object
  * (KeyboardInterrupt and its like, MemoryError), and whoever looked has to fail. */
 bool tt_forgive(void);
+/* Forgets a pending exception where nothing can be raised, because what was tried is done in another way. An interrupt
+ * comes again as soon as Python looks for one. */
+void tt_forget(void);

@@ -37,17 +37,6 @@ Term tt_rebuild(Walker *w, Term shape, Value *const *values, int *next)
     return shape;
 }
 
-Value *tt_filler(Walker *w, const Type *type)
-{
-    Builder *b = &w->builder;
-    if (tt_is_float(type))
-        return tt_build_float(b, type, 0);
-    if (tt_is_int(type))
-        return tt_build_int(b, type, 0);
-    const Type *address = tt_with_element(w->module, type, tt_scalar_type(w->module, TT_I64));
-    return tt_build_cast(b, OP_int_to_ptr, tt_build_int(b, address, 0), tt_element(type));
-}
-
 static bool fits(PyObject *number, const Dtype *dtype)
 {
     int overflow, bits = (int[]){[TT_I8] = 8, [TT_I16] = 16, [TT_I32] = 32, [TT_I64] = 64}[dtype->kind];
@@ -196,7 +185,7 @@ static Term take_side(Walker *w, Join *join, int side, Term t)
         if (tt_is_defined_outside(values[i], join->sides[side].region))
             continue;
         w->builder.region = join->sides[!side].region;
-        Value *filler = tt_filler(w, values[i]->type);
+        Value *filler = tt_build_filler(&w->builder, values[i]->type);
         w->builder.region = region;
         values[i] = add_pair(w, join, side ? filler : values[i], side ? values[i] : filler);
     }

@@ -265,8 +265,7 @@ typedef struct Join {
 void tt_join_bindings(Walker *w, Join *join, Flow tail);
 /* One term from one a side: false when they cannot be one. */
 bool tt_join_terms(Walker *w, Join *join, Term a, Term b, Term *out);
-void tt_end_join(Walker *w, Join *join);       /* builds the yields */
-Value *tt_filler(Walker *w, const Type *type); /* some value of a type, where none will be read */
+void tt_end_join(Walker *w, Join *join); /* builds the yields */
 /* A number as a dtype that the other side of a join has already; false when it would not be the same number. */
 bool tt_adopt(Walker *w, Term number, const Dtype *dtype, Term *out);
 void tt_flatten(Walker *w, Term t, Value **values, int *count); /* the values in a term; values may be NULL */

@@ -109,3 +109,13 @@ Typed tt_typed_cast(Builder *b, Typed x, const Dtype *to, Rounding rounding)
         return tt_dtype_is_float(to) ? float_to_float(b, x, to, rounding) : float_to_int(b, x, to);
     return tt_dtype_is_float(to) ? int_to_float(b, x, to) : int_to_int(b, x, to);
 }
+
+Value *tt_build_filler(Builder *b, const Type *type)
+{
+    if (tt_is_float(type))
+        return tt_build_float(b, type, 0);
+    if (tt_is_int(type))
+        return tt_build_int(b, type, 0);
+    const Type *address = tt_with_element(b->module, type, tt_scalar_type(b->module, TT_I64));
+    return tt_build_cast(b, OP_int_to_ptr, tt_build_int(b, address, 0), tt_element(type));
+}

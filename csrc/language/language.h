@@ -48,6 +48,8 @@ Typed tt_typed_cast(Builder *b, Typed x, const Dtype *to, Rounding rounding);
 Typed tt_typed_truth(Builder *b, Typed x);       /* element by element: is it different from zero? */
 Typed tt_typed_widen_float(Builder *b, Typed x); /* narrow floats as fp32, other types as they are */
 
+Value *tt_build_filler(Builder *b, const Type *type); /* some value of a type, where none will be read */
+
 /* ---- shapes.c ------------------------------------------------------------------------------------------------------- */
 
 enum { TT_MAX_ELEMENTS = 1 << 20 }; /* of a tile */

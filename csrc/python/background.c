@@ -61,7 +61,7 @@ Request *tt_new_request(Kernel *kernel, const Specialization *s, const int32_t e
     if (!request || !slots || !tt_copy_key(&s->key, &request->key)) {
         free(request);
         free(slots);
-        PyErr_Clear(); /* then it is not compiled */
+        tt_forget(); /* then it is not compiled */
         return NULL;
     }
     memcpy(slots, s->slots, sizeof *slots * (size_t)s->slot_count);
@@ -121,7 +121,7 @@ static void serve(const Request *request)
 {
     if (!is_there(request) && !PyErr_Occurred() && !compile(request))
         request->kernel->never_behind = true;
-    PyErr_Clear();
+    tt_forget();
 }
 
 /* NULL when there is nothing to do any more: then the thread, which still has the GIL, counts as gone. */

@@ -43,7 +43,7 @@ static void add_tag(Fingerprint *f, Tag tag) { tt_hasher_add_number(&f->hasher, 
 
 static void give_up(Fingerprint *f)
 {
-    PyErr_Clear();
+    tt_forget();
     f->unknown = true;
 }
 
@@ -53,7 +53,7 @@ static void give_up(Fingerprint *f)
 static PyObject *attribute(PyObject *object, const char *name)
 {
     PyObject *value = PyObject_GetAttrString(object, name);
-    PyErr_Clear();
+    tt_forget();
     return value;
 }
 
@@ -84,7 +84,7 @@ static bool names(PyObject *name, const char *package)
 {
     const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
     size_t length = strlen(package);
-    PyErr_Clear();
+    tt_forget();
     return text && !strncmp(text, package, length) && (!text[length] || text[length] == '.');
 }
 
@@ -96,7 +96,7 @@ static bool is_of_python(PyObject *name)
     PyObject *top = name && PyUnicode_Check(name) ? PyObject_CallMethod(name, "partition", "s", ".") : NULL;
     int is = all && top && PyTuple_Check(top) ? PySequence_Contains(all, PyTuple_GetItem(top, 0)) : 0;
     Py_XDECREF(top);
-    PyErr_Clear();
+    tt_forget();
     return is == 1;
 }
 
@@ -309,7 +309,7 @@ static void add_used_attributes(Fingerprint *f, PyObject *module, PyObject *used
             tt_fingerprint_add(f, value);
         else
             add_tag(f, TAG_MISSING);
-        PyErr_Clear();
+        tt_forget();
     }
     Py_XDECREF(name);
 }
@@ -327,7 +327,7 @@ static void add_globals_of_code(Fingerprint *f, PyObject *code, PyObject *global
             add_used_attributes(f, value, used);
         else
             tt_fingerprint_add(f, value);
-        PyErr_Clear();
+        tt_forget();
     }
     for (Py_ssize_t i = 0; !f->unknown && i < PyTuple_Size(constants); i++)
         if (Py_TYPE(PyTuple_GetItem(constants, i)) == Py_TYPE(code))
@@ -506,7 +506,7 @@ static bool is_kind(PyObject *kind, const char *name)
 static bool add_marked(Fingerprint *f, PyObject *value)
 {
     PyObject *kind = PyObject_GetAttr((PyObject *)Py_TYPE(value), f->state->names.__triton_kind__);
-    PyErr_Clear();
+    tt_forget();
     bool is_marked = true;
     if (is_kind(kind, "jit") && PyObject_TypeCheck(value, f->state->kernel_type))
         add_kernel(f, value);

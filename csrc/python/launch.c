@@ -306,7 +306,7 @@ static void learn_roles(Launch *launch, const Compiled *compiled)
             continue;
         known->role = compiled->order && compiled->order[slot] ? NUMBER_FIXED : NUMBER_FREE;
     }
-    PyErr_Clear(); /* what cannot be read now was read before, and matters to the launch alone */
+    tt_forget(); /* what cannot be read now was read before, and matters to the launch alone */
     tt_specialization_release(&again);
 }
 

@@ -91,7 +91,7 @@ static PyObject *of_function(const Kernel *kernel, const char *name)
     PyObject *fn = PyObject_GetAttrString((PyObject *)kernel, "fn");
     PyObject *value = fn ? PyObject_GetAttrString(fn, name) : NULL;
     Py_XDECREF(fn);
-    PyErr_Clear();
+    tt_forget();
     return value;
 }
 
@@ -154,7 +154,7 @@ static void add_annotation(Fingerprint *f, PyObject *globals, const char *name)
         PyObject *module = PyImport_GetModule(module_name);
         annotations = owned = module ? PyObject_GetAttrString(module, "__annotations__") : NULL;
         Py_XDECREF(module);
-        PyErr_Clear();
+        tt_forget();
     }
     PyObject *annotation =
         annotations && PyDict_Check(annotations) ? PyDict_GetItemString(annotations, name) : NULL;
@@ -196,7 +196,7 @@ static bool look_up(Fingerprint *f, const NameUse *use, PyObject *used_names)
     }
     if (done)
         add_value(f, space, use, value);
-    PyErr_Clear();
+    tt_forget();
     Py_XDECREF(space);
     Py_XDECREF(name);
     Py_XDECREF(value);
@@ -228,7 +228,7 @@ static bool find(const UsesRequest *request, Digest *made_of, Arena *arena)
                                          uses.items[i].reads_num_warps ? Py_True : Py_False);
         }
         if (PyList_SetSlice(request->used_names, 0, PyList_Size(request->used_names), NULL))
-            PyErr_Clear();
+            tt_forget();
     }
     return false;
 }
@@ -336,6 +336,6 @@ void tt_keep_uses(const UsesRequest *request, const Digest *made_of)
         keep(request, made_of, &arena);
         tt_end_try(&trap);
     }
-    PyErr_Clear();
+    tt_forget();
     tt_arena_release(&arena);
 }

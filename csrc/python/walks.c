@@ -29,7 +29,7 @@ static bool digest_of(const Kernel *kernel, const FrontendRequest *request, Dige
     }
     tt_arena_release(&arena);
     Py_XDECREF(info);
-    PyErr_Clear();
+    tt_forget();
     return done;
 }
 
@@ -56,7 +56,7 @@ const char *tt_find_walk(const Kernel *kernel, const FrontendRequest *request, A
         tt_end_try(&trap);
     }
     Py_DECREF(walks);
-    PyErr_Clear();
+    tt_forget();
     return text;
 }
 
@@ -72,7 +72,7 @@ static void keep(Kernel *kernel, const FrontendRequest *request, const Digest *d
     Py_XDECREF(entry);
     Py_XDECREF(used);
     Py_XDECREF(own);
-    PyErr_Clear();
+    tt_forget();
 }
 
 void tt_keep_walk(Kernel *kernel, const FrontendRequest *request, const Module *module)

@@ -158,8 +158,9 @@ Operand tt_c_builtin_dot(CWalker *w, Call *call)
         tt_c_fail(w, "declare it so, and convert the result",
                   "what this `dot` adds to must be of type %s, not %s", tt_c_dtype_name(w, dtype),
                   tt_c_describe(w, acc));
-    acc = acc.value ? tt_c_cast(w, acc, dtype)
-                    : tt_c_operand((Typed){tt_c_filler(w, tt_dtype_type(w->module, dtype)), dtype});
+    acc = acc.value
+              ? tt_c_cast(w, acc, dtype)
+              : tt_c_operand((Typed){tt_build_filler(&w->builder, tt_dtype_type(w->module, dtype)), dtype});
     acc = tt_c_broadcast(w, "the product", acc, &shape);
     Value *operands[] = {a.value, b.value, acc.value};
     Attr *attrs = tt_attr_string(w->module, ATTR_precision, precision, NULL);

@@ -99,7 +99,7 @@ static Operand walk_either(CWalker *w, const Node *node, Value *condition)
             tt_c_broadcast_together(w, "`? :`", pair, 2);
         /* The other side's value only lends its type: it is not in this region. */
         Operand own = pair[i],
-                like = {tt_c_filler(w, pair[!i].value->type), pair[!i].dtype, pair[!i].is_weak};
+                like = {tt_build_filler(&w->builder, pair[!i].value->type), pair[!i].dtype, pair[!i].is_weak};
         Operand *order[] = {i ? &like : &own, i ? &own : &like};
         meet(w, order[0], order[1]);
         own = tt_c_settle(w, "`? :`", own);

@@ -223,14 +223,3 @@ Shape tt_c_extents(CWalker *w, const Nodes *extents)
     check_size(w, "the declaration", &shape);
     return shape;
 }
-
-Value *tt_c_filler(CWalker *w, const Type *type)
-{
-    Builder *b = &w->builder;
-    if (tt_is_float(type))
-        return tt_build_float(b, type, 0);
-    if (tt_is_int(type))
-        return tt_build_int(b, type, 0);
-    const Type *address = tt_with_element(w->module, type, tt_scalar_type(w->module, TT_I64));
-    return tt_build_cast(b, OP_int_to_ptr, tt_build_int(b, address, 0), tt_element(type));
-}

@@ -51,7 +51,7 @@ static void begin_loop(CWalker *w, Loop *loop, const Uses *uses)
     for (int i = 0; i < loop->count; i++) {
         const Variable *v = &frame->slots.data[loop->carried.data[i]];
         loop->types[i] = slot_type(w, v);
-        loop->inits[i] = v->value ? v->value : tt_c_filler(w, loop->types[i]);
+        loop->inits[i] = v->value ? v->value : tt_build_filler(&w->builder, loop->types[i]);
     }
 }
 

@@ -217,7 +217,7 @@ static Operand parameter_value(CWalker *w, const CKernel *kernel, int index, con
     if (!tt_dtype_is_pointer(dtype))
         tt_c_fail(w, NULL, "the parameter `%s` is of type %s, and cannot be None",
                   kernel->parameters[index].name, tt_c_dtype_name(w, dtype));
-    return (Operand){tt_c_filler(w, tt_dtype_type(w->module, dtype)), dtype, false};
+    return (Operand){tt_build_filler(&w->builder, tt_dtype_type(w->module, dtype)), dtype, false};
 }
 
 static int64_t chosen_value(const CRequest *request, const CConstant *constant)

@@ -103,7 +103,7 @@ void tt_c_end_if(CWalker *w, Join *join, Value **results[2], int count)
         for (int side = 0; side < 2; side++)
             if (!pair[side] && pair[!side]) { /* has no value yet on this side */
                 w->builder.region = join->sides[side].region;
-                pair[side] = tt_c_filler(w, pair[!side]->type);
+                pair[side] = tt_build_filler(&w->builder, pair[!side]->type);
             }
         if (pair[0] != pair[1]) {
             for (int side = 0; side < 2; side++)

@@ -92,7 +92,6 @@ Operand tt_c_truth(CWalker *w, Operand x);
 bool tt_c_known_int(Operand x, int64_t *out);
 int64_t tt_c_extent(CWalker *w, const Node *node);
 Shape tt_c_extents(CWalker *w, const Nodes *extents);
-Value *tt_c_filler(CWalker *w, const Type *type); /* some value, where none will be read */
 
 /* ---- scope.c ------------------------------------------------------------------------------------------------------------ */
 

@@ -152,6 +152,14 @@ def test_hooks_around_compiling_and_loading():
         knobs.runtime.jit_cache_hook = 5
 
 
+def test_a_hook_cannot_keep_a_kernel_from_being_compiled():
+    knobs.runtime.jit_cache_hook = lambda **about: True
+    x = np.zeros(8, np.int32)
+    with pytest.raises(RuntimeError, match="jit_cache_hook asks not to compile kernel 'kernel'"):
+        new_kernel()[(1,)](x, N=4)
+    assert not x.any()
+
+
 def test_a_hook_that_raises_ends_the_launch():
     def refuse(**about):
         raise KeyError("not today")

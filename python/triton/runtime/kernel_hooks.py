@@ -29,7 +29,7 @@ class _Function:
 
 def _report(hook, kernel, info, key):
     signature = ", ".join(f"{name}: {kind}" for name, kind in info["signature"].items())
-    hook(
+    return hook(
         key=key,
         repr=f"{kernel.__name__}[num_warps={info['num_warps']}, num_stages={info['num_stages']}]({signature})",
         fn=_Function(kernel),
@@ -44,7 +44,10 @@ def _before_compile(kernel, signature, options, target):
     from ..knobs import runtime
 
     info = describe(kernel, signature, options, target, False)
-    _report(runtime.jit_cache_hook, kernel, info, _key(info))
+    if _report(runtime.jit_cache_hook, kernel, info, _key(info)):
+        raise RuntimeError(
+            f"jit_cache_hook asks not to compile kernel {kernel.__name__!r}: a launch compiles what it runs"
+        )
 
 
 def _key(info):
