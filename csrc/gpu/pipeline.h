@@ -1,0 +1,80 @@
+/* Internal to the pipeliner (pipeline.c): a loop on its way to loads that are ahead of their use. */
+#pragma once
+#include "gpu/passes.h"
+#include "opt/pass.h"
+
+/* A view of the loop's values some iterations ahead. */
+typedef struct Ahead {
+    int distance;
+    Map inside;  /* Value* -> its value that many iterations on, for use in the loop */
+    Map *before; /* for each iteration up to `distance`: Value* -> its value there, before the loop */
+    TT_VECTOR(int) carried, copies; /* carried values that are also carried ahead, and as which */
+} Ahead;
+
+typedef struct Staged {
+    Op *load;
+    Ahead *ahead;
+    bool is_async, is_kept; /* kept: without a buffer */
+    bool is_factor, proxy;  /* factor: of multiply-adds; proxy: wgmma reads the buffer */
+    Value *buffer;          /* all slots */
+    Value *read;            /* takes the load's place in the loop, or NULL */
+    int carried; /* through registers: as which value of the loop goes what the next slot is to hold, or what is kept */
+    const LinearLayout *layout;
+} Staged;
+
+typedef struct Pipeline {
+    Module *module;
+    const GpuOptions *options;
+    Arena *scratch;
+    AxisInfos *axis_infos;
+    const ParamPointers *pointers;
+    Loop loop;
+    Builder before, inside;
+    int distance, slots;
+    bool is_compact;    /* S = D + 1 although products stay under way */
+    int64_t kept_bytes; /* of each thread's registers */
+    Ahead far, near, next;
+    TT_VECTOR(Staged) loads;
+    TT_VECTOR(Op *) deferred; /* waits for products whose sums the next iteration adds to */
+} Pipeline;
+
+/* ---- pipeline_loads.c: what is loaded ahead, in Pipeline.loads ----------------------------------------------------------- */
+
+bool pipeline_is_inside(const Pipeline *p, const Value *value);
+int pipeline_carried_index(const Pipeline *p,
+                           const Value *value); /* which of the loop's values it is in the body, or -1 */
+/* The buffer made of just this load, or NULL: then the elements are first computed with. */
+Op *pipeline_buffer_of(const Op *load);
+const Type *pipeline_tile_of(Module *module, const Op *load); /* a number is a tile of one element */
+/* The loads of this loop's body that an operand of a product is made of; then those that are computed with besides. */
+void pipeline_find_loads(Pipeline *p, const Value *value, Map *seen);
+void pipeline_find_other_loads(Pipeline *p);
+
+/* ---- pipeline_ahead.c: values some iterations ahead ------------------------------------------------------------------------ */
+
+Ahead pipeline_new_ahead(Pipeline *p, int distance);
+Value *pipeline_value_before(Pipeline *p, Ahead *a, Value *value,
+                             int iteration);                      /* in that iteration, before the loop */
+Value *pipeline_value_ahead(Pipeline *p, Ahead *a, Value *value); /* Ahead.distance iterations on */
+void pipeline_advance_carried(Pipeline *p,
+                              Ahead *a); /* at the end: what is carried ahead goes one iteration on */
+/* i1: does the loop come to this iteration; is there one so many after that which runs? */
+Value *pipeline_runs_before(Pipeline *p, int iteration);
+Value *pipeline_runs_ahead(Pipeline *p, int distance);
+Value *pipeline_masked(Builder *b, const Type *type, Value *mask,
+                       Value *runs); /* the mask, and `runs` for all elements */
+/* The operation on other operands; a load where the iteration `runs`. */
+Value *pipeline_repeat(Builder *b, const Op *op, Value **operands, Value *runs);
+/* Pointers of copies in loops become sums that cost an addition each; for tt_walk, with the Pipeline. */
+void pipeline_simplify_pointers(Op *op, void *context);
+
+/* ---- pipeline_products.c: products under way, and what stands around them ------------------------------------------------- */
+
+void pipeline_find_deferred(Pipeline *p); /* those that may still run at the next iteration's barrier */
+void pipeline_defer_waits(Pipeline *p);
+Op *pipeline_place_of_copies(const Pipeline *p); /* in front of it; takes products apart for that */
+Op *pipeline_place_of_read(const Pipeline *p,
+                           const Value *value); /* in front of it `value` is read from its buffer */
+Op *pipeline_part_of(const Region *region,
+                     Op *op); /* the operation of `region` that `op` is in, or is; NULL: none */
+bool pipeline_comes_before(const Op *op, const Op *other); /* in one region */

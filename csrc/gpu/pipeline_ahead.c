@@ -1,0 +1,224 @@
+/* Values of a loop some iterations ahead of the one that runs: computed before the loop for its first iterations, and in it
+ * from what it carries. */
+#include "gpu/pipeline.h"
+
+/* ---- values some iterations ahead ------------------------------------------------------------------------------------------------- */
+
+/* i1: is there an iteration `distance` after the one with this index? `rest` is upper - index, which is positive: as
+ * unsigned it is right even where it does not fit. */
+static Value *goes_on(const Pipeline *p, Builder *b, Value *rest, int distance)
+{
+    Value *steps = tt_build2(b, OP_mul, tt_operand(p->loop.op, 2), tt_build_int(b, rest->type, distance));
+    return tt_build2(b, OP_lt_u, steps, rest);
+}
+
+/* i1: does the loop come to this iteration? */
+Value *pipeline_runs_before(Pipeline *p, int iteration)
+{
+    Builder *b = &p->before;
+    Value *lower = tt_operand(p->loop.op, 0), *upper = tt_operand(p->loop.op, 1);
+    Value *begins = tt_build2(b, OP_lt_s, lower, upper);
+    if (!iteration)
+        return begins;
+    return tt_build2(b, OP_and, begins, goes_on(p, b, tt_build2(b, OP_sub, upper, lower), iteration));
+}
+
+Value *pipeline_runs_ahead(Pipeline *p, int distance)
+{
+    Builder *b = &p->inside;
+    return goes_on(p, b, tt_build2(b, OP_sub, tt_operand(p->loop.op, 1), p->loop.body->args[0]), distance);
+}
+
+/* The mask, and `runs` for all elements. */
+Value *pipeline_masked(Builder *b, const Type *type, Value *mask, Value *runs)
+{
+    Value *all = tt_is_tile(type) ? tt_build_splat(b, runs, type->shape, type->rank) : runs;
+    return mask ? tt_build2(b, OP_and, mask, all) : all;
+}
+
+/* The operation on other operands; a load where the iteration `runs`. */
+Value *pipeline_repeat(Builder *b, const Op *op, Value **operands, Value *runs)
+{
+    Value *all[3] = {0};
+    int count = op->operand_count;
+    if (op->opcode == OP_load) {
+        memcpy(all, operands, sizeof(Value *) * (size_t)count);
+        all[1] = pipeline_masked(b, all[0]->type, all[1], runs);
+        operands = all;
+        count = TT_MAX(2, count);
+    }
+    const Type *type = op->results[0]->type;
+    Attr *attrs = tt_copy_attrs(b->module, op->attrs);
+    if (op->opcode != OP_load)
+        return tt_build(b, op->opcode, operands, count, type, attrs);
+    Op *copy = tt_build_op(b, op->opcode, operands, count, &type, 1, attrs);
+    copy->results[0]->name = op->results[0]->name;
+    return copy->results[0];
+}
+
+/* What a slot holds is of this iteration only: for another one the program's load is repeated. */
+static Value *as_loaded(const Pipeline *p, Value *value)
+{
+    for (int i = 0; i < p->loads.count; i++)
+        if (p->loads.data[i].read == value)
+            return p->loads.data[i].load->results[0];
+    return value;
+}
+
+Value *pipeline_value_before(Pipeline *p, Ahead *a, Value *value, int iteration)
+{
+    value = as_loaded(p, value);
+    if (!pipeline_is_inside(p, value))
+        return value;
+    void **slot = tt_map_slot_ptr(&a->before[iteration], value);
+    if (*slot)
+        return *slot;
+    Builder *b = &p->before;
+    Value *result;
+    int carried = value->op ? -1 : pipeline_carried_index(p, value);
+    if (carried >= 0) {
+        result = iteration ? pipeline_value_before(p, a, tt_next(&p->loop, carried), iteration - 1)
+                           : tt_init(&p->loop, carried);
+    } else if (!value->op) {
+        Value *step = tt_operand(p->loop.op, 2);
+        result = tt_operand(p->loop.op, 0);
+        for (int i = 0; i < iteration; i++)
+            result = tt_build2(b, OP_add, result, step);
+    } else {
+        Value **operands = TT_NEW_ARRAY(p->scratch, Value *, value->op->operand_count);
+        for (int i = 0; i < value->op->operand_count; i++)
+            operands[i] = pipeline_value_before(p, a, tt_operand(value->op, i), iteration);
+        bool reads = value->op->opcode == OP_load;
+        result = pipeline_repeat(b, value->op, operands, reads ? pipeline_runs_before(p, iteration) : NULL);
+    }
+    return *tt_map_slot_ptr(&a->before[iteration], value) = result;
+}
+
+Value *pipeline_value_ahead(Pipeline *p, Ahead *a, Value *value)
+{
+    value = as_loaded(p, value);
+    if (!pipeline_is_inside(p, value))
+        return value;
+    void **slot = tt_map_slot_ptr(&a->inside, value);
+    if (*slot)
+        return *slot;
+    Builder *b = &p->inside;
+    Value *result;
+    int carried = value->op ? -1 : pipeline_carried_index(p, value);
+    if (carried >= 0) {
+        int copy = tt_add_carried(&p->loop, pipeline_value_before(p, a, value, a->distance));
+        tt_push(p->scratch, a->carried, carried);
+        tt_push(p->scratch, a->copies, copy);
+        result = tt_carried(&p->loop, copy);
+        result->name = value->name;
+    } else if (!value->op) {
+        Value *steps = tt_build_int(b, value->type, a->distance);
+        steps = tt_build2(b, OP_mul, tt_operand(p->loop.op, 2), steps);
+        result = tt_build2(b, OP_add, value, steps);
+    } else {
+        Value **operands = TT_NEW_ARRAY(p->scratch, Value *, value->op->operand_count);
+        for (int i = 0; i < value->op->operand_count; i++)
+            operands[i] = pipeline_value_ahead(p, a, tt_operand(value->op, i));
+        bool reads = value->op->opcode == OP_load;
+        result = pipeline_repeat(b, value->op, operands, reads ? pipeline_runs_ahead(p, a->distance) : NULL);
+    }
+    return *tt_map_slot_ptr(&a->inside, value) = result;
+}
+
+/* ---- pointers ------------------------------------------------------------------------------------------------------------------------ */
+
+/* The scalar at the beginning of a tile of pointers, if all that is added to it stays the same in the loop. */
+static Value *moving_base(const Pipeline *p, Value *pointer)
+{
+    while (tt_is_tile(pointer->type)) {
+        Op *op = pointer->op;
+        if (!op || (op->opcode != OP_addptr && op->opcode != OP_splat && !tt_has(op, SHAPE)) ||
+            (op->opcode == OP_addptr && pipeline_is_inside(p, tt_operand(op, 1))))
+            return NULL;
+        pointer = tt_operand(op, 0);
+    }
+    return pipeline_is_inside(p, pointer) && tt_def(pointer, OP_addptr) &&
+                   !pipeline_is_inside(p, tt_operand(pointer->op, 0))
+               ? pointer
+               : NULL;
+}
+
+/* The tile of pointers with another scalar at its beginning, before the loop. */
+static Value *based_on(Pipeline *p, const Value *pointer, Value *base)
+{
+    const Op *op = pointer->op;
+    if (!tt_is_tile(pointer->type))
+        return base;
+    Value *operands[] = {based_on(p, tt_operand(op, 0), base),
+                         op->operand_count > 1 ? tt_operand(op, 1) : NULL};
+    return tt_build(&p->before, op->opcode, operands, op->operand_count, pointer->type,
+                    tt_copy_attrs(p->module, op->attrs));
+}
+
+/* What a carried scalar grows by in each iteration, if that stays the same; else NULL. */
+static Value *step_of(const Pipeline *p, const Value *distance)
+{
+    int carried = distance->op ? -1 : pipeline_carried_index(p, distance);
+    Op *next = carried < 0 ? NULL : tt_def(tt_next(&p->loop, carried), OP_add);
+    for (int i = 0; next && i < 2; i++)
+        if (tt_operand(next, i) == distance && !pipeline_is_inside(p, tt_operand(next, 1 - i)))
+            return tt_operand(next, 1 - i);
+    return NULL;
+}
+
+static Value *moved(Builder *b, Value *pointer, Value *distance)
+{
+    distance = tt_build_splat(b, distance, pointer->type->shape, pointer->type->rank);
+    return tt_build_addptr(b, pointer, distance);
+}
+
+/* Pointers of a copy as a tile that moves on by one step, or else as one that stays where it is and one distance for all:
+ * an addition for each, and nothing that multiplies, which would hold up tensor cores at work. */
+static void move_as_one(Pipeline *p, Op *copy)
+{
+    Value *pointer = tt_operand(copy, 0), *base = moving_base(p, pointer);
+    if (!base)
+        return;
+    Value *distance = tt_operand(base->op, 1), *step = step_of(p, distance);
+    p->before = tt_builder_before(p->loop.op);
+    Value *fixed = based_on(p, pointer, tt_operand(base->op, 0));
+    Builder here = tt_builder_before(copy), end = tt_builder_before(p->loop.yield);
+    p->before.raw = here.raw = end.raw = true; /* building would move distances back to the scalar */
+    if (!step) {
+        tt_set_operand(copy, 0, moved(&here, fixed, distance));
+        return;
+    }
+    Value *first = moved(&p->before, fixed, tt_init(&p->loop, pipeline_carried_index(p, distance)));
+    int carried = tt_add_carried(&p->loop, first);
+    Value *now = tt_carried(&p->loop, carried);
+    tt_set_operand(p->loop.yield, carried, moved(&end, now, step));
+    tt_set_operand(copy, 0, now);
+}
+
+void pipeline_simplify_pointers(Op *op, void *context)
+{
+    Pipeline *p = context;
+    if (op->opcode != OP_async_copy || !op->parent->op || op->parent->op->opcode != OP_for)
+        return;
+    p->loop = tt_loop(op->parent->op);
+    move_as_one(p, op);
+}
+
+/* What is carried ahead moves on by an iteration, too. */
+void pipeline_advance_carried(Pipeline *p, Ahead *a)
+{
+    for (int i = 0; i < a->carried.count; i++) { /* may find more */
+        Value *next = pipeline_value_ahead(p, a, tt_next(&p->loop, a->carried.data[i]));
+        tt_set_operand(p->loop.yield, a->copies.data[i], next);
+    }
+}
+
+Ahead pipeline_new_ahead(Pipeline *p, int distance)
+{
+    Arena *arena = p->scratch;
+    Ahead a = {.distance = distance, .inside = {.arena = arena}};
+    a.before = TT_NEW_ARRAY(arena, Map, distance + 1);
+    for (int i = 0; i <= distance; i++)
+        a.before[i].arena = arena;
+    return a;
+}

@@ -1,0 +1,221 @@
+/* Which loads of a loop are loaded ahead, and how: by asynchronous copies, through registers into a buffer, or kept in
+ * registers. */
+#include "gpu/pipeline.h"
+
+/* ---- which loads ----------------------------------------------------------------------------------------------------------------- */
+
+bool pipeline_is_inside(const Pipeline *p, const Value *value)
+{
+    return !tt_is_defined_outside(value, p->loop.body);
+}
+
+int pipeline_carried_index(const Pipeline *p, const Value *value)
+{
+    return value->region == p->loop.first && value->index >= p->loop.arg ? value->index - p->loop.arg : -1;
+}
+
+static bool reads_what_stays(const Pipeline *p, const Op *op)
+{
+    if (op->opcode != OP_load || !tt_is_plain_load(op))
+        return false;
+    int param = tt_pointer_param(p->pointers, tt_operand(op, 0));
+    return !tt_writes_memory(p->loop.op) || (param >= 0 && !p->pointers->stored[param]);
+}
+
+/* Is the value computed from the loop's index and what it carries, without the loop's products? */
+static bool is_computable(const Pipeline *p, const Value *value, Map *asked)
+{
+    if (!pipeline_is_inside(p, value))
+        return true;
+    void **slot = tt_map_slot_ptr(asked, value);
+    if (*slot)
+        return *slot == value;
+    *slot = (void *)value;
+    bool can = true;
+    if (!value->op) {
+        int carried = pipeline_carried_index(p, value);
+        can = carried < 0 || is_computable(p, tt_next(&p->loop, carried), asked);
+    } else {
+        can = !value->op->region_count && value->op->parent == p->loop.body &&
+              (tt_is_pure(value->op) || reads_what_stays(p, value->op)) &&
+              !(tt_is_costly(value->op) && tt_is_tile(value->type));
+        for (int i = 0; can && i < value->op->operand_count; i++)
+            can = is_computable(p, tt_operand(value->op, i), asked);
+    }
+    if (!can)
+        *tt_map_slot_ptr(asked, value) = asked;
+    return can;
+}
+
+static bool can_move(const Pipeline *p, const Op *load)
+{
+    Map asked = {.arena = p->scratch};
+    bool can = reads_what_stays(p, load);
+    for (int i = 0; can && i < load->operand_count; i++)
+        can = is_computable(p, tt_operand(load, i), &asked);
+    return can;
+}
+
+/* Bytes that are neighbours in global memory under one mask: 4, 8 or 16 for asynchronous copies. */
+static int64_t copied_bytes(const Pipeline *p, const Op *load, int axis)
+{
+    const AxisInfo *info = tt_axis_info(p->axis_infos, tt_operand(load, 0));
+    int bytes = tt_byte_width(load->results[0]->type);
+    int64_t elements = TT_MIN(info->contiguity[axis], info->divisibility[axis] / bytes);
+    if (load->operand_count > 1)
+        elements = TT_MIN(elements, tt_axis_info(p->axis_infos, tt_operand(load, 1))->constancy[axis]);
+    int64_t extent = load->results[0]->type->shape[axis];
+    elements = TT_MIN(elements, extent & -extent); /* no copy goes beyond the shape */
+    while (elements > 0 && !tt_is_pow2(elements))
+        elements &= elements - 1;
+    return TT_MIN(elements * bytes, 16);
+}
+
+static bool gives_zeros(const Op *load)
+{
+    double zero;
+    int64_t none;
+    return load->operand_count < 3 || (tt_constant_float(tt_operand(load, 2), &zero) && zero == 0) ||
+           (tt_constant_int(tt_operand(load, 2), &none) && none == 0);
+}
+
+/* Do multiply-adds of the threads read the buffer? */
+static bool is_factor(const Value *buffer)
+{
+    TT_FOR_USES(use, buffer)
+    {
+        const Op *user = use->user;
+        if (user->opcode == OP_smem_permute ? is_factor(user->results[0])
+                                            : user->opcode == OP_dot && !tt_is_on_tensor_cores(user))
+            return true;
+    }
+    return false;
+}
+
+/* Elements that lie along another dimension in the buffer are copied one by one, if at all: of some bytes, for products
+ * that need all registers for themselves. */
+static bool can_be_async(const Pipeline *p, const Staged *staged)
+{
+    const Op *load = staged->load;
+    int axis = tt_buffer_axis(staged->layout), bytes = tt_byte_width(load->results[0]->type);
+    if (p->options->sm < 80 || !gives_zeros(load) || tt_is_bool(load->results[0]->type))
+        return false;
+    return axis == tt_fastest_axis(p->axis_infos, load) ? copied_bytes(p, load, axis) >= 4
+                                                        : staged->is_factor && bytes >= 4;
+}
+
+/* The buffer made of just this load, or NULL: then the elements are first computed with. */
+Op *pipeline_buffer_of(const Op *load)
+{
+    TT_FOR_USES(use, load->results[0])
+    if (use->user->opcode == OP_smem_alloc)
+        return use->user;
+    return NULL;
+}
+
+/* Is it little enough to keep? */
+static bool keep(Pipeline *p, const Type *type)
+{
+    enum { MOST_BYTES = 64 };
+    int64_t threads = (int64_t)TT_LANES * p->options->num_warps;
+    int64_t bytes = TT_MAX(1, type->count / threads) * tt_byte_width(type);
+    if (p->kept_bytes + bytes > MOST_BYTES)
+        return false;
+    p->kept_bytes += bytes;
+    return true;
+}
+
+/* What is loaded as a tile: a number is a tile of one element. */
+const Type *pipeline_tile_of(Module *module, const Op *load)
+{
+    const Type *type = load->results[0]->type;
+    return tt_is_tile(type) ? type : tt_tile_type(module, type, (int64_t[]){1}, 1);
+}
+
+/* A number of 4 or 8 bytes is copied like a tile, so that it can be as many iterations ahead; a register that is carried
+ * from one iteration to the next is waited for when it is moved. */
+static void add_number(Pipeline *p, Staged *staged)
+{
+    const Type *type = staged->load->results[0]->type;
+    staged->layout = tt_buffer_layout(p->module, pipeline_tile_of(p->module, staged->load), 0);
+    staged->is_async = p->options->sm >= 80 && gives_zeros(staged->load) && tt_byte_width(type) >= 4;
+    staged->is_kept = !staged->is_async;
+    if (staged->is_async || keep(p, type))
+        tt_push(p->scratch, p->loads, *staged);
+}
+
+static void add_load(Pipeline *p, Op *load)
+{
+    for (int i = 0; i < p->loads.count; i++)
+        if (p->loads.data[i].load == load)
+            return;
+    if (!can_move(p, load))
+        return;
+    const Op *alloc = pipeline_buffer_of(load);
+    Staged staged = {.load = load};
+    if (!tt_is_tile(load->results[0]->type)) {
+        add_number(p, &staged);
+        return;
+    }
+    staged.layout =
+        alloc ? alloc->results[0]->layout
+              : tt_buffer_layout(p->module, load->results[0]->type, tt_fastest_axis(p->axis_infos, load));
+    staged.proxy = alloc && tt_find_attr(alloc, ATTR_proxy);
+    staged.is_factor = alloc && is_factor(alloc->results[0]);
+    staged.is_async = can_be_async(p, &staged);
+    staged.is_kept = !alloc && !staged.is_async;
+    bool fits = staged.is_kept ? keep(p, load->results[0]->type) : staged.is_async || !staged.is_factor;
+    if (fits)
+        tt_push(p->scratch, p->loads, staged);
+}
+
+/* The loads of this loop's body that `value` is made of. */
+void pipeline_find_loads(Pipeline *p, const Value *value, Map *seen)
+{
+    Op *op = value->op;
+    if (!op || op->parent != p->loop.body || tt_map_find_ptr(seen, op))
+        return;
+    *tt_map_slot_ptr(seen, op) = op;
+    if (op->opcode == OP_load)
+        add_load(p, op);
+    if (op->opcode != OP_smem_alloc && op->opcode != OP_smem_permute &&
+        !tt_has(op, ELEMENTWISE | SHAPE | ONE_LAYOUT))
+        return;
+    if (op->opcode == OP_wgmma_wait)
+        return;
+    for (int i = 0; i < op->operand_count; i++)
+        if (!tt_is_ptr(tt_operand(op, i)->type))
+            pipeline_find_loads(p, tt_operand(op, i), seen);
+}
+
+/* Notes the loads of the loop's body that the operands of `op` are computed from. */
+static void note_sources(const Pipeline *p, const Op *op, Map *sources)
+{
+    for (int i = 0; i < op->operand_count; i++) {
+        const Value *value = tt_operand(op, i);
+        int carried = value->op ? -1 : pipeline_carried_index(p, value);
+        const Op *source = carried < 0 ? value->op : tt_next(&p->loop, carried)->op;
+        if (!source || source->parent != p->loop.body || tt_map_find_ptr(sources, source))
+            continue;
+        *tt_map_slot_ptr(sources, source) = (void *)source;
+        note_sources(p, source, sources);
+    }
+}
+
+/* What is computed with besides: it is little, and waiting for it would hold up the products all the same. Not what leads
+ * to other loads, which is loaded ahead with them. */
+void pipeline_find_other_loads(Pipeline *p)
+{
+    enum { MOST_BYTES = 2048 };
+    Map sources = {.arena = p->scratch};
+    TT_FOR_OPS(op, p->loop.body)
+    if (op->opcode == OP_load)
+        note_sources(p, op, &sources);
+    TT_FOR_OPS(op, p->loop.body)
+    {
+        const Type *type = op->opcode == OP_load ? op->results[0]->type : NULL;
+        bool is_little = type && (!tt_is_tile(type) || type->count * tt_byte_width(type) <= MOST_BYTES);
+        if (is_little && !tt_map_find_ptr(&sources, op))
+            add_load(p, op);
+    }
+}

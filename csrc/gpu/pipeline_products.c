@@ -1,0 +1,189 @@
+/* Products that a pipelined loop leaves under way, and the places of waits, copies and reads around them. */
+#include "gpu/pipeline.h"
+
+/* ---- products under way ----------------------------------------------------------------------------------------------------------------- */
+
+/* A buffer that this iteration alone fills: pipelined, not another one made of the same load, or filled before the loop. */
+static bool outlives_iteration(const Pipeline *p, const Value *buffer)
+{
+    while (tt_def(buffer, OP_smem_permute))
+        buffer = tt_operand(buffer->op, 0);
+    if (!tt_is_buffer(buffer->type) || !pipeline_is_inside(p, buffer))
+        return tt_is_buffer(buffer->type);
+    const Value *source = buffer->op->operand_count ? tt_operand(buffer->op, 0) : NULL;
+    for (int i = 0; source && i < p->loads.count; i++)
+        if (p->loads.data[i].load == source->op && p->loads.data[i].layout == buffer->layout)
+            return !p->loads.data[i].is_kept;
+    return false;
+}
+
+/* Sums that only the next iteration's product adds to, of operands that stay where they are until then. */
+static bool stays_under_way(const Pipeline *p, const Op *wait)
+{
+    const Op *product = tt_def(tt_operand(wait, 0), OP_wgmma);
+    const Value *sums = wait->results[0];
+    if (!product || wait->operand_count != 1 || !tt_has_one_use(sums) || sums->uses->user != p->loop.yield)
+        return false;
+    const Value *carried = tt_operand(product, 2);
+    int index = carried->op ? -1 : pipeline_carried_index(p, carried);
+    return index >= 0 && tt_next(&p->loop, index) == sums && tt_has_one_use(carried) &&
+           outlives_iteration(p, tt_operand(product, 0)) && outlives_iteration(p, tt_operand(product, 1));
+}
+
+void pipeline_find_deferred(Pipeline *p)
+{
+    TT_FOR_OPS(op, p->loop.body)
+    if (op->opcode == OP_wgmma_wait && stays_under_way(p, op))
+        tt_push(p->scratch, p->deferred, op);
+}
+
+/* The product, or the first part of it. */
+static Op *first_part(Op *product)
+{
+    const Value *sums = tt_operand(product, 2);
+    if (tt_def(sums, OP_wgmma_wait))
+        sums = tt_operand(sums->op, 0);
+    Op *before = tt_def(sums, OP_wgmma);
+    return before && before->parent == product->parent ? before : product;
+}
+
+/* All of this iteration's products may still run at its end, none of the one before. */
+void pipeline_defer_waits(Pipeline *p)
+{
+    int groups = 0;
+    for (int i = 0; i < p->deferred.count; i++) {
+        Op *product = tt_operand(p->deferred.data[i], 0)->op;
+        groups += first_part(product) == product ? 1 : 2;
+    }
+    for (int i = 0; i < p->deferred.count; i++) {
+        Op *wait = p->deferred.data[i];
+        int carried = pipeline_carried_index(p, tt_operand(first_part(tt_operand(wait, 0)->op), 2));
+        tt_set_attr(wait, tt_attr_int(p->module, ATTR_left, groups, NULL));
+        if (p->is_compact || i + 1 < p->deferred.count) { /* the last one speaks for all */
+            tt_replace_all_uses(wait->results[0], tt_operand(wait, 0));
+            tt_erase_op(wait);
+        }
+        Builder after = tt_builder_after(p->loop.op);
+        Value *result = p->loop.op->results[carried];
+        Op *last = tt_build_op(&after, OP_wgmma_wait, &result, 1, &result->type, 1,
+                               tt_attr_int(p->module, ATTR_left, 0, NULL));
+        last->results[0]->name = result->name;
+        tt_replace_all_uses(result, last->results[0]);
+        tt_set_operand(last, 0, result);
+    }
+}
+
+/* ---- places ----------------------------------------------------------------------------------------------------------- */
+
+/* The first steps of a product of several: returns the operation behind them, which goes on. */
+static Op *split_product(Op *product)
+{
+    enum { FIRST_STEPS = 1, STEP_BYTES = 32 };
+    Module *module = product->parent->function->module;
+    const Type *type = tt_operand(product, 0)->type;
+    int64_t part[] = {0, FIRST_STEPS * STEP_BYTES / tt_byte_width(type)}, rest[] = {part[1], type->shape[1]};
+    if (!tt_is_buffer(type) || part[1] >= rest[1] || tt_find_attr(product, ATTR_k))
+        return product->next;
+    Builder b = tt_builder_before(product);
+    Value *operands[] = {tt_operand(product, 0), tt_operand(product, 1), tt_operand(product, 2)};
+    Op *first = tt_build_op(&b, OP_wgmma, operands, 3, &product->results[0]->type, 1,
+                            tt_copy_attrs(module, product->attrs));
+    tt_set_attr(first, tt_attr_ints(module, ATTR_k, part, 2, NULL));
+    tt_set_attr(product, tt_attr_ints(module, ATTR_k, rest, 2, NULL));
+    tt_set_operand(product, 2, first->results[0]);
+    return product;
+}
+
+/* The products of the iteration before have ended, in all threads; `product`, this one's first, goes on. */
+static void wait_for_earlier(const Pipeline *p, Op *product, Op *rest)
+{
+    Builder b = tt_builder_after(product);
+    b.loc = product->loc;
+    Value *sums = product->results[0];
+    Op *wait =
+        tt_build_op(&b, OP_wgmma_wait, &sums, 1, &sums->type, 1, tt_attr_int(p->module, ATTR_left, 1, NULL));
+    if (rest) {
+        tt_set_operand(rest, 2, wait->results[0]);
+    } else {
+        tt_replace_all_uses(sums, wait->results[0]);
+        tt_set_operand(wait, 0, sums);
+    }
+    tt_build_op(&b, OP_barrier, NULL, 0, NULL, 0, NULL);
+}
+
+static Op *behind_reads(Op *op)
+{
+    Op *last = op;
+    while (op->opcode == OP_smem_load || op->opcode == OP_smem_view || tt_is_pure(op)) {
+        op = op->next;
+        last = op->previous->opcode == OP_smem_load ? op : last;
+    }
+    return last;
+}
+
+static bool is_deferred(const Pipeline *p, const Op *product)
+{
+    for (int i = 0; i < p->deferred.count; i++)
+        if (tt_operand(p->deferred.data[i], 0)->op == product)
+            return true;
+    return false;
+}
+
+/* The copies for a later iteration stand within the first product of this one: a warpgroup waits to issue the last steps
+ * anyway until the tensor core has done the first ones, and then nothing comes between these and the next product. Behind
+ * the whole of it, and what is read from buffers meanwhile, if it is waited for in this iteration: the tensor core is not
+ * to run dry. */
+Op *pipeline_place_of_copies(const Pipeline *p)
+{
+    TT_FOR_OPS(op, p->loop.body)
+    {
+        if (op->opcode != OP_wgmma)
+            continue;
+        if (!p->is_compact && !is_deferred(p, op))
+            return behind_reads(op->next);
+        Op *behind = split_product(op), *rest = behind == op ? op : NULL;
+        if (p->is_compact)
+            wait_for_earlier(p, rest ? tt_operand(rest, 2)->op : op, rest);
+        return rest ? rest : behind;
+    }
+    return p->inside.before;
+}
+
+/* The operation of `region` that `op` is in, or is; NULL: none. */
+Op *pipeline_part_of(const Region *region, Op *op)
+{
+    while (op && op->parent != region)
+        op = op->parent->op;
+    return op;
+}
+
+bool pipeline_comes_before(const Op *op, const Op *other)
+{
+    while (op && op != other)
+        op = op->next;
+    return op == other;
+}
+
+/* The first operation of the body that something computes with the value in: until then it need not be in registers. */
+static Op *first_user(const Pipeline *p, const Value *value)
+{
+    Op *first = p->loop.yield;
+    TT_FOR_USES(use, value)
+    {
+        Op *part = pipeline_part_of(p->loop.body, use->user);
+        if (part && pipeline_comes_before(part, first))
+            first = part;
+    }
+    return first;
+}
+
+/* In front of the first user, or of the wait for a product before that: threads read while the tensor core works. */
+Op *pipeline_place_of_read(const Pipeline *p, const Value *value)
+{
+    Op *first = first_user(p, value), *wait = NULL;
+    for (Op *op = p->loop.body->first; op != first; op = op->next)
+        if (op->opcode == OP_wgmma_wait && !tt_int_attr(op, ATTR_left, 0) &&
+            tt_def(tt_operand(op, 0), OP_wgmma))
+            wait = op;
+    return wait ? wait : first;
+}
