@@ -49,6 +49,8 @@ DTYPES = {
         Dtype("float8e4nv", "float", 8, None, np.float32, "float8_e4m3fn", 3),
         Dtype("float8e5", "float", 8, None, np.float32, "float8_e5m2", 2),
         Dtype("float8e4b15", "float", 8, None, np.float32, None, 3),
+        Dtype("float8e4b8", "float", 8, None, np.float32, "float8_e4m3fnuz", 3),
+        Dtype("float8e5b16", "float", 8, None, np.float32, "float8_e5m2fnuz", 2),
         Dtype("float16", "float", 16, np.float16, np.float16, "float16", 10),
         Dtype("bfloat16", "float", 16, None, np.float32, "bfloat16", 7),
         Dtype("float32", "float", 32, np.float32, np.float32, "float32", 23),
@@ -58,7 +60,7 @@ DTYPES = {
 INTS = [name for name, dtype in DTYPES.items() if dtype.kind in ("int", "uint")]
 SIGNED = [name for name, dtype in DTYPES.items() if dtype.kind == "int"]
 UNSIGNED = [name for name, dtype in DTYPES.items() if dtype.kind == "uint"]
-FP8 = ["float8e4nv", "float8e5", "float8e4b15"]
+FP8 = ["float8e4nv", "float8e5", "float8e4b15", "float8e4b8", "float8e5b16"]
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 NUMBERS = INTS + FLOATS
 _OF_NUMPY = {np.dtype(dtype.numpy): name for name, dtype in DTYPES.items() if dtype.numpy}
@@ -71,6 +73,8 @@ NARROW = {
     "float8e4nv": (4, 3, 7, False, True, {0x7F}),
     "float8e5": (5, 2, 15, True, True, {0x7D, 0x7E, 0x7F}),
     "float8e4b15": (4, 3, 15, False, True, set()),
+    "float8e4b8": (4, 3, 8, False, True, {0x80}),
+    "float8e5b16": (5, 2, 16, False, True, {0x80}),
     "float16": (5, 10, 15, True, False, set(range(0x7C01, 0x8000))),
     "bfloat16": (8, 7, 127, True, False, set(range(0x7F81, 0x8000))),
 }
@@ -90,8 +94,10 @@ def code_values(name):
         )
         if infinities:
             values[exponent == (1 << exponent_bits) - 1] = np.inf
-        values[sorted(nans)] = np.nan
-        _decoded[name] = np.concatenate([values, -values])
+        values = np.concatenate([values, -values])
+        for nan in nans:
+            values[[nan, nan | sign]] = np.nan
+        _decoded[name] = values
     return _decoded[name]
 
 
@@ -120,7 +126,10 @@ def encode(values, name, toward_zero=False, exactly=False):
     code = np.where(np.isnan(values), max(nans, default=last) if name != "float16" else 0x7E00, code)
     if name == "bfloat16":
         code = np.where(np.isnan(values), 0x7FC0, code)
-    return (code + np.where(np.signbit(values), len(table), 0)).astype(np.uint8 if len(table) <= 128 else np.uint16)
+    has_sign = np.signbit(values)
+    if len(table) in nans:  # where -0 would be
+        has_sign &= (code != 0) & ~np.isnan(values)
+    return (code + np.where(has_sign, len(table), 0)).astype(np.uint8 if len(table) <= 128 else np.uint16)
 
 
 def round_to(values, name, toward_zero=False):

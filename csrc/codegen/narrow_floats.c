@@ -99,10 +99,14 @@ LLVMValueRef tt_decode_float(LLVMBuilderRef b, LLVMValueRef value, const FloatFo
     if (format->has_infinity)
         result = select_where(b, LLVMIntUGE, magnitude, (int64_t)top << mantissa,
                               or_constant(b, aligned, 0x7f800000), result);
-    else if (format->has_nan)
+    else if (format->nan == TT_NAN_ALL_ONES)
         result = select_where(b, LLVMIntEQ, magnitude, (1 << (format->bits - 1)) - 1,
                               constant_like(bits, 0x7fc00000), result);
-    return float_of(b, LLVMBuildOr(b, result, sign, ""));
+    result = LLVMBuildOr(b, result, sign, "");
+    if (format->nan == TT_NAN_NEGATIVE_ZERO)
+        result = select_where(b, LLVMIntEQ, bits, 1 << (format->bits - 1), constant_like(bits, 0x7fc00000),
+                              result);
+    return float_of(b, result);
 }
 
 /* ---- from f32 ------------------------------------------------------------------------------------------------------------------ */
@@ -160,7 +164,7 @@ LLVMValueRef tt_encode_float(LLVMBuilderRef b, LLVMValueRef value, const FloatFo
 {
     int mantissa = format->mantissa_bits, top = (1 << format->exponent_bits) - 1;
     int64_t infinity = (int64_t)top << mantissa, all = (1 << (format->bits - 1)) - 1;
-    int64_t largest = format->has_infinity ? infinity - 1 : format->has_nan ? all - 1 : all;
+    int64_t largest = format->has_infinity ? infinity - 1 : format->nan == TT_NAN_ALL_ONES ? all - 1 : all;
     LLVMValueRef bits = bits_of(b, value), magnitude = and_constant(b, bits, 0x7fffffff);
     LLVMValueRef result = rounded_magnitude(b, magnitude, 23 - mantissa, toward_zero);
     if (format->bias != 127) {
@@ -175,5 +179,11 @@ LLVMValueRef tt_encode_float(LLVMBuilderRef b, LLVMValueRef value, const FloatFo
     int64_t nan = format->has_infinity ? infinity | 1 << (mantissa - 1) : all;
     result = select_where(b, LLVMIntUGT, magnitude, 0x7f800000, constant_like(result, nan), result);
     LLVMValueRef sign = shift_left(b, shift_right(b, bits, 31), format->bits - 1);
-    return LLVMBuildTrunc(b, LLVMBuildOr(b, result, sign, ""), ints_like(bits, format->bits), "");
+    LLVMValueRef code = LLVMBuildOr(b, result, sign, "");
+    if (format->nan == TT_NAN_NEGATIVE_ZERO) {
+        code = select_where(b, LLVMIntEQ, result, 0, result, code);
+        code = select_where(b, LLVMIntUGT, magnitude, 0x7f800000,
+                            constant_like(code, 1 << (format->bits - 1)), code);
+    }
+    return LLVMBuildTrunc(b, code, ints_like(bits, format->bits), "");
 }

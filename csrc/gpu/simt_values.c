@@ -13,6 +13,8 @@ LLVMTypeRef simt_type(Simt *s, const Type *type)
     case TT_F8E4M3:
     case TT_F8E5M2:
     case TT_F8E4M3B15:
+    case TT_F8E4M3B8:
+    case TT_F8E5M2B16:
         return s->i8;
     case TT_I16:
         return s->i16;

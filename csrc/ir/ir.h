@@ -8,7 +8,7 @@
 /* clang-format off */
 typedef enum TypeKind {
     TT_I1, TT_I8, TT_I16, TT_I32, TT_I64, /* signless */
-    TT_F8E4M3, TT_F8E5M2, TT_F8E4M3B15, TT_F16, TT_BF16, TT_F32, TT_F64,
+    TT_F8E4M3, TT_F8E5M2, TT_F8E4M3B15, TT_F8E4M3B8, TT_F8E5M2B16, TT_F16, TT_BF16, TT_F32, TT_F64,
     TT_PTR,
     TT_TILE,
     TT_BUFFER, /* of shared memory: slots, each of which holds a tile's elements in the value's layout */
@@ -60,7 +60,7 @@ static inline bool tt_is_float(const Type *type)
 static inline bool tt_is_fp8(const Type *type)
 {
     TypeKind k = tt_element(type)->kind;
-    return k >= TT_F8E4M3 && k <= TT_F8E4M3B15;
+    return k >= TT_F8E4M3 && k <= TT_F8E5M2B16;
 }
 static inline bool tt_is_ptr(const Type *type) { return tt_element(type)->kind == TT_PTR; }
 static inline bool tt_is_bool(const Type *type) { return tt_element(type)->kind == TT_I1; }

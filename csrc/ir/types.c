@@ -14,6 +14,8 @@ static const struct {
     [TT_F8E4M3] = {"f8e4m3", 8, &tt_format_f8e4m3},
     [TT_F8E5M2] = {"f8e5m2", 8, &tt_format_f8e5m2},
     [TT_F8E4M3B15] = {"f8e4m3b15", 8, &tt_format_f8e4m3b15},
+    [TT_F8E4M3B8] = {"f8e4m3b8", 8, &tt_format_f8e4m3b8},
+    [TT_F8E5M2B16] = {"f8e5m2b16", 8, &tt_format_f8e5m2b16},
     [TT_F16] = {"f16", 16, &tt_format_f16},
     [TT_BF16] = {"bf16", 16, &tt_format_bf16},
     [TT_F32] = {"f32", 32, &tt_format_f32},

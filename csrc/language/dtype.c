@@ -13,6 +13,8 @@ const Dtype tt_uint64 = {.name = "uint64", .kind = TT_I64, .is_unsigned = true};
 const Dtype tt_fp8e4nv = {.name = "fp8e4nv", .kind = TT_F8E4M3};
 const Dtype tt_fp8e5 = {.name = "fp8e5", .kind = TT_F8E5M2};
 const Dtype tt_fp8e4b15 = {.name = "fp8e4b15", .kind = TT_F8E4M3B15};
+const Dtype tt_fp8e4b8 = {.name = "fp8e4b8", .kind = TT_F8E4M3B8};
+const Dtype tt_fp8e5b16 = {.name = "fp8e5b16", .kind = TT_F8E5M2B16};
 const Dtype tt_fp16 = {.name = "fp16", .kind = TT_F16};
 const Dtype tt_bf16 = {.name = "bf16", .kind = TT_BF16};
 const Dtype tt_fp32 = {.name = "fp32", .kind = TT_F32};
@@ -20,8 +22,9 @@ const Dtype tt_fp64 = {.name = "fp64", .kind = TT_F64};
 const Dtype tt_void = {.name = "void", .kind = TT_VOID};
 
 static const Dtype *const dtypes[] = {
-    &tt_int1,    &tt_int8,  &tt_int16,    &tt_int32, &tt_int64, &tt_uint8, &tt_uint16, &tt_uint32, &tt_uint64,
-    &tt_fp8e4nv, &tt_fp8e5, &tt_fp8e4b15, &tt_fp16,  &tt_bf16,  &tt_fp32,  &tt_fp64,   &tt_void,
+    &tt_int1,   &tt_int8,   &tt_int16,   &tt_int32, &tt_int64,    &tt_uint8,   &tt_uint16,
+    &tt_uint32, &tt_uint64, &tt_fp8e4nv, &tt_fp8e5, &tt_fp8e4b15, &tt_fp8e4b8, &tt_fp8e5b16,
+    &tt_fp16,   &tt_bf16,   &tt_fp32,    &tt_fp64,  &tt_void,
 };
 
 const Dtype *tt_dtype_named(const char *name)
@@ -38,11 +41,13 @@ static const Dtype *scalar_of_signature(const char *text)
         const char *name;
         const Dtype *dtype;
     } names[] = {
-        {"i1", &tt_int1},           {"i8", &tt_int8},    {"i16", &tt_int16},   {"i32", &tt_int32},
-        {"i64", &tt_int64},         {"u1", &tt_int1},    {"u8", &tt_uint8},    {"u16", &tt_uint16},
-        {"u32", &tt_uint32},        {"u64", &tt_uint64}, {"fp32", &tt_fp32},   {"fp64", &tt_fp64},
-        {"fp16", &tt_fp16},         {"bf16", &tt_bf16},  {"fp8e5", &tt_fp8e5}, {"fp8e4nv", &tt_fp8e4nv},
-        {"fp8e4b15", &tt_fp8e4b15},
+        {"i1", &tt_int1},           {"i8", &tt_int8},           {"i16", &tt_int16},
+        {"i32", &tt_int32},         {"i64", &tt_int64},         {"u1", &tt_int1},
+        {"u8", &tt_uint8},          {"u16", &tt_uint16},        {"u32", &tt_uint32},
+        {"u64", &tt_uint64},        {"fp32", &tt_fp32},         {"fp64", &tt_fp64},
+        {"fp16", &tt_fp16},         {"bf16", &tt_bf16},         {"fp8e5", &tt_fp8e5},
+        {"fp8e4nv", &tt_fp8e4nv},   {"fp8e4b15", &tt_fp8e4b15}, {"fp8e4b8", &tt_fp8e4b8},
+        {"fp8e5b16", &tt_fp8e5b16},
     };
     for (size_t i = 0; i < TT_COUNT(names); i++)
         if (!strcmp(text, names[i].name))
@@ -86,9 +91,9 @@ const Type *tt_dtype_type(Module *module, const Dtype *dtype)
 int tt_dtype_width(const Dtype *dtype)
 {
     static const unsigned char widths[TT_TYPE_KINDS] = {
-        [TT_I1] = 1,     [TT_I8] = 8,        [TT_I16] = 16, [TT_I32] = 32,  [TT_I64] = 64,
-        [TT_F8E4M3] = 8, [TT_F8E5M2] = 8,    [TT_F16] = 16, [TT_BF16] = 16, [TT_F32] = 32,
-        [TT_F64] = 64,   [TT_F8E4M3B15] = 8, [TT_PTR] = 64,
+        [TT_I1] = 1,     [TT_I8] = 8,        [TT_I16] = 16,     [TT_I32] = 32,      [TT_I64] = 64,
+        [TT_F8E4M3] = 8, [TT_F8E5M2] = 8,    [TT_F16] = 16,     [TT_BF16] = 16,     [TT_F32] = 32,
+        [TT_F64] = 64,   [TT_F8E4M3B15] = 8, [TT_F8E4M3B8] = 8, [TT_F8E5M2B16] = 8, [TT_PTR] = 64,
     };
     return widths[dtype->kind];
 }

@@ -16,7 +16,7 @@ typedef struct Dtype {
 } Dtype;
 
 extern const Dtype tt_int1, tt_int8, tt_int16, tt_int32, tt_int64, tt_uint8, tt_uint16, tt_uint32, tt_uint64,
-    tt_fp8e4nv, tt_fp8e5, tt_fp8e4b15, tt_fp16, tt_bf16, tt_fp32, tt_fp64, tt_void;
+    tt_fp8e4nv, tt_fp8e5, tt_fp8e4b15, tt_fp8e4b8, tt_fp8e5b16, tt_fp16, tt_bf16, tt_fp32, tt_fp64, tt_void;
 const Dtype *tt_dtype_named(const char *name); /* "int32", "fp16", ...; NULL when there is none */
 /* As signatures write it: "i32", "*fp32", "*ku8" (memory that is only read); NULL for no type. */
 const Dtype *tt_dtype_of_signature(Map *pointers, const char *text);
@@ -28,7 +28,7 @@ int tt_dtype_width(const Dtype *dtype);                        /* bits */
 static inline bool tt_dtype_is_bool(const Dtype *d) { return d->kind == TT_I1; }
 static inline bool tt_dtype_is_int(const Dtype *d) { return d->kind <= TT_I64; } /* bool included */
 static inline bool tt_dtype_is_float(const Dtype *d) { return d->kind >= TT_F8E4M3 && d->kind <= TT_F64; }
-static inline bool tt_dtype_is_fp8(const Dtype *d) { return d->kind >= TT_F8E4M3 && d->kind <= TT_F8E4M3B15; }
+static inline bool tt_dtype_is_fp8(const Dtype *d) { return d->kind >= TT_F8E4M3 && d->kind <= TT_F8E5M2B16; }
 static inline bool tt_dtype_is_pointer(const Dtype *d) { return d->kind == TT_PTR; }
 /* int1 counts as unsigned. */
 static inline bool tt_dtype_is_unsigned(const Dtype *d) { return d->is_unsigned || tt_dtype_is_bool(d); }

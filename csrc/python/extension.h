@@ -28,6 +28,8 @@ typedef enum ScalarKind {
     SCALAR_FP8E4NV,
     SCALAR_FP8E5,
     SCALAR_FP8E4B15,
+    SCALAR_FP8E4B8,
+    SCALAR_FP8E5B16,
     SCALAR_KINDS, /* as a value: none of them */
 } ScalarKind;
 

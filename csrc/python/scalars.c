@@ -18,11 +18,13 @@ const ScalarInfo tt_scalars[SCALAR_KINDS] = {
     [SCALAR_FP8E4NV] = {"fp8e4nv", "float8_e4m3fn", "fp8e4nv", 1, FLOATING},
     [SCALAR_FP8E5] = {"fp8e5", "float8_e5m2", "fp8e5", 1, FLOATING},
     [SCALAR_FP8E4B15] = {"fp8e4b15", "float8e4b15", "fp8e4b15", 1, FLOATING},
+    [SCALAR_FP8E4B8] = {"fp8e4b8", "float8_e4m3fnuz", "fp8e4b8", 1, FLOATING},
+    [SCALAR_FP8E5B16] = {"fp8e5b16", "float8_e5m2fnuz", "fp8e5b16", 1, FLOATING},
 };
 
 const char tt_supported_dtypes[] =
     "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, "
-    "float8_e4m3fn or float8_e5m2";
+    "float8_e4m3fn, float8_e5m2, float8_e4m3fnuz or float8_e5m2fnuz";
 
 ScalarKind tt_scalar_by_name(const char *name)
 {
@@ -30,7 +32,11 @@ ScalarKind tt_scalar_by_name(const char *name)
     static const struct {
         const char *name;
         ScalarKind kind;
-    } more[] = {{"u1", SCALAR_I1}, {"float8e4nv", SCALAR_FP8E4NV}, {"float8e5", SCALAR_FP8E5}};
+    } more[] = {{"u1", SCALAR_I1},
+                {"float8e4nv", SCALAR_FP8E4NV},
+                {"float8e5", SCALAR_FP8E5},
+                {"float8e4b8", SCALAR_FP8E4B8},
+                {"float8e5b16", SCALAR_FP8E5B16}};
     const char *dot = strrchr(name, '.');
     name = dot ? dot + 1 : name;
     for (int i = 0; i < SCALAR_KINDS; i++) {
@@ -56,7 +62,8 @@ uint64_t tt_scalar_from_double(ScalarKind kind, double value)
     static const FloatFormat *const formats[SCALAR_KINDS] = {
         [SCALAR_FP16] = &tt_format_f16,           [SCALAR_BF16] = &tt_format_bf16,
         [SCALAR_FP8E4NV] = &tt_format_f8e4m3,     [SCALAR_FP8E5] = &tt_format_f8e5m2,
-        [SCALAR_FP8E4B15] = &tt_format_f8e4m3b15,
+        [SCALAR_FP8E4B15] = &tt_format_f8e4m3b15, [SCALAR_FP8E4B8] = &tt_format_f8e4m3b8,
+        [SCALAR_FP8E5B16] = &tt_format_f8e5m2b16,
     };
     uint64_t bits;
     if (kind == SCALAR_FP32)

@@ -122,6 +122,8 @@ static void write_element(Text *text, const CpuSite *site, const CpuPrintOperand
         [TT_F8E4M3] = {1, &tt_format_f8e4m3},
         [TT_F8E5M2] = {1, &tt_format_f8e5m2},
         [TT_F8E4M3B15] = {1, &tt_format_f8e4m3b15},
+        [TT_F8E4M3B8] = {1, &tt_format_f8e4m3b8},
+        [TT_F8E5M2B16] = {1, &tt_format_f8e5m2b16},
         [TT_F16] = {2, &tt_format_f16},
         [TT_BF16] = {2, &tt_format_bf16},
         [TT_F32] = {4, &tt_format_f32},

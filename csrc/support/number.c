@@ -1,26 +1,28 @@
 /* Encoding and decoding of the narrow float formats in plain arithmetic: the reference that folding, the simulator
- * and the tests use. Formats as in PTX ISA, "Alternate floating-point data formats". */
+ * and the tests use. Formats as in PTX ISA, "Alternate floating-point data formats"; those whose NaN is the code of -0 as
+ * in Noune et al., *8-bit Numerical Formats for Deep Neural Networks*, 2022. */
 #include "support/support.h"
 #include <math.h>
 
-const FloatFormat tt_format_f8e4m3 = {8, 4, 3, 7, false, true, true};
-const FloatFormat tt_format_f8e5m2 = {8, 5, 2, 15, true, true, true};
-const FloatFormat tt_format_f8e4m3b15 = {8, 4, 3, 15, false, true, false};
-const FloatFormat tt_format_f16 = {16, 5, 10, 15, true, false, true};
-const FloatFormat tt_format_bf16 = {16, 8, 7, 127, true, false, true};
-const FloatFormat tt_format_f32 = {32, 8, 23, 127, true, false, true};
+const FloatFormat tt_format_f8e4m3 = {8, 4, 3, 7, .saturates = true, .nan = TT_NAN_ALL_ONES};
+const FloatFormat tt_format_f8e5m2 = {8, 5, 2, 15, true, .saturates = true, .nan = TT_NAN_TOP_EXPONENT};
+const FloatFormat tt_format_f8e4m3b15 = {8, 4, 3, 15, .saturates = true, .nan = TT_NAN_NONE};
+const FloatFormat tt_format_f8e4m3b8 = {8, 4, 3, 8, .saturates = true, .nan = TT_NAN_NEGATIVE_ZERO};
+const FloatFormat tt_format_f8e5m2b16 = {8, 5, 2, 16, .saturates = true, .nan = TT_NAN_NEGATIVE_ZERO};
+const FloatFormat tt_format_f16 = {16, 5, 10, 15, true, .nan = TT_NAN_TOP_EXPONENT};
+const FloatFormat tt_format_bf16 = {16, 8, 7, 127, true, .nan = TT_NAN_TOP_EXPONENT};
+const FloatFormat tt_format_f32 = {32, 8, 23, 127, true, .nan = TT_NAN_TOP_EXPONENT};
 
-/* Without infinities the top exponent holds numbers too, and only all-ones is NaN (or nothing is). */
+/* Without infinities the top exponent holds numbers too; all-ones may be NaN. */
 static double largest_finite(const FloatFormat *format)
 {
     int top = (1 << format->exponent_bits) - 1 - (format->has_infinity ? 1 : 0);
-    int64_t mantissa =
-        (1ll << format->mantissa_bits) - 1 - (!format->has_infinity && format->has_nan ? 1 : 0);
+    int64_t mantissa = (1ll << format->mantissa_bits) - 1 - (format->nan == TT_NAN_ALL_ONES ? 1 : 0);
     return ldexp((double)((1ll << format->mantissa_bits) + mantissa),
                  top - format->bias - format->mantissa_bits);
 }
 
-uint64_t tt_float_encode(const FloatFormat *format, double value, bool toward_zero)
+static uint64_t encode(const FloatFormat *format, double value, bool toward_zero)
 {
     uint64_t sign = (uint64_t)(signbit(value) != 0) << (format->bits - 1);
     uint64_t top = ((1ull << format->exponent_bits) - 1) << format->mantissa_bits;
@@ -56,6 +58,15 @@ uint64_t tt_float_encode(const FloatFormat *format, double value, bool toward_ze
     return sign | (uint64_t)(exponent + format->bias) << format->mantissa_bits | mantissa;
 }
 
+uint64_t tt_float_encode(const FloatFormat *format, double value, bool toward_zero)
+{
+    uint64_t sign = 1ull << (format->bits - 1);
+    if (format->nan != TT_NAN_NEGATIVE_ZERO)
+        return encode(format, value, toward_zero);
+    uint64_t bits = isnan(value) ? sign : encode(format, value, toward_zero);
+    return bits == sign && !isnan(value) ? 0 : bits;
+}
+
 double tt_float_decode(const FloatFormat *format, uint64_t bits)
 {
     bool negative = bits >> (format->bits - 1) & 1;
@@ -63,9 +74,12 @@ double tt_float_decode(const FloatFormat *format, uint64_t bits)
     uint64_t mantissa = bits & ((1ull << format->mantissa_bits) - 1);
     int top = (1 << format->exponent_bits) - 1;
     double value;
+    if (format->nan == TT_NAN_NEGATIVE_ZERO && bits == 1ull << (format->bits - 1))
+        return NAN;
     if (exponent == top && format->has_infinity)
         value = mantissa ? NAN : INFINITY;
-    else if (exponent == top && format->has_nan && mantissa == (1ull << format->mantissa_bits) - 1)
+    else if (format->nan == TT_NAN_ALL_ONES && exponent == top &&
+             mantissa == (1ull << format->mantissa_bits) - 1)
         value = NAN;
     else if (exponent == 0)
         value = ldexp((double)mantissa, 1 - format->bias - format->mantissa_bits);

@@ -181,12 +181,17 @@ static inline int64_t tt_gcd(int64_t a, int64_t b)
  * The fp8 formats saturate to the largest finite value as PTX's cvt.rn.satfinite does (PTX ISA, cvt); NaN stays NaN. */
 typedef struct FloatFormat {
     int bits, exponent_bits, mantissa_bits, bias;
-    bool has_infinity; /* e4m3 and e4m3b15 have none */
+    bool has_infinity; /* e5m2 and the wider ones */
     bool saturates;    /* values past the largest finite one clamp to it */
-    bool has_nan;      /* e4m3b15 has none: a NaN becomes its largest value */
+    enum {
+        TT_NAN_NONE, /* e4m3b15: a NaN becomes its largest value */
+        TT_NAN_TOP_EXPONENT,
+        TT_NAN_ALL_ONES,
+        TT_NAN_NEGATIVE_ZERO, /* e4m3b8 and e5m2b16, in which zero has no sign */
+    } nan;
 } FloatFormat;
-extern const FloatFormat tt_format_f8e4m3, tt_format_f8e5m2, tt_format_f8e4m3b15, tt_format_f16,
-    tt_format_bf16, tt_format_f32;
+extern const FloatFormat tt_format_f8e4m3, tt_format_f8e5m2, tt_format_f8e4m3b15, tt_format_f8e4m3b8,
+    tt_format_f8e5m2b16, tt_format_f16, tt_format_bf16, tt_format_f32;
 uint64_t tt_float_encode(const FloatFormat *format, double value, bool toward_zero);
 double tt_float_decode(const FloatFormat *format, uint64_t bits);
 

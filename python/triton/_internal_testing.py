@@ -22,6 +22,7 @@ torch_dtypes = ["bool", *int_dtypes, "uint8", *float_dtypes_with_bfloat16]
 tma_dtypes = sorted(set(dtypes_with_bfloat16) - {"int64", "uint64", "float64"})
 
 _OTHER_NAMES = {"bool": "int1", "float8_e4m3fn": "float8e4nv", "float8_e5m2": "float8e5"}
+_OTHER_NAMES |= {"float8_e4m3fnuz": "float8e4b8", "float8_e5m2fnuz": "float8e5b16"}
 
 
 # ---- the target

@@ -33,6 +33,8 @@ STORAGE = {
     "f8e4m3": np.uint8,
     "f8e5m2": np.uint8,
     "f8e4m3b15": np.uint8,
+    "f8e4m3b8": np.uint8,
+    "f8e5m2b16": np.uint8,
     "f16": np.float16,
     "bf16": np.uint16,
     "f32": np.float32,

@@ -10,9 +10,13 @@ NARROW = {  # bits, exponent bits, mantissa bits, bias, infinity, saturates
     "f8e4m3": (8, 4, 3, 7, False, True),
     "f8e5m2": (8, 5, 2, 15, True, True),
     "f8e4m3b15": (8, 4, 3, 15, False, True),
+    "f8e4m3b8": (8, 4, 3, 8, False, True),
+    "f8e5m2b16": (8, 5, 2, 16, False, True),
     "f16": (16, 5, 10, 15, True, False),
     "bf16": (16, 8, 7, 127, True, False),
 }
+
+FNUZ = ["f8e4m3b8", "f8e5m2b16"]  # the code of -0 is the NaN
 
 
 def decode_all(name):
@@ -28,7 +32,8 @@ def decode_all(name):
         value = np.where(top, np.where(mantissa == 0, np.inf, np.nan), value)
     elif name == "f8e4m3":
         value = np.where(top & (mantissa == 7), np.nan, value)
-    return np.where(codes >> (bits - 1), -value, value)
+    value = np.where(codes >> (bits - 1), -value, value)
+    return np.where(codes == 0x80, np.nan, value) if name in FNUZ else value
 
 
 def encode(name, values, toward_zero=False):
@@ -53,6 +58,8 @@ def encode(name, values, toward_zero=False):
     quiet = limit if not len(nan) else nan[0] if len(nan) == 1 else limit + 1 + (1 << (NARROW[name][2] - 1))
     code = np.where(np.isnan(values), quiet, code)
     code = code | np.where(np.signbit(values), 1 << (bits - 1), 0)
+    if name in FNUZ:
+        code = np.where(np.isnan(values), 0x80, np.where(code == 0x80, 0, code))
     return code.astype(f"uint{bits}").view(STORAGE[name])
 
 

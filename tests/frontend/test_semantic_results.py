@@ -9,7 +9,7 @@ def small(shape, dtype, seed=0, low=-3):
     return round_to(random(shape, "int32", seed, low=low, high=4).values, dtype)
 
 
-@pytest.mark.parametrize("dtype", ["float8e4nv", "float8e5", "float8e4b15"])
+@pytest.mark.parametrize("dtype", ["float8e4nv", "float8e5", "float8e4b15", "float8e4b8", "float8e5b16"])
 def test_fp8_is_computed_in_fp32_and_rounded(dtype):
     limit = 1.5 if dtype == "float8e4b15" else 200.0
     x, y = (random((200,), dtype, seed, low=-limit, high=limit) for seed in (1, 2))

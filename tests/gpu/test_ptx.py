@@ -304,6 +304,7 @@ def test_offsets_are_immediates():
     "source, target",
     [
         ("fp32", "fp8e4nv"), ("fp32", "fp8e5"), ("fp8e4nv", "fp16"), ("fp8e5", "fp32"), ("fp16", "fp8e4b15"),
+        ("fp32", "fp8e4b8"), ("fp8e5b16", "fp16"),
         ("fp32", "bf16"), ("bf16", "fp32"), ("fp32", "fp16"),
     ],
 )  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 from triton import _C
 
 WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
-WIDTHS |= {"f8e4m3": 8, "f8e5m2": 8, "f8e4m3b15": 8}
+WIDTHS |= {"f8e4m3": 8, "f8e5m2": 8, "f8e4m3b15": 8, "f8e4m3b8": 8, "f8e5m2b16": 8}
 
 
 class Poison:

@@ -26,7 +26,10 @@ def test_shapes(dtype, m, n, k):
     check("tl.dot(x, y)", {"x": x, "y": y}, product(x, y, "int32" if dtype == "int8" else "float32"))
 
 
-@pytest.mark.parametrize("dtype", ["float8e4nv", "float8e5", "float16", "bfloat16", "float32", "float64", "int8"])
+@pytest.mark.parametrize(
+    "dtype",
+    ["float8e4nv", "float8e5", "float8e4b8", "float8e5b16", "float16", "bfloat16", "float32", "float64", "int8"],
+)
 def test_dtypes(dtype):
     result = {"int8": "int32", "float64": "float64"}.get(dtype, "float32")
     for m, n, k in [(16, 16, 32), (48, 24, 40)]:

@@ -38,7 +38,7 @@ class BaseBackend:
             "backend_name": self.target.backend,
             "arch": self.target.arch,
             "warp_size": self.target.warp_size,
-            "supported_fp8_dtypes": ("fp8e4b15", "fp8e4nv", "fp8e5"),
+            "supported_fp8_dtypes": ("fp8e4b15", "fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16"),
             "allowed_dot_input_precisions": ("tf32", "tf32x3", "ieee"),
             "extern_libs": (),
             **DEFAULTS,

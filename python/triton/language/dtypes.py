@@ -23,6 +23,8 @@ _FLOATS = {
     "fp8e4b15": (8, 3, 15),
     "fp8e4nv": (8, 3, 7),
     "fp8e5": (8, 2, 15),
+    "fp8e4b8": (8, 3, 8),
+    "fp8e5b16": (8, 2, 16),
     "fp16": (16, 10, 15),
     "bf16": (16, 7, 127),
     "fp32": (32, 23, 127),
@@ -34,6 +36,8 @@ _SPELLINGS = {
     "fp8e4b15": "float8e4b15",
     "fp8e4nv": "float8e4nv",
     "fp8e5": "float8e5",
+    "fp8e4b8": "float8e4b8",
+    "fp8e5b16": "float8e5b16",
     "fp16": "float16",
     "bf16": "bfloat16",
     "fp32": "float32",
@@ -59,7 +63,7 @@ class dtype(base_type):
 
     SINT_TYPES = ["int8", "int16", "int32", "int64"]
     UINT_TYPES = ["int1", "uint8", "uint16", "uint32", "uint64"]
-    FP_TYPES = ["fp8e4b15", "fp8e4nv", "fp8e5", "fp16", "bf16", "fp32", "fp64"]
+    FP_TYPES = ["fp8e4b15", "fp8e4nv", "fp8e4b8", "fp8e5", "fp8e5b16", "fp16", "bf16", "fp32", "fp64"]
     STANDARD_FP_TYPES = ["fp16", "bf16", "fp32", "fp64"]
     OTHER_TYPES = ["void"]
 
@@ -350,6 +354,8 @@ uint64 = dtype("uint64")
 float8e5 = dtype("fp8e5")
 float8e4nv = dtype("fp8e4nv")
 float8e4b15 = dtype("fp8e4b15")
+float8e4b8 = dtype("fp8e4b8")
+float8e5b16 = dtype("fp8e5b16")
 float16 = dtype("fp16")
 bfloat16 = dtype("bf16")
 float32 = dtype("fp32")

@@ -24,7 +24,7 @@ C_TYPES = {
     "fp64": "double",
     # bits: C has no such types
     **{name: "uint16_t" for name in ("fp16", "bf16")},
-    **{name: "uint8_t" for name in ("fp8e4nv", "fp8e5", "fp8e4b15")},
+    **{name: "uint8_t" for name in ("fp8e4nv", "fp8e5", "fp8e4b15", "fp8e4b8", "fp8e5b16")},
 }
 
 
