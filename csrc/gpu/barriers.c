@@ -241,15 +241,22 @@ static bool must_wait(const Flow *flow, const Op *op, const uint64_t *pending)
 
 /* ---- the pass -------------------------------------------------------------------------------------------------------------------------- */
 
+static void add_access(Flow *flow, const Op *op, uint64_t *pending, int id)
+{
+    tt_flow_add(pending, id);
+    if (op->opcode == OP_async_copy)
+        tt_flow_add(flow->in_flight, id);
+}
+
 static void visit(Flow *flow, Op *op, uint64_t *pending)
 {
     Barriers *b = flow->context;
     int memory = memory_index(b, op);
     for (int i = shared_index(b, op); i >= 0 && i < b->shared.count && b->shared.data[i].op == op; i++)
-        tt_flow_add(pending, b->acquired + 1 + i);
+        add_access(flow, op, pending, b->acquired + 1 + i);
     if (memory < 0)
         return;
-    tt_flow_add(pending, b->scratch.count + memory);
+    add_access(flow, op, pending, b->scratch.count + memory);
     if (tt_acquires(op))
         tt_flow_add(pending, b->acquired);
 }

@@ -2,35 +2,43 @@
 
 static int words(const Flow *flow) { return flow->ids / 64 + 1; }
 
-static uint64_t *copy(Flow *flow)
-{
-    return tt_arena_copy(flow->arena, flow->pending, sizeof(uint64_t) * (size_t)words(flow));
-}
+/* What is pending and, behind it, what is in flight. */
+static size_t bytes(const Flow *flow) { return 2 * sizeof(uint64_t) * (size_t)words(flow); }
+
+static uint64_t *copy(Flow *flow) { return tt_arena_copy(flow->arena, flow->pending, bytes(flow)); }
 
 /* Adds `other`; whether that was new. */
 static bool join(Flow *flow, const uint64_t *other)
 {
     bool changed = false;
-    for (int i = 0; i < words(flow); i++) {
+    for (int i = 0; i < 2 * words(flow); i++) {
         changed |= (other[i] & ~flow->pending[i]) != 0;
         flow->pending[i] |= other[i];
     }
     return changed;
 }
 
-static void set(Flow *flow, const uint64_t *pending)
-{
-    memcpy(flow->pending, pending, sizeof(uint64_t) * (size_t)words(flow));
-}
+static void set(Flow *flow, const uint64_t *pending) { memcpy(flow->pending, pending, bytes(flow)); }
 
-static void clear(Flow *flow) { memset(flow->pending, 0, sizeof(uint64_t) * (size_t)words(flow)); }
+static void clear(Flow *flow) { memset(flow->pending, 0, bytes(flow)); }
+
+/* A barrier: all threads are done with what they did themselves. */
+static void meet(Flow *flow) { memset(flow->pending, 0, bytes(flow) / 2); }
+
+/* Copies that this thread has waited for are like accesses of its own. */
+static void land(Flow *flow)
+{
+    for (int i = 0; i < words(flow); i++)
+        flow->pending[i] |= flow->in_flight[i];
+    memset(flow->in_flight, 0, bytes(flow) / 2);
+}
 
 static void insert_barrier(Flow *flow, Op *op)
 {
     Builder builder = tt_builder_before(op);
     tt_build_op(&builder, OP_barrier, NULL, 0, NULL, 0, NULL)->index = -1;
     flow->inserted = true;
-    clear(flow);
+    meet(flow);
 }
 
 static void flow_region(Flow *flow, const Region *region);
@@ -50,7 +58,7 @@ static void wait(Flow *flow, Op *op)
         flow->waits_for_outside |= !tt_map_find_ptr(&flow->waits_inside, op);
         break;
     }
-    clear(flow);
+    meet(flow);
 }
 
 static void flow_access(Flow *flow, Op *op)
@@ -62,7 +70,7 @@ static void flow_access(Flow *flow, Op *op)
         flow->visit(flow, op, flow->pending);
     if (op->index < 0)
         return;
-    clear(flow); /* the operation's own barrier ended all that was under way, */
+    meet(flow); /* the operation's own barrier ended all that was under way, */
     if (adds)
         tt_flow_add(flow->pending, op->index); /* and its reads are under way now */
 }
@@ -123,8 +131,10 @@ static void flow_into_loop(Flow *flow, Op *op)
 
 static void flow_op(Flow *flow, Op *op)
 {
+    if (op->opcode == OP_async_wait && !tt_int_attr(op, ATTR_left, 0))
+        land(flow);
     if (op->opcode == OP_barrier || (op->opcode == OP_async_wait && !tt_int_attr(op, ATTR_alone, 0))) {
-        clear(flow);
+        meet(flow);
     } else if (tt_is_loop(op)) {
         if (flow->mode == FLOW_INSERTS && flow->must_wait)
             flow_into_loop(flow, op);
@@ -144,7 +154,8 @@ static void flow_region(Flow *flow, const Region *region)
 
 void tt_flow_region(Flow *flow, const Region *body)
 {
-    flow->pending = TT_NEW_ARRAY(flow->arena, uint64_t, words(flow));
+    flow->pending = TT_NEW_ARRAY(flow->arena, uint64_t, 2 * words(flow));
+    flow->in_flight = flow->pending + words(flow);
     flow->mode = FLOW_INSERTS;
     flow_region(flow, body);
 }

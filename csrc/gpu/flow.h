@@ -1,5 +1,6 @@
 /* flow.c: which accesses may be under way in other threads when an operation begins: those since the last barrier, on
- * any path. The equations of Tillet, Kung, Cox (MAPL 2019, §5.2.2) for RAW and WAR hazards, solved on the regions. */
+ * any path. A copy in flight outlasts barriers: from where its thread has waited for it, it counts as an access of that
+ * thread. The equations of Tillet, Kung, Cox (MAPL 2019, §5.2.2) for RAW and WAR hazards, solved on the regions. */
 #pragma once
 #include "gpu/passes.h"
 
@@ -12,7 +13,7 @@ struct Flow {
     bool (*must_wait)(const Flow *flow, const Op *op, const uint64_t *pending);
     /* Adds the accesses that the operation leaves under way, scratch excepted, or notes those it finds. */
     void (*visit)(Flow *flow, Op *op, uint64_t *pending);
-    uint64_t *pending;
+    uint64_t *pending, *in_flight;
     /* While a loop is looked at before barriers are put into it: */
     enum { FLOW_INSERTS, FLOW_LOOKS_INSIDE, FLOW_LOOKS_OUTSIDE } mode;
     Map waits_inside; /* operations that wait for accesses of the loop itself */
