@@ -127,7 +127,7 @@ def softmax(x, out=None):
     return out
 
 
-PROGRAMS = {}  # how many programs fit, by what decides it
+PROGRAMS: dict[tuple, int] = {}  # how many programs fit, by what decides it
 
 # %% [markdown]
 # ## Does it work?
@@ -141,7 +141,7 @@ PROGRAMS = {}  # how many programs fit, by what decides it
 def check():
     torch.manual_seed(0)
     x = torch.randn(1823, 781, device=DEVICE)
-    expected = torch.softmax(x, axis=1)
+    expected = torch.softmax(x, dim=1)
     errors = {}
     for name, function in (("softmax, a row a program", softmax_by_rows), ("softmax, persistent", softmax)):
         errors[name] = (function(x) - expected).abs().max().item()

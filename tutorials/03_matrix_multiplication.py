@@ -92,7 +92,7 @@ def configurations():
             triton.Config({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 4}, num_warps=1, num_stages=1)
             for m, n, k in tiles
         ]
-    tiles = [
+    sizes = [
         # m, n, k, warps, stages
         (128, 256, 64, 8, 3),
         (128, 128, 64, 8, 3),
@@ -104,7 +104,7 @@ def configurations():
     ]
     return [
         triton.Config({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 8}, num_warps=w, num_stages=s)
-        for m, n, k, w, s in tiles
+        for m, n, k, w, s in sizes
     ]
 
 

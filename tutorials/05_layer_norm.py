@@ -18,18 +18,20 @@ Runs without torch too, on NumPy arrays.
 # - how to make a `torch.autograd.Function` of two kernels.
 
 # %%
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 import triton
 import triton.language as tl
 
-try:
+HAS_TORCH = find_spec("torch") is not None  # NumPy arrays do, on the CPU
+if TYPE_CHECKING or HAS_TORCH:
     import torch
-except ImportError:  # NumPy arrays do, on the CPU
-    torch = None
 
-DEVICE = triton.runtime.driver.active.get_active_torch_device() if torch else None
-ON_CPU = torch is None or DEVICE.type == "cpu"
+DEVICE: Any = triton.runtime.driver.active.get_active_torch_device() if HAS_TORCH else None
+ON_CPU = not HAS_TORCH or DEVICE.type == "cpu"
 PROCESSORS = triton.runtime.driver.active.utils.get_device_properties(0)["multiprocessor_count"]
 
 # %% [markdown]
@@ -131,11 +133,11 @@ def backward_kernel(
 
 
 # %%
-def empty_like(x):
+def empty_like(x) -> Any:
     return np.empty_like(x) if isinstance(x, np.ndarray) else torch.empty_like(x)
 
 
-def zeros(extent, like, dtype="float32"):
+def zeros(extent, like, dtype="float32") -> Any:
     if isinstance(like, np.ndarray):
         return np.zeros(extent, dtype)
     return torch.zeros(extent, dtype=getattr(torch, dtype), device=like.device)
@@ -176,19 +178,19 @@ def layer_norm_backward(dy, x, w, mean, rstd, locked=ON_CPU):
 # (`None` for ε).
 
 # %%
-if torch:
+if HAS_TORCH:
 
     class LayerNorm(torch.autograd.Function):
         @staticmethod
-        def forward(context, x, w, b, epsilon):
+        def forward(ctx, x, w, b, epsilon):
             rows = x.contiguous().view(-1, x.shape[-1])
             y, mean, rstd = layer_norm_forward(rows, w, b, epsilon)
-            context.save_for_backward(rows, w, mean, rstd)
+            ctx.save_for_backward(rows, w, mean, rstd)
             return y.view_as(x)
 
         @staticmethod
-        def backward(context, dy):
-            rows, w, mean, rstd = context.saved_tensors
+        def backward(ctx, *gradients):
+            (dy,), (rows, w, mean, rstd) = gradients, ctx.saved_tensors
             dx, dw, db = layer_norm_backward(dy.contiguous().view_as(rows), rows, w, mean, rstd)
             return dx.view_as(dy), dw.to(w.dtype), db.to(w.dtype), None
 
@@ -213,11 +215,11 @@ def reference(x, w, b, dy, epsilon=1e-5):
     return normal * w + b, dx * rstd, (dy * normal).sum(axis=0), dy.sum(axis=0)
 
 
-def to_device(array):
-    return torch.from_numpy(array).to(DEVICE) if torch else array
+def to_device(array) -> Any:
+    return torch.from_numpy(array).to(DEVICE) if HAS_TORCH else array
 
 
-def to_numpy(array):
+def to_numpy(array) -> Any:
     return array if isinstance(array, np.ndarray) else array.cpu().numpy()
 
 
@@ -242,11 +244,11 @@ def check():
         print(f"{name}: largest relative error {error:.1e}")
         assert error < 1e-5
 
-    if torch:
+    if HAS_TORCH:
         inputs = [tensor.clone().requires_grad_() for tensor in (x, w, b)]
-        layer_norm(*inputs).backward(dy)
+        layer_norm(inputs[0], inputs[1], inputs[2]).backward(dy)
         others = [tensor.clone().requires_grad_() for tensor in (x, w, b)]
-        torch.nn.functional.layer_norm(others[0], (n_columns,), *others[1:]).backward(dy)
+        torch.nn.functional.layer_norm(others[0], (n_columns,), weight=others[1], bias=others[2]).backward(dy)
         pairs = zip(inputs, others, strict=True)
         error = max(relative(ours.grad, to_numpy(theirs.grad)) for ours, theirs in pairs)
         print(f"gradients through autograd: largest relative difference to torch {error:.1e}")
@@ -267,7 +269,7 @@ if __name__ == "__main__":
 
 # %%
 PROVIDERS = {"triton": "these kernels"}
-PROVIDERS |= {"torch": "torch"} if torch else {}
+PROVIDERS |= {"torch": "torch"} if HAS_TORCH else {}
 PROVIDERS |= {"numpy": "NumPy"} if ON_CPU else {}
 
 
@@ -295,7 +297,7 @@ def benchmark(rows, columns, way, provider):
     call = {
         ("forward", "triton"): lambda: layer_norm_forward(x, w, b),
         ("forward", "torch"): lambda: torch.layer_norm(x, (columns,), w, b),
-        ("forward", "numpy"): lambda: layer_norm_numpy(*map(to_numpy, (x, w, b))),
+        ("forward", "numpy"): lambda: layer_norm_numpy(to_numpy(x), to_numpy(w), to_numpy(b)),
         ("backward", "triton"): lambda: layer_norm_backward(dy, x, w, mean, rstd),
         ("backward", "torch"): lambda: torch.ops.aten.native_layer_norm_backward(
             dy, x, (columns,), mean[:, None], rstd[:, None], w, b, (True, True, True)

@@ -376,16 +376,16 @@ def attention_backward(do, q, k, v, o, logsum, scale, causal):
 
 class Attention(torch.autograd.Function):
     @staticmethod
-    def forward(context, q, k, v, causal, scale):
+    def forward(ctx, q, k, v, causal, scale):
         o, logsum = attention_forward(q, k, v, scale, causal)
-        context.save_for_backward(q, k, v, o, logsum)
-        context.scale, context.causal = scale, causal
+        ctx.save_for_backward(q, k, v, o, logsum)
+        ctx.scale, ctx.causal = scale, causal
         return o
 
     @staticmethod
-    def backward(context, do):
-        gradients = attention_backward(do.contiguous(), *context.saved_tensors, context.scale, context.causal)
-        return *gradients, None, None
+    def backward(ctx, *gradients):
+        (do,), (q, k, v, o, logsum) = gradients, ctx.saved_tensors
+        return *attention_backward(do.contiguous(), q, k, v, o, logsum, ctx.scale, ctx.causal), None, None
 
 
 def attention(q, k, v, causal=False, scale=None):
@@ -434,10 +434,14 @@ def check():
     for dtype in [torch.float16, torch.bfloat16] + [torch.float32] * ON_CPU:
         for n, d, causal in ((128, 64, False), (203, 64, True), (203, 32, False)):
             q, k, v, do = (torch.randn(1, 2, n, d, device=DEVICE).to(dtype) for _ in range(4))
-            expected = results(lambda *x, c=causal: reference(*x, c), q, k, v, do)
-            ours = results(lambda *x, c=causal: attention(*x, c), q, k, v, do)
+            expected = results(lambda q, k, v, c=causal: reference(q, k, v, c), q, k, v, do)
+            ours = results(lambda q, k, v, c=causal: attention(q, k, v, c), q, k, v, do)
             torchs = results(
-                lambda *x, c=causal: torch.nn.functional.scaled_dot_product_attention(*x, is_causal=c), q, k, v, do
+                lambda q, k, v, c=causal: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=c),
+                q,
+                k,
+                v,
+                do,
             )
             name = f"{'causal ' * causal}attention, {n} x {d}, {str(dtype).removeprefix('torch.')}"
             theirs = [relative(a, e) for a, e in zip(torchs, expected, strict=True)]
@@ -450,7 +454,7 @@ def check():
         for causal in (False, True):
             q, k, v = in_fp8(*(torch.randn(1, 2, 200, 64, device=DEVICE) for _ in range(3)))
             out, _ = attention_forward(q, k, v, 1 / math.sqrt(64), causal)
-            error = relative(out, reference(*(x.float() for x in (q, k, v)), causal))
+            error = relative(out, reference(q.float(), k.float(), v.float(), causal))
             name = f"{'causal ' * causal}attention, 200 x 64, fp8"
             print(f"{name}: largest relative error {error:.1e}")
             assert error < 2**-4  # probabilities have three bits behind the point

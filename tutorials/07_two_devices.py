@@ -24,6 +24,7 @@ from contextlib import nullcontext
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
+from torch.multiprocessing.spawn import start_processes
 
 import triton
 import triton.language as tl
@@ -221,10 +222,10 @@ def run_ranks(size, timed=False):
     """Runs `work` in a process for each rank; milliseconds by (rank, chunks) if `timed`."""
     method = "spawn" if "__file__" in globals() else "fork"
     with torch.multiprocessing.Manager() if timed else nullcontext() as manager:
-        results = manager.dict() if timed else None
+        results = manager.dict() if manager else None
         arguments = (free_port(), size, results)
-        torch.multiprocessing.start_processes(work, arguments, nprocs=RANKS, start_method=method)
-        return dict(results) if timed else {}
+        start_processes(work, arguments, nprocs=RANKS, start_method=method)
+        return dict(results) if results is not None else {}
 
 
 def say_where():

@@ -14,6 +14,7 @@
 # %%
 import json
 import os
+from typing import Annotated
 
 import torch
 
@@ -29,15 +30,19 @@ DTYPE = torch.float32 if ON_CPU else torch.float16
 # ## A kernel whose parameters say what they may be
 #
 # `triton.tunable(16, 256)` are the powers of two from 16 to 256, `triton.tunable([1, 4, 8])` just these values. To the
-# kernel such a parameter is a `tl.constexpr`: without an autotuner above it, a launch gives its value as usual.
+# kernel such a parameter is a `tl.constexpr`: without an autotuner above it, a launch gives its value as usual. It may
+# be the annotation itself; in `Annotated` type checkers understand it, too.
 
 
 # %%
+Tile = Annotated[tl.constexpr, triton.tunable(16, 256)]
+
+
 @triton.jit
 def matmul_kernel(
     a_ptr, b_ptr, c_ptr, M, N, K, stride_a, stride_b, stride_c,
-    BLOCK_M: triton.tunable(16, 256), BLOCK_N: triton.tunable(16, 256), BLOCK_K: triton.tunable(16, 128),
-    GROUP_M: triton.tunable([1, 8]) = 8,
+    BLOCK_M: Tile, BLOCK_N: Tile, BLOCK_K: Annotated[tl.constexpr, triton.tunable(16, 128)],
+    GROUP_M: Annotated[tl.constexpr, triton.tunable([1, 8])] = 8,
 ):  # fmt: skip
     program = tl.program_id(0)
     tile_columns = tl.cdiv(N, BLOCK_N)
@@ -134,7 +139,7 @@ def check():
         print(f"{type(kernel).__name__}: {kernel.best_config}, error {error:.2g}")
         if error > 1e-2 * SIZE**0.5:
             return False
-    print(f"{len(searched.configs_timings)} of {searched.considered} points were timed")
+    print(f"{len(searched.configs_timings or ())} of {searched.considered} points were timed")
     return True
 
 

@@ -127,7 +127,7 @@ def table(*terms):
     return torch.from_numpy(total.astype(np.int32)).to(DEVICE)
 
 
-TABLES = {}
+TABLES: dict = {}
 
 
 def window_tables(shape, filter_shape, stride):
@@ -208,14 +208,14 @@ def gradient_of_weights(dy, x, filter_shape, stride=1, padding=0, language="Pyth
 # %%
 class Convolution(torch.autograd.Function):
     @staticmethod
-    def forward(context, x, w, stride, padding, language):
-        context.save_for_backward(x, w)
-        context.options = stride, padding, language
+    def forward(ctx, x, w, stride, padding, language):
+        ctx.save_for_backward(x, w)
+        ctx.options = stride, padding, language
         return convolve(x, w, stride, padding, language)
 
     @staticmethod
-    def backward(context, dy):
-        (x, w), options = context.saved_tensors, context.options
+    def backward(ctx, *gradients):
+        (dy,), (x, w), options = gradients, ctx.saved_tensors, ctx.options
         dx = gradient_of_data(dy, w, x.shape, *options)
         dw = gradient_of_weights(dy, x, w.shape[2:], *options)
         return dx, dw, None, None, None
@@ -244,12 +244,12 @@ def check():
         x = torch.randn(n, c, h, w, device=DEVICE)
         filters = torch.randn(k, c, r, s, device=DEVICE) / (c * r * s) ** 0.5
         theirs = [tensor.double().requires_grad_() for tensor in (x, filters)]
-        expected = torch.nn.functional.conv2d(*theirs, stride=stride, padding=padding)
+        expected = torch.nn.functional.conv2d(theirs[0], theirs[1], stride=stride, padding=padding)
         dy = torch.randn_like(expected).float()
         expected.backward(dy.double())
         for language in ("Python", "C"):
             ours = [tensor.clone().requires_grad_() for tensor in (x, filters)]
-            y = conv2d(*ours, stride, padding, language)
+            y = conv2d(ours[0], ours[1], stride, padding, language)
             y.backward(dy)
             pairs = {"y": (y, expected), "dx": (ours[0].grad, theirs[0].grad), "dw": (ours[1].grad, theirs[1].grad)}
             for name, pair in pairs.items():

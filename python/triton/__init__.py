@@ -95,13 +95,25 @@ _LATER = {
 }
 
 
-def __getattr__(name):
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import backends, c, compiler, knobs, language, profiler, testing, tools
+    from .compiler import compile
+    from .language import constexpr_function, must_use_result
+    from .language.aggregates import aggregate
+
+
+def _load(name):
     if name in ("backends", "c", "compiler", "knobs", "language", "profiler", "testing", "tools") or name in _LATER:
         from importlib import import_module
 
         module = import_module(f".{_LATER.get(name, name)}", __name__)
         return getattr(module, name) if name in _LATER else module
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+if not TYPE_CHECKING:  # which would take every name then
+    __getattr__ = _load
 
 
 def __dir__():

@@ -4,8 +4,15 @@ A folder of reports has for each one a CSV file, a plot, and its data (JSON); ``
 there, also those of earlier runs, with its table and the machine it was measured on.
 """
 
+from __future__ import annotations
+
 import json
 import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
 
 class Benchmark:
@@ -30,20 +37,20 @@ class Benchmark:
 
     def __init__(
         self,
-        x_names,
-        x_vals,
-        line_arg,
-        line_vals,
-        line_names,
-        plot_name,
-        args,
-        xlabel="",
-        ylabel="",
-        x_log=False,
-        y_log=False,
-        color=None,
-        styles=None,
-        emphasis=None,
+        x_names: Sequence[str],
+        x_vals: Sequence[Any],
+        line_arg: str,
+        line_vals: Sequence[Any],
+        line_names: Sequence[str],
+        plot_name: str,
+        args: Mapping[str, Any],
+        xlabel: str = "",
+        ylabel: str = "",
+        x_log: bool = False,
+        y_log: bool = False,
+        color: Any = None,
+        styles: Sequence[tuple[str, str]] | None = None,
+        emphasis: Any = None,
     ):
         if len(line_vals) != len(line_names):
             raise ValueError(f"{len(line_vals)} line_vals, but {len(line_names)} line_names")
@@ -57,7 +64,7 @@ class Benchmark:
         self.styles = styles
         self.emphasis = emphasis
 
-    def emphasised(self):
+    def emphasised(self) -> int | None:
         """The number of the line that is drawn strongly, or None."""
         if self.emphasis is not None:
             return self.line_vals.index(self.emphasis)
@@ -72,19 +79,19 @@ def _is_own(names):
 class Mark:
     """A function to be measured for one or more `Benchmark`s; made by `perf_report`."""
 
-    def __init__(self, fn, benchmarks):
+    def __init__(self, fn: Callable[..., Any], benchmarks: Benchmark | Sequence[Benchmark]):
         self.fn, self.benchmarks = fn, benchmarks
 
     def run(
         self,
-        show_plots=False,
-        print_data=False,
-        save_path="",
-        return_df=False,
-        diff_col=False,
-        save_precision=6,
-        **kwargs,
-    ):
+        show_plots: bool = False,
+        print_data: bool = False,
+        save_path: str | os.PathLike[str] = "",
+        return_df: bool = False,
+        diff_col: bool = False,
+        save_precision: int = 6,
+        **kwargs: Any,
+    ) -> Any:
         """Measure.
 
         :param show_plots: open the plots.
@@ -119,7 +126,7 @@ class Mark:
         return None
 
 
-def perf_report(benchmarks):
+def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callable[..., Any]], Mark]:
     """Decorator: the function measures one provider at one size, and its `run` method all that `benchmarks` lists.
 
     It returns a number, or (value, lowest, highest) where the plot is to show a range.

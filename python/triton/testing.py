@@ -1,9 +1,18 @@
 """Timing kernels, comparing providers over a range of sizes, and comparing results."""
 
+from __future__ import annotations
+
 from contextlib import contextmanager
 
 from .reports import Benchmark, Mark, perf_report  # noqa: F401
 from .runtime.timing import EventClock, GraphClock, HostClock, measure, measure_in_graph, median, quantile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any, Literal
+
+    Mode = Literal["mean", "median", "min", "max", "all"]
 
 
 def _mean(times):
@@ -21,7 +30,14 @@ def _summarize(times, quantiles, return_mode):
     return _MODES[return_mode](times)
 
 
-def do_bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean"):
+def do_bench(
+    fn: Callable[[], Any],
+    warmup: float = 25,
+    rep: float = 100,
+    grad_to_none: Sequence[Any] | None = None,
+    quantiles: Sequence[float] | None = None,
+    return_mode: Mode = "mean",
+) -> Any:
     """Milliseconds that a call of `fn` takes.
 
     On a GPU it is the time between two events on the current stream, and the second-level cache is overwritten before
@@ -36,7 +52,13 @@ def do_bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_m
     return benchmarker(_backend())(fn, warmup, rep, grad_to_none, quantiles, return_mode)
 
 
-def do_bench_cudagraph(fn, rep=20, grad_to_none=None, quantiles=None, return_mode="mean"):
+def do_bench_cudagraph(
+    fn: Callable[[], Any],
+    rep: float = 20,
+    grad_to_none: Sequence[Any] | None = None,
+    quantiles: Sequence[float] | None = None,
+    return_mode: Mode = "mean",
+) -> Any:
     """Milliseconds that `fn` takes in a CUDA graph of many calls, so that launches cost next to nothing.
 
     Caches stay warm. It is `do_bench` on targets that have no graphs.
@@ -52,7 +74,7 @@ def _backend():
     return driver.active.get_current_target().backend
 
 
-def benchmarker(backend, graph=False):
+def benchmarker(backend: str, graph: bool = False) -> Callable[..., Any]:
     """The function with the parameters of `do_bench` that times on a backend ("cpu", "cuda")."""
 
     def bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean"):
@@ -75,7 +97,13 @@ def benchmarker(backend, graph=False):
     return bench
 
 
-def assert_close(x, y, atol=None, rtol=None, err_msg=""):
+def assert_close(
+    x: Any,
+    y: Any,
+    atol: float | Callable[[Any], float] | None = None,
+    rtol: float | Callable[[Any], float] | None = None,
+    err_msg: str = "",
+) -> None:
     """Raise an AssertionError unless two arrays or numbers agree.
 
     :param x: what was computed: NumPy array, torch tensor or number.
@@ -130,14 +158,14 @@ def _run_nvsmi(*arguments):
     return done.stdout
 
 
-def nvsmi(attributes):
+def nvsmi(attributes: Sequence[str]) -> list[int]:
     """What `nvidia-smi` says of the first GPU, as whole numbers: ``["clocks.max.sm"]`` gives ``[1980]`` (MHz)."""
     text = _run_nvsmi(f"--query-gpu={','.join(attributes)}", "--format=csv,noheader,nounits")
     return [int(float(number)) for number in text.split(",")]
 
 
 @contextmanager
-def set_gpu_clock(ref_sm_clock=1350, ref_mem_clock=1215):
+def set_gpu_clock(ref_sm_clock: int = 1350, ref_mem_clock: int = 1215) -> Iterator[tuple[float, float]]:
     """Keep the first GPU at these clocks (MHz) for a while, which takes an administrator; gives what it can do then:
     10¹² operations a second of its tensor cores in 16 bits, and gigabytes a second of its memory."""
     try:
@@ -155,7 +183,7 @@ def set_gpu_clock(ref_sm_clock=1350, ref_mem_clock=1215):
             _run_nvsmi(*option.split("="))
 
 
-def get_dram_gbps(device=None):
+def get_dram_gbps(device: int | None = None) -> float:
     """Gigabytes a second between a GPU and its memory: two transfers a clock over the whole bus."""
     properties = _gpu(device)
     return 2 * properties["mem_clock_rate"] * properties["mem_bus_width"] / 8e6
@@ -171,7 +199,7 @@ def _tflops(dtype, a_clock, clock_rate, device):
     return 4 * properties["multiprocessor_count"] * clock * a_clock[name] * 1e-9
 
 
-def get_max_simd_tflops(dtype, clock_rate=None, device=None):
+def get_max_simd_tflops(dtype: Any, clock_rate: float | None = None, device: int | None = None) -> float:
     """10¹² operations a second of a GPU's ordinary arithmetic, where a multiplication with an addition is two.
 
     :param dtype: float32, float16 or bfloat16, of the language or of torch, or its name.
@@ -181,7 +209,7 @@ def get_max_simd_tflops(dtype, clock_rate=None, device=None):
     return _tflops(dtype, {"float32": wide, "float16": 128, "bfloat16": 128}, clock_rate, device)
 
 
-def get_max_tensorcore_tflops(dtype, clock_rate=None, device=None):
+def get_max_tensorcore_tflops(dtype: Any, clock_rate: float | None = None, device: int | None = None) -> float:
     """The same of its tensor cores; float32 is computed as tf32."""
     capability = _gpu(device)["capability"]
     half = 256 if capability < 80 else 1024 if capability in (90, 100) else 512

@@ -1,5 +1,7 @@
 """Spaces of configurations: what is tunable, how a space is searched, and what the compiler adds to it."""
 
+from typing import Annotated
+
 import numpy as np
 import pytest
 
@@ -289,3 +291,17 @@ def test_the_space_of_a_product(target, monkeypatch):
     assert kernel.best_config.num_warps == 1
     tried = {entry["values"].get("choices", "") for entry in kernel.timings[0]["configurations"]}
     assert any("programs=" in each for each in tried)
+
+
+Rounds = Annotated[tl.constexpr, triton.tunable([1, 50])]
+
+
+def test_tunable_beside_the_type_that_checkers_see():
+    @triton.jit
+    def kernel(x, BLOCK: Annotated[tl.constexpr, triton.tunable(16, 32)], ROUNDS: Rounds, LATER: "Rounds", n: int):
+        tl.store(x + tl.arange(0, BLOCK), ROUNDS + LATER)
+
+    x = np.zeros(32, np.int32)
+    kernel[(1,)](x, 16, 2, 3, 7)
+    assert (x == np.array([5] * 16 + [0] * 16)).all()
+    assert [param.annotation.values for param in kernel.params[1:4]] == [(16, 32), (1, 50), (1, 50)]

@@ -89,7 +89,7 @@ class CFunction(Kernel, KernelInterface):
         self.params = _parameters(parameters, tunables)
         super().__init__(name, self.params, None)
         self.tunables = tunables
-        self.size = None
+        self.size: tuple | list | int | str | None = None
         self.arg_names = [param.name for param in self.params]
         self.fn = self.debug = self.version = self.launch_metadata = None  # no Python function
         self.noinline = False

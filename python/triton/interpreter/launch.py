@@ -6,7 +6,7 @@ import numpy as np
 
 from ..compiler.compiler import describe
 from ..errors import UnsupportedError, launch_error
-from ..language.dtypes import str_to_ty
+from ..language.elements import str_to_ty
 from . import debugger, printing
 from .memory import Array, Memory, pointer_to
 from .operations import kernel_frames, place

@@ -63,7 +63,14 @@ def _add_methods():
 _add_methods()
 
 
-def __getattr__(name: str):
+def _load(name):
     if name == "libdevice":  # loaded when it is asked for, like tl.extra.libdevice
         return extra.libdevice
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .extra import libdevice
+else:
+    __getattr__ = _load  # a type checker would take every name

@@ -5,8 +5,8 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
 
 from .dtypes import base_type
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 class const: ...
 
@@ -16,10 +16,10 @@ class constexpr_type(base_type):
 
 constexpr: TypeAlias = Any
 
-class constexpr_function(Generic[P, R]):
-    fn: Callable[P, R]
-    def __init__(self, fn: Callable[P, R]) -> None: ...
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+class constexpr_function(Generic[_P, _R]):
+    fn: Callable[_P, _R]
+    def __init__(self, fn: Callable[_P, _R]) -> None: ...
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
     @property
     def src(self) -> str: ...
 

@@ -20,12 +20,10 @@ from .debug import (
     static_assert,
     static_print,
 )
-from .dtypes import (
+from .dtypes import base_type, block_type, dtype, pointer_type, tuple_type
+from .elements import (
     TRITON_MAX_TENSOR_NUMEL,
-    base_type,
     bfloat16,
-    block_type,
-    dtype,
     float8e4b8,
     float8e4b15,
     float8e4nv,
@@ -41,9 +39,7 @@ from .dtypes import (
     int32,
     int64,
     pi32_t,
-    pointer_type,
     str_to_ty,
-    tuple_type,
     uint8,
     uint16,
     uint32,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ._builtin import builtin, outside
-from .dtypes import dtype, float32
+from .dtypes import dtype
+from .elements import float32
 from .tensors import tensor
 
 

@@ -14,6 +14,10 @@ from enum import Enum
 from ._builtin import builtin, builtins_of, function, method, outside
 from .tensors import tensor
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 class PropagateNan(Enum):
     """What `minimum`, `maximum` and `clamp` make of a NaN: ``NONE`` the other operand, ``ALL`` a NaN."""
@@ -195,10 +199,11 @@ def logical_or(self: tensor, other: tensor | float) -> tensor:
     outside()
 
 
-__all__ = ["PropagateNan", *builtins_of(globals())]  # noqa: PLE0604
+if not TYPE_CHECKING:  # which reads lists of names only that are written out
+    __all__ = ["PropagateNan", *builtins_of(globals())]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Callable[..., tensor]:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .extra import libdevice

@@ -5,6 +5,10 @@ from __future__ import annotations
 from ._builtin import builtin, outside
 from .tensors import tensor
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 @builtin
 def program_id(axis: int) -> tensor:
@@ -78,7 +82,7 @@ class range:
         self.warp_specialize = warp_specialize
         self.disable_licm = disable_licm
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tensor]:
         raise RuntimeError("tl.range is for loops inside of kernels; a Python loop takes Python's range")
 
 
@@ -95,5 +99,5 @@ class static_range:
         self.start, self.end = (0, arg1) if arg2 is None else (arg1, arg2)
         self.step = 1 if step is None else step
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         raise RuntimeError("tl.static_range is for loops inside of kernels; a Python loop takes Python's range")

@@ -1,5 +1,12 @@
 """One way to compile a kernel, among which the autotuner chooses."""
 
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
 
 class Config:
     """One way to compile a kernel: values of compile-time parameters, and launch options.
@@ -14,14 +21,23 @@ class Config:
     :param ir_override: None; another value raises NotImplementedError, for kernels are compiled from their source.
     """
 
-    def __init__(self, kwargs, num_warps=4, num_stages=3, num_ctas=1, maxnreg=None, pre_hook=None, ir_override=None):
+    def __init__(
+        self,
+        kwargs: Mapping[str, Any],
+        num_warps: int = 4,
+        num_stages: int = 3,
+        num_ctas: int = 1,
+        maxnreg: int | None = None,
+        pre_hook: Callable[[dict[str, Any]], Any] | None = None,
+        ir_override: None = None,
+    ):
         if ir_override is not None:
             raise NotImplementedError("Config(ir_override=...): a kernel is compiled from its source and nothing else")
         self.kwargs = dict(kwargs)
-        self.num_warps = self.kwargs.pop("num_warps", num_warps)
-        self.num_stages = self.kwargs.pop("num_stages", num_stages)
-        self.num_ctas = self.kwargs.pop("num_ctas", num_ctas)
-        self.maxnreg = self.kwargs.pop("maxnreg", maxnreg)
+        self.num_warps: int = self.kwargs.pop("num_warps", num_warps)
+        self.num_stages: int = self.kwargs.pop("num_stages", num_stages)
+        self.num_ctas: int = self.kwargs.pop("num_ctas", num_ctas)
+        self.maxnreg: int | None = self.kwargs.pop("maxnreg", maxnreg)
         self.pre_hook = pre_hook
         self.ir_override = ir_override
 
@@ -33,7 +49,7 @@ class Config:
             "maxnreg": self.maxnreg,
         }
 
-    def all_kwargs(self):
+    def all_kwargs(self) -> dict[str, Any]:
         """The keywords of a launch with this configuration."""
         return {**self.kwargs, **{name: value for name, value in self._options().items() if value is not None}}
 

@@ -58,9 +58,17 @@ def _is_constexpr(annotation):
 
 
 def _evaluated(annotation, fn):
-    """The annotation itself; of a text (annotations that are put off) that names `tunable`, what it stands for."""
-    if isinstance(annotation, str) and "tunable" in annotation:
-        return eval(annotation, fn.__globals__)
+    """The annotation itself; of a text (annotations that are put off) that names `tunable` or a variable, what it
+    stands for; of ``Annotated[tl.constexpr, triton.tunable(16, 256)]``, which type checkers take, the latter."""
+    if isinstance(annotation, str):
+        named = fn.__globals__.get(annotation)
+        if "tunable" in annotation:
+            annotation = eval(annotation, fn.__globals__)
+        elif hasattr(named, "__metadata__"):
+            annotation = named
+    if hasattr(annotation, "__metadata__"):
+        says = [each for each in annotation.__metadata__ if hasattr(each, "__triton_kind__")]
+        return says[0] if says else annotation.__origin__
     return annotation
 
 

@@ -2,14 +2,15 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
+from ..compiler import CompiledKernel
 from .wrapper import MockTensor as MockTensor
 from .wrapper import TensorWrapper as TensorWrapper
 from .wrapper import reinterpret as reinterpret
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 T = TypeVar("T")
 
 class KernelParam:
@@ -18,11 +19,27 @@ class KernelParam:
     annotation: Any
     annotation_type: str | None
     has_default: bool
-    default: Any
     is_constexpr: bool
     is_const: bool
     do_not_specialize: bool
     do_not_specialize_on_alignment: bool
+    @property
+    def default(self) -> Any: ...
+
+class _Launch(Protocol):
+    """``kernel[grid]``: takes the kernel's arguments, and options by name."""
+
+    def __call__(
+        self,
+        *args: Any,
+        num_warps: int = ...,
+        num_stages: int = ...,
+        num_ctas: int = ...,
+        maxnreg: int | None = ...,
+        debug: bool | int = ...,
+        stream: Any = ...,
+        **kwargs: Any,
+    ) -> CompiledKernel: ...
 
 class KernelInterface(Generic[T]):
     def run(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -30,8 +47,8 @@ class KernelInterface(Generic[T]):
 
 class JITCallable: ...
 
-class JITFunction(JITCallable, KernelInterface[Callable[..., Any]], Generic[P, R]):
-    fn: Callable[P, R]
+class JITFunction(JITCallable, KernelInterface[_Launch], Generic[_P, _R]):
+    fn: Callable[_P, _R]
     params: list[KernelParam]
     arg_names: list[str]
     do_not_specialize: list[str | int]
@@ -44,12 +61,23 @@ class JITFunction(JITCallable, KernelInterface[Callable[..., Any]], Generic[P, R
     pre_run_hooks: list[Callable[..., Any]]
     __name__: str
     __qualname__: str
-    __wrapped__: Callable[P, R]
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
-    def __get__(self, instance: Any, owner: Any = None) -> JITFunction[P, R]: ...
-    def warmup(self, *args: Any, grid: Any = ..., **kwargs: Any) -> Any: ...
+    __wrapped__: Callable[_P, _R]
+    def __init__(
+        self,
+        fn: Callable[_P, _R],
+        version: Any = None,
+        do_not_specialize: Sequence[str | int] | None = None,
+        do_not_specialize_on_alignment: Sequence[str | int] | None = None,
+        debug: bool | None = None,
+        noinline: bool | None = None,
+        repr: Callable[[Any], str] | None = None,
+        launch_metadata: Callable[..., dict[str, Any]] | None = None,
+    ) -> None: ...
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+    def __get__(self, instance: Any, owner: Any = None) -> JITFunction[_P, _R]: ...
+    def warmup(self, *args: Any, grid: Any = ..., **kwargs: Any) -> CompiledKernel: ...
     def add_pre_run_hook(self, hook: Callable[..., Any]) -> None: ...
-    def variants(self) -> list[Any]: ...
+    def variants(self) -> list[CompiledKernel]: ...
     def parse(self) -> Any: ...
     @property
     def src(self) -> str: ...
@@ -68,14 +96,14 @@ class JITFunction(JITCallable, KernelInterface[Callable[..., Any]], Generic[P, R
     @property
     def used_global_vals(self) -> dict[Any, Any]: ...
     @property
-    def device_caches(self) -> dict[int, Any]: ...
+    def device_caches(self) -> dict[int, tuple[dict[str, CompiledKernel], Any]]: ...
     @property
     def constexprs(self) -> list[int]: ...
 
 def mangle_type(argument: Any, specialize: bool = False) -> Any: ...
 def get_device_key() -> str: ...
 @overload
-def jit(fn: Callable[P, R]) -> JITFunction[P, R]: ...
+def jit(fn: Callable[_P, _R]) -> JITFunction[_P, _R]: ...
 @overload
 def jit(
     fn: None = None,
@@ -87,4 +115,4 @@ def jit(
     do_not_specialize_on_alignment: Sequence[str | int] | None = None,
     debug: bool | None = None,
     noinline: bool | None = None,
-) -> Callable[[Callable[P, R]], JITFunction[P, R]]: ...
+) -> Callable[[Callable[_P, _R]], JITFunction[_P, _R]]: ...

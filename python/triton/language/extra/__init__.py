@@ -6,7 +6,15 @@ They are loaded when they are first asked for.
 from importlib import import_module
 
 
-def __getattr__(name: str):
+def _load(name):
     if name in ("libdevice", "cuda"):
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import cuda as cuda
+    from . import libdevice as libdevice
+else:
+    __getattr__ = _load  # a type checker would take every name

@@ -18,4 +18,7 @@ from ._rounded import *  # noqa: F403
 from ._rounding import nextafter
 from ._special import *  # noqa: F403
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..math import *  # noqa: F403
 globals().update({name: value for name, value in vars(_math).items() if hasattr(value, "__triton_function__")})
