@@ -9,7 +9,7 @@ const char *tt_parameter_name(const Walker *w, int index)
 
 void tt_arg_error(Walker *w, const Term *args, int index, const char *expected)
 {
-    const char *remedy = NULL;
+    const char *remedy = tt_none_remedy(args[index]);
     if (tt_is_value(args[index]) && !strncmp(expected, "a compile-time", strlen("a compile-time")))
         remedy = "make it a tl.constexpr parameter of the kernel, or compute it from such";
     tt_fail_with_remedy(w, remedy, "`%s` of %s must be %s, not %s", tt_parameter_name(w, index),
@@ -45,6 +45,22 @@ const char *tt_arg_string(Walker *w, const Term *args, int index)
     return text;
 }
 
+/* Dtypes of torch and NumPy have names of their own here. */
+static _Noreturn void not_a_dtype(Walker *w, const Term *args, int index)
+{
+    PyObject *object = tt_term_python(w, args[index]);
+    if (object) {
+        PyObject *module = tt_keep(w, PyImport_ImportModule("triton.language.elements"));
+        PyObject *pair = tt_keep(w, PyObject_CallMethod(module, "_of_other_libraries", "O", object));
+        if (pair != Py_None)
+            tt_fail_with_remedy(
+                w, tt_arena_format(w->arena, "write %s", tt_utf8(w, PyTuple_GetItem(pair, 1))),
+                "`%s` of %s must be a dtype of the language, not %s", tt_parameter_name(w, index),
+                w->call ? w->call->name : "this function", tt_utf8(w, PyTuple_GetItem(pair, 0)));
+    }
+    tt_arg_error(w, args, index, "a dtype such as tl.float32");
+}
+
 const Dtype *tt_arg_dtype(Walker *w, const Term *args, int index)
 {
     if (tt_is_none(args[index]))
@@ -60,7 +76,7 @@ const Dtype *tt_arg_dtype(Walker *w, const Term *args, int index)
                             "`%s` of %s must be a dtype, not a string", tt_parameter_name(w, index),
                             w->call ? w->call->name : "this function");
     if (!dtype)
-        tt_arg_error(w, args, index, "a dtype such as tl.float32");
+        not_a_dtype(w, args, index);
     return dtype;
 }
 

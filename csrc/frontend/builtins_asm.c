@@ -53,7 +53,7 @@ Term tt_builtin_inline_asm(Walker *w, Term *args)
     bool is_pure = tt_arg_bool(w, args, 4);
     int64_t pack = tt_arg_int(w, args, 5);
     if (!tt_is_pow2(pack) || pack > 64)
-        tt_fail(w, "%s: `pack` must be a power of two up to 64, not %lld", tt_call_name(w), (long long)pack);
+        tt_fail(w, "%s: `pack` must be a power of 2 up to 64, not %lld", tt_call_name(w), (long long)pack);
     for (int i = 0; i < count; i++)
         values[i] = operands[i].value;
     for (int i = 0; i < dtypes.count; i++) {

@@ -6,7 +6,8 @@ static Term grid_index(Walker *w, Term *args, Opcode opcode)
 {
     int64_t axis = tt_arg_int(w, args, 0);
     if (axis < 0 || axis > 2)
-        tt_fail(w, "%s takes the axis 0, 1 or 2, not %lld", tt_call_name(w), (long long)axis);
+        tt_fail_with_remedy(w, "a grid has three axes: divide one of them by // and %",
+                            "%s axis must be 0, 1, or 2 but got %lld", tt_call_name(w), (long long)axis);
     Attr *attr = tt_attr_int(w->module, ATTR_axis, axis, NULL);
     const Type *type = tt_scalar_type(w->module, TT_I32);
     return tt_value_term(tt_build(&w->builder, opcode, NULL, 0, type, attr), &tt_int32);
@@ -60,9 +61,10 @@ Term tt_builtin_arange(Walker *w, Term *args)
 {
     int64_t start = arange_bound(w, args, 0), end = arange_bound(w, args, 1);
     if (end <= start)
-        tt_fail_with_remedy(w, "give the start first, then an end that is greater",
-                            "tl.arange(%lld, %lld) is empty, and a tile has at least one element",
-                            (long long)start, (long long)end);
+        tt_fail_with_remedy(
+            w, "give the start first, then an end that is greater",
+            "tl.arange(%lld, %lld) is empty: its end argument must be greater than the start argument",
+            (long long)start, (long long)end);
     Shape shape = {1, {end - start}};
     tt_check_shape(w, "tl.arange", &shape);
     return tt_value_term(tt_build_range(&w->builder, start, end), &tt_int32);

@@ -42,7 +42,7 @@ static void check_types(Walker *w, const char *what, Term *a, Term *b)
     bool known = bytes || tt_dtype_is_float(a->dtype);
     if (!known || (a->dtype != b->dtype && !both_fp8))
         operand_error(w, what, *a, *b,
-                      known ? "takes operands of one element type"
+                      known ? "takes operands that must be same dtype"
                             : "takes int8, uint8 or floats on both sides",
                       "convert one of them with .to(...)");
     if (bytes && a->dtype->is_unsigned) {

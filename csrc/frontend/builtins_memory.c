@@ -141,7 +141,7 @@ static void check_writable(Walker *w, Term pointer)
 {
     if (pointer.dtype->is_const)
         tt_fail_with_remedy(w, "take tl.const off the parameter, or pass an array that may be written",
-                            "%s cannot write through %s, which is read-only", tt_call_name(w),
+                            "%s cannot store to a constant pointer, %s", tt_call_name(w),
                             tt_describe(w, pointer));
 }
 

@@ -68,7 +68,7 @@ Term tt_builtin_expand_dims(Walker *w, Term *args)
     for (int i = 0; i < axis_count; i++) {
         int axis = tt_check_axis(w, "tl.expand_dims", axes[i], rank);
         if (is_new[axis])
-            tt_fail(w, "tl.expand_dims got the dimension %d twice", axis);
+            tt_fail(w, "tl.expand_dims got duplicate axes: %d twice", axis);
         is_new[axis] = true;
     }
     for (int i = 0; i < rank; i++)

@@ -111,10 +111,11 @@ static _Noreturn void raise_changed(Walker *w, const Loop *loop, const Carried *
         tt_raise_undefined(w, name, end.term.undefined);
     const char *was = tt_describe(w, carried->before.term), *is = tt_describe(w, end.term);
     Diagnostic diag = {.kind = TT_USER_ERROR, .loc = end.loc ? end.loc : loop->loc};
-    diag.message = tt_arena_format(w->arena,
-                                   "`%s` changes its type in the loop: it is %s before the loop and %s after "
-                                   "an iteration",
-                                   name, was, is);
+    diag.message =
+        tt_arena_format(w->arena,
+                        "loop-carried variable `%s` changes its type: it is %s before the loop and %s after "
+                        "an iteration",
+                        name, was, is);
     diag.remedy = changes_remedy(w, carried->before.term, end.term);
     if (carried->before.loc)
         diag.notes[diag.note_count++] =

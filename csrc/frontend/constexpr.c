@@ -101,7 +101,12 @@ Term tt_python_binary(Walker *w, Operator op, PyObject *a, PyObject *b)
     check_operands(w, op, a, b);
     check_repetition(w, op, a, b);
     check_repetition(w, op, b, a);
-    PyObject *result = tt_keep(w, evaluate(op, a, b));
+    PyObject *result = evaluate(op, a, b);
+    if (!result && (a == Py_None || b == Py_None) && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        tt_none_operand(w, tt_arena_format(w->arena, "`%s`", tt_operator_texts[op]));
+    }
+    tt_keep(w, result);
     if (tt_is_too_large(w, result))
         too_large(w, op);
     return tt_python_term(w, result);

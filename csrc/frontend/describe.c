@@ -142,6 +142,17 @@ void tt_fail_with_remedy(Walker *w, const char *remedy, const char *format, ...)
     fail_v(w, remedy, format, args);
 }
 
+static const char about_none[] =
+    "None is what a function without `return` gives, and what an argument may be: give it a "
+    "value, or compare it by `is` and `is not`";
+
+const char *tt_none_remedy(Term t) { return tt_is_none(t) ? about_none : NULL; }
+
+void tt_none_operand(Walker *w, const char *what)
+{
+    tt_fail_with_remedy(w, about_none, "%s does not work on None", what);
+}
+
 /* The exception stays set: whoever makes the Python error of the diagnostic chains it as the cause. */
 void tt_python_error(Walker *w)
 {

@@ -144,7 +144,7 @@ void tt_raise_undefined(Walker *w, const char *name, const Undefined *why)
         break;
     case UNDEFINED_MISMATCH:
         diag.message = tt_arena_format(w->arena,
-                                       "`%s` has no single type here: it is %s or %s, depending on the `if` "
+                                       "mismatched type for `%s`: it is %s or %s here, depending on the `if` "
                                        "in line %d",
                                        name, a, b, line);
         diag.remedy =
@@ -154,7 +154,7 @@ void tt_raise_undefined(Walker *w, const char *name, const Undefined *why)
         break;
     case UNDEFINED_LOOP_MISMATCH:
         diag.message = tt_arena_format(w->arena,
-                                       "`%s` has no single type here: it is %s before the loop in line %d, "
+                                       "mismatched type for `%s`: it is %s before the loop in line %d, "
                                        "and %s after an iteration",
                                        name, a, line, b);
         diag.remedy = "give it one type, with .to(...) for instance, or use two names";
@@ -272,7 +272,8 @@ static void check_outer_name(Walker *w, PyObject *name, PyObject *value, PyObjec
                                     "the kernel",
                                     text);
     const char *type = tt_utf8(w, tt_attribute(w, (PyObject *)Py_TYPE(value), FIELD___name__));
-    tt_fail_with_remedy(w, remedy, "the %s `%s` is a plain %s, which a kernel cannot use", what, text, type);
+    tt_fail_with_remedy(w, remedy, "cannot access %s `%s` from a kernel: it is a plain %s, and no constexpr",
+                        what, text, type);
 }
 
 static PyObject *closure_value(Walker *w, PyObject *name)
@@ -315,7 +316,7 @@ static PyObject *global_value(Walker *w, PyObject *name)
         report_own_name(w, globals, name);
         return PyDict_GetItem(w->state->builtins, name);
     }
-    check_outer_name(w, name, value, globals, "global");
+    check_outer_name(w, name, value, globals, "global variable");
     if (!tt_is_of_this_package(w, value))
         tt_report_name(w, globals, name, value);
     return value;
@@ -335,7 +336,7 @@ Term tt_load_name(Walker *w, PyObject *node, PyObject *name)
         tt_raise_undefined(w, tt_utf8(w, name), binding->term.undefined);
     if (tt_map_find_ptr(&w->state->frame->info->locals, name))
         tt_fail_with_remedy(w, "assign it first, or use another name if the global of this name is meant",
-                            "`%s` is used before it is assigned", tt_utf8(w, name));
+                            "`%s` is not defined here: it is used before it is assigned", tt_utf8(w, name));
     PyObject *value = closure_value(w, name);
     if (!value)
         value = global_value(w, name);

@@ -83,6 +83,7 @@ static const char *habit(const char *name)
         {"int", "convert with x.to(tl.int32)"},
         {"long", "convert with x.to(tl.int64)"},
         {"size", "the number of elements is x.numel, the extents are x.shape"},
+        {"stride", "a tile has no strides: pass those of an array as arguments"},
         {"ndim", "the number of dimensions is len(x.shape)"},
         {"flatten", "take tl.ravel(x)"},
         {"transpose", "take tl.trans(x) or tl.permute(x, dims)"},
@@ -100,6 +101,12 @@ static _Noreturn void unknown_attribute(Walker *w, Term t, PyObject *name)
 {
     const char *text = PyBytes_AsString(tt_keep(w, PyUnicode_AsUTF8String(name))), *remedy = habit(text);
     const char *closest = tt_closest(w, text, tt_keep(w, PyObject_Dir(tt_language_object(w, "tensor"))));
+    static const char *const of_arrays[] = {"size",   "stride",        "strides", "ndim",
+                                            "device", "is_contiguous", "dim"};
+    for (size_t i = 0; i < TT_COUNT(of_arrays) && tt_dtype_is_pointer(t.dtype); i++)
+        if (!strcmp(of_arrays[i], text))
+            remedy = "a kernel gets the address of an array and nothing else: pass extents and strides as "
+                     "arguments";
     if (!remedy && closest)
         remedy = tt_arena_format(w->arena, "did you mean `%s`?", closest);
     if (!remedy)

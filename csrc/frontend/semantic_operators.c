@@ -16,8 +16,7 @@ static void check_operand(Walker *w, Operator op, Term t)
         tt_fail_with_remedy(w, "move a block pointer with tl.advance(pointer, offsets)",
                             "%s does not work on a block pointer", quoted(w, op));
     if (tt_is_none(t))
-        tt_fail_with_remedy(w, "compare with None by `is` and `is not`; give the parameter a value otherwise",
-                            "%s does not work on None", quoted(w, op));
+        tt_none_operand(w, quoted(w, op));
     const char *remedy = tt_term_string(w, t)
                              ? "strings exist at compile time only: make both sides tl.constexpr, "
                                "or pass a number instead"
@@ -47,8 +46,8 @@ static Term move_pointer(Walker *w, Operator op, Term a, Term b)
 {
     if (is_pointer(a) && is_pointer(b))
         tt_fail_with_remedy(w, "convert both with .to(tl.int64) for the distance in bytes",
-                            "%s does not work on two pointers, %s and %s", quoted(w, op), tt_describe(w, a),
-                            tt_describe(w, b));
+                            "invalid operands of type %s and %s for %s, of which one may be a pointer",
+                            tt_describe(w, a), tt_describe(w, b), quoted(w, op));
     bool first = is_pointer(a);
     if ((first ? a : b).dtype->pointee == &tt_void)
         tt_fail_with_remedy(w, "convert it to a pointer to something, as in p.to(tl.pointer_type(tl.int8))",
@@ -81,7 +80,7 @@ static void check_signs_agree(Walker *w, Operator op, Term a, Term b)
     if (a.dtype->is_unsigned != b.dtype->is_unsigned && !tt_dtype_is_bool(a.dtype) &&
         !tt_dtype_is_bool(b.dtype))
         tt_fail_with_remedy(w, "convert one side with .to(...), so that both are signed or both unsigned",
-                            "%s does not mix signed and unsigned integers: %s and %s", quoted(w, op),
+                            "%s takes no integers of different signedness, %s and %s", quoted(w, op),
                             tt_describe(w, a), tt_describe(w, b));
 }
 
@@ -104,8 +103,8 @@ static const Dtype *operation_dtype(Walker *w, Operator op, Term a, Term b)
                             op == OPERATOR_FLOORDIV ? "take tl.floor(x / y) for floats"
                                                     : "convert to an integer type with .to(...), and with "
                                                       "bitcast=True if the bits are meant",
-                            "%s takes integers, not %s and %s", quoted(w, op), tt_describe(w, a),
-                            tt_describe(w, b));
+                            "invalid operands of type %s and %s for %s, which takes integers",
+                            tt_describe(w, a), tt_describe(w, b), quoted(w, op));
     return dtype;
 }
 
@@ -167,7 +166,7 @@ static Term binary(Walker *w, Operator op, Term a, Term b, bool may_wrap)
             return compare_pointers(w, op, a, b);
         tt_fail_with_remedy(
             w, "a pointer can be moved by integers with + and -; load what it points to for more",
-            "%s does not work on the pointer %s", quoted(w, op), tt_describe(w, is_pointer(a) ? a : b));
+            "invalid operands of type %s for %s", tt_describe(w, is_pointer(a) ? a : b), quoted(w, op));
     }
     if (op == OPERATOR_POW)
         return tt_power(w, a, b);
@@ -187,7 +186,7 @@ Term tt_semantic_unary(Walker *w, Operator op, Term a)
     if (op == OPERATOR_NOT)
         return tt_typed_term(tt_typed_not(&w->builder, tt_typed_of(a)));
     if (is_pointer(a))
-        tt_fail(w, "%s does not work on the pointer %s", quoted(w, op), tt_describe(w, a));
+        tt_fail(w, "invalid operand of type %s for %s", tt_describe(w, a), quoted(w, op));
     if (op == OPERATOR_POS)
         return a;
     if (op == OPERATOR_NEG)
@@ -195,7 +194,7 @@ Term tt_semantic_unary(Walker *w, Operator op, Term a)
     if (!tt_dtype_is_int(a.dtype))
         tt_fail_with_remedy(
             w, "convert to an integer type with .to(...), and with bitcast=True if the bits are meant",
-            "`~` takes integers, not %s", tt_describe(w, a));
+            "invalid operand of type %s for `~`, which takes integers", tt_describe(w, a));
     return tt_typed_term(tt_typed_invert(&w->builder, tt_typed_of(a)));
 }
 

@@ -14,10 +14,11 @@ void tt_check_shape(Walker *w, const char *what, const Shape *shape)
             tt_fail(w, "%s would make a tile of shape %s; every extent must be at least 1", what,
                     tt_shape_text(w, shape));
     if (tt_shape_is_too_large(shape))
-        tt_fail_with_remedy(w, "take smaller blocks, and more programs or a loop",
-                            "%s would make a tile of shape %s; a tile may have %d elements "
-                            "(tl.TRITON_MAX_TENSOR_NUMEL)",
-                            what, tt_shape_text(w, shape), TT_MAX_ELEMENTS);
+        tt_fail_with_remedy(
+            w, "take smaller blocks, and more programs or a loop",
+            "%s would make a tile of shape %s, whose numel exceeds the largest there may be, %d "
+            "(tl.TRITON_MAX_TENSOR_NUMEL)",
+            what, tt_shape_text(w, shape), TT_MAX_ELEMENTS);
 }
 
 /* ---- broadcasting -------------------------------------------------------------------------------------- */
@@ -34,8 +35,7 @@ static _Noreturn void broadcast_error(Walker *w, const char *what, Term a, Term 
         remedy = "shapes are aligned at the last dimension: add dimensions where they are missing, as in "
                  "x[:, None]";
     tt_fail_with_remedy(w, remedy,
-                        "%s does not broadcast %s and %s: dimension %d has extent %lld on one side and "
-                        "%lld on the other",
+                        "%s does not broadcast %s and %s: incompatible dimensions at index %d: %lld and %lld",
                         what, tt_describe(w, a), tt_describe(w, b), at, (long long)wide->extents[at], other);
 }
 
@@ -88,10 +88,11 @@ Term tt_reshape(Walker *w, const char *what, Term t, const Shape *shape)
     Shape from = tt_shape_of(t);
     tt_check_shape(w, what, shape);
     if (tt_shape_count(shape) != tt_shape_count(&from))
-        tt_fail_with_remedy(w, "the extents must multiply to the number of elements; one of them may be -1",
-                            "%s cannot give %s, which has %lld elements, the shape %s of %lld", what,
-                            tt_describe(w, t), (long long)tt_shape_count(&from), tt_shape_text(w, shape),
-                            (long long)tt_shape_count(shape));
+        tt_fail_with_remedy(
+            w, "the extents must multiply to the number of elements; one of them may be -1",
+            "%s cannot change the total number of elements: %s has %lld, and the shape %s %lld", what,
+            tt_describe(w, t), (long long)tt_shape_count(&from), tt_shape_text(w, shape),
+            (long long)tt_shape_count(shape));
     Builder *b = &w->builder;
     if (!from.rank)
         return tt_value_term(tt_build_splat(b, t.value, shape->extents, shape->rank), t.dtype);
@@ -123,8 +124,8 @@ int tt_check_axis(Walker *w, const char *what, int64_t axis, int rank)
 {
     if (axis < -rank || axis >= rank)
         tt_fail_with_remedy(w, "dimensions are counted from 0, or backwards from -1",
-                            "%s got the dimension %lld, which is out of range for a tile of %d dimension%s",
-                            what, (long long)axis, rank, rank == 1 ? "" : "s");
+                            "%s: invalid axis %lld for a tile of %d dimension%s", what, (long long)axis, rank,
+                            rank == 1 ? "" : "s");
     return (int)(axis < 0 ? axis + rank : axis);
 }
 
@@ -210,8 +211,8 @@ static void take_index(Walker *w, Subscript *s, Term index)
     int d = s->dimension++;
     int64_t extent = s->from.extents[d], constant;
     if (tt_is_tile_term(index))
-        tt_fail_with_remedy(w, "take tl.gather(x, indices, axis)", "a tile cannot be indexed with %s",
-                            tt_describe(w, index));
+        tt_fail_with_remedy(w, "take tl.gather(x, indices, axis)",
+                            "unsupported tensor index: %s for a dimension of a tile", tt_describe(w, index));
     if (tt_term_int(w, index, &constant)) {
         if (constant < -extent || constant >= extent)
             tt_fail_with_remedy(w, "elements are counted from 0, or backwards from -1",
@@ -219,7 +220,7 @@ static void take_index(Walker *w, Subscript *s, Term index)
                                 (long long)constant, d, (long long)extent);
         index = tt_int_term(w, constant < 0 ? constant + extent : constant);
     } else if (!tt_is_value(index) || !tt_dtype_is_int(index.dtype) || tt_dtype_is_bool(index.dtype)) {
-        tt_fail(w, "a tile is indexed with integers, slices, None and ..., not with %s",
+        tt_fail(w, "unsupported tensor index: %s; there are integers, slices, None and ...",
                 tt_describe(w, index));
     }
     s->picks[d] = index;
@@ -309,8 +310,8 @@ static void check_indexable(Walker *w, Term t, const Term *indices, int count)
         const char *remedy = "scalars take no index but None and :";
         if (tt_dtype_is_pointer(t.dtype))
             remedy = "a pointer is not an array: load an element with tl.load(pointer + index)";
-        tt_fail_with_remedy(w, remedy, "%s is a scalar and cannot be indexed with %s", tt_describe(w, t),
-                            tt_describe(w, indices[i]));
+        tt_fail_with_remedy(w, remedy, "unsupported tensor index: %s, of the scalar %s",
+                            tt_describe(w, indices[i]), tt_describe(w, t));
     }
 }
 

@@ -82,7 +82,7 @@ Term tt_convert_operand(Walker *w, const char *what, Term operand, const Dtype *
     bool is_int = PyLong_Check(operand.object) && tt_dtype_is_int(dtype) && !tt_dtype_is_bool(dtype);
     if (is_int && !tt_int_fits(operand, tt_dtype_width(dtype), dtype->is_unsigned))
         tt_fail_with_remedy(w, "convert the tensor to a type that holds the number, with .to(...)",
-                            "%s in %s does not fit into %s, the type of the other operand",
+                            "%s in %s is out of range for %s, the type of the other operand",
                             tt_describe(w, operand), what, dtype->name);
     return tt_number_value(w, operand, dtype);
 }

@@ -134,6 +134,9 @@ _Noreturn void tt_arg_error(Walker *w, const Term *args, int index,
 /* ---- errors at the current location ------------------------------------------------------------------------------- */
 
 _Noreturn void tt_fail(Walker *w, const char *format, ...) TT_PRINTF(2, 3);
+/* None stands where there should be a value: `what` is the operation, as the user wrote it. */
+const char *tt_none_remedy(Term t); /* NULL of what is not None */
+_Noreturn void tt_none_operand(Walker *w, const char *what);
 _Noreturn void tt_fail_with_remedy(Walker *w, const char *remedy, const char *format, ...) TT_PRINTF(3, 4);
 /* The closest of the names in a list or dict, for "did you mean", or NULL. */
 const char *tt_closest(Walker *w, const char *name, PyObject *candidates);

@@ -143,13 +143,12 @@ static const char *function_elsewhere(Walker *w, const char *name)
         {"concat", "take tl.cat(a, b, dim=..)"},
         {"stack", "take tl.join(a, b)"},
         {"transpose", "take tl.trans(x) or tl.permute(x, dims)"},
+        {"size", "the number of elements of a tile is x.numel, its extents are x.shape"},
         {"ones", "take tl.full(shape, 1, dtype)"},
         {"empty", "take tl.zeros(shape, dtype)"},
         {"clip", "take tl.clamp(x, low, high)"},
         {"any", "take tl.max of the condition as integers: tl.max(c.to(tl.int32), axis) > 0"},
         {"all", "take tl.min of the condition as integers: tl.min(c.to(tl.int32), axis) > 0"},
-        {"float8e4b8", "formats of AMD's GPUs are not supported; tl.float8e4nv and tl.float8e5 are"},
-        {"float8e5b16", "formats of AMD's GPUs are not supported; tl.float8e4nv and tl.float8e5 are"},
     };
     for (size_t i = 0; i < TT_COUNT(rows); i++)
         if (!strcmp(rows[i][0], name))
@@ -288,8 +287,13 @@ static Term tuple_item(Walker *w, Term t, Term index)
     int overflow;
     long long position = PyLong_AsLongLongAndOverflow(key, &overflow);
     if (overflow || position < -t.count || position >= t.count)
-        tt_fail(w, "index %s is out of range: the tuple has %d items",
-                tt_utf8(w, tt_keep(w, PyObject_Repr(key))), t.count);
+        tt_fail_with_remedy(w,
+                            t.count
+                                ? NULL
+                                : "a scalar has the shape (), and so has a pointer, which does not know its "
+                                  "array's: pass the extents as arguments",
+                            "index %s is out of range: the tuple has %d items",
+                            tt_utf8(w, tt_keep(w, PyObject_Repr(key))), t.count);
     return t.items[position < 0 ? position + t.count : position];
 }
 

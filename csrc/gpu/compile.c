@@ -40,7 +40,7 @@ static void check_options(const GpuOptions *options)
                        options->sm % 10);
     if (!tt_is_pow2(options->num_warps) || options->num_warps > 32)
         tt_error_with_remedy(NULL, "use 1, 2, 4, 8, 16 or 32",
-                             "num_warps is %d, and not a power of two up to 32", options->num_warps);
+                             "num_warps is %d; it must be a power of 2 up to 32", options->num_warps);
 }
 
 /* The oldest PTX with everything that the code for `sm` may use. */

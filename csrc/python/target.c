@@ -40,7 +40,7 @@ bool tt_read_target(const char *name, Target *target)
 static bool unreachable_error(const Specialization *s, const char *target)
 {
     static const char format[] =
-        "%U() argument '%U': it is on %U, which the target '%s' (TRITON_TARGET) cannot reach; "
+        "%U() argument '%U': it is on %U and cannot be accessed from the target '%s' (TRITON_TARGET); "
         "pass an array that is on %s";
     PyObject *place =
         s->on_cuda ? PyUnicode_FromFormat("cuda:%d", s->place.device) : PyUnicode_FromString("cpu");

@@ -60,10 +60,14 @@ CASES = [
     ("§undefined_thing", "name `undefined_thing` is not defined", "assign it, import it"),
     ("hlper = 1\n§helpr(n, 1)", "name `helpr` is not defined", "did you mean `helper`?"),
     ("§b", "name `b` is not defined", "did you mean `B`?"),
-    ("x = §y\ny = 1", "`y` is used before it is assigned", "assign it first"),
-    ("§COUNT", "the global `COUNT` is a plain int, which a kernel cannot use", "`COUNT: tl.constexpr = ...`"),
-    ("§OPTIONS['a']", "the global `OPTIONS` is a plain dict", "tl.constexpr"),
-    ("§ARRAY", "the global `ARRAY` is a plain ndarray", "pass it to the kernel as an argument"),
+    ("x = §y\ny = 1", "`y` is not defined here: it is used before it is assigned", "assign it first"),
+    ("§COUNT", "cannot access global variable `COUNT` from a kernel: it is a plain int", "`COUNT: tl.constexpr = ...`"),
+    ("§OPTIONS['a']", "cannot access global variable `OPTIONS` from a kernel: it is a plain dict", "tl.constexpr"),
+    (
+        "§ARRAY",
+        "cannot access global variable `ARRAY` from a kernel: it is a plain ndarray",
+        "pass it to the kernel as an argument",
+    ),
     ("§tl.laod(p)", "the module triton.language has no attribute `laod`", "did you mean `load`?"),
     ("§B.foo", "the constexpr 16 has no attribute `foo`", None),
     ("x = n\ndel x\n§x", "`x` was deleted", "remove the `del`"),
@@ -87,21 +91,25 @@ CASES = [
         "`x` may be undefined here: it is assigned only in the loop in line",
         "before the loop",
     ),
-    ("for i in range(n):\n    if n > i:\n        x = i\n§x", "`x` is used before it is assigned", None),
+    (
+        "for i in range(n):\n    if n > i:\n        x = i\n§x",
+        "`x` is not defined here: it is used before it is assigned",
+        None,
+    ),
     (
         "if n > 0:\n    x = tl.arange(0, 4)\nelse:\n    x = 0\n§x",
-        "`x` has no single type here: it is int32[4] or int32",
+        "mismatched type for `x`: it is int32[4] or int32 here",
         ".to(...)",
     ),
     (
         "x = 0\nfor i in range(n):\n    x = 1.0\n§x",
-        "`x` has no single type here: it is int32 before the loop in line",
+        "mismatched type for `x`: it is int32 before the loop in line",
         "two names",
     ),
     # loops
     (
         "x = 0\nfor i in range(n):\n    §x += 1.5",
-        "`x` changes its type in the loop: it is int32 before the loop and fp32 after an",
+        "loop-carried variable `x` changes its type: it is int32 before the loop and fp32 after an",
         "tl.int32",
     ),
     (

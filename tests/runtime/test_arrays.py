@@ -91,7 +91,8 @@ def test_unsupported_types(array):
         nothing[(1,)](array)
     assert str(error.value) == (
         f"nothing() argument 'x': arrays of dtype {array.dtype} are not supported; convert it to bool, int8 "
-        "to int64, uint8 to uint64, float16, bfloat16, float32, float64, float8_e4m3fn or float8_e5m2"
+        "to int64, uint8 to uint64, float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2, "
+        "float8_e4m3fnuz or float8_e5m2fnuz"
     )
     with pytest.raises(TypeError, match=r"argument 'x\[1\]': arrays of dtype"):
         nothing[(1,)]((1, array))
@@ -212,13 +213,13 @@ def test_arrays_on_a_gpu(array, target):
     with pytest.raises(ValueError) as error:
         nothing[(1,)](array)
     assert str(error.value) == (
-        f"nothing() argument 'x': it is on cuda:1, which the target '{target}' (TRITON_TARGET) cannot reach; pass an "
-        "array that is on the CPU"
+        f"nothing() argument 'x': it is on cuda:1 and cannot be accessed from the target '{target}' (TRITON_TARGET); "
+        "pass an array that is on the CPU"
     )
 
 
 def test_cuda_array_interface(target):
-    with pytest.raises(ValueError, match=f"it is on cuda:0, which the target '{target}'"):
+    with pytest.raises(ValueError, match=f"it is on cuda:0 and cannot be accessed from the target '{target}'"):
         nothing[(1,)](CudaInterface(np.zeros(4)))
 
 

@@ -131,8 +131,8 @@ def test_wrong_calls(launch, message):
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"num_warps": 3}, "fill(): option num_warps=3: it must be a power of two"),
-        ({"num_warps": 0}, "fill(): option num_warps=0: it must be a power of two"),
+        ({"num_warps": 3}, "fill(): option num_warps=3: it must be a power of 2"),
+        ({"num_warps": 0}, "fill(): option num_warps=0: it must be a power of 2"),
         ({"num_stages": -1}, "fill(): option num_stages=-1: it cannot be negative"),
         ({"num_warps": 4.0}, "fill(): option num_warps=4.0: it must be an integer"),
     ],
@@ -144,7 +144,7 @@ def test_wrong_options(options, message):
 
 
 def test_calling_without_a_grid():
-    with pytest.raises(RuntimeError, match=r"kernel 'fill' was called like a Python function: .* fill\[grid\]"):
+    with pytest.raises(RuntimeError, match=r"cannot call @triton.jit'd function 'fill' outside .* fill\[grid\]"):
         fill(OUT, 5, 7.0)
 
 

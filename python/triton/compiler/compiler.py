@@ -61,7 +61,7 @@ def _checked(kernel, name, value):
     if not isinstance(value, int):
         raise TypeError(f"{where}: it must be an integer")
     if kind == "power of two" and (value < 1 or value & (value - 1)):
-        raise ValueError(f"{where}: it must be a power of two")
+        raise ValueError(f"{where}: it must be a power of 2")
     if value < 0:
         raise ValueError(f"{where}: it cannot be negative")
     if value >= 2**31:

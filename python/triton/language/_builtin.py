@@ -58,5 +58,5 @@ def outside() -> NoReturn:
     name = sys._getframe(1).f_code.co_name
     raise RuntimeError(
         f"tl.{name} was called by the Python interpreter, but it only means something inside a kernel: "
-        "call it from a function decorated with @triton.jit"
+        "did you forget to add @triton.jit to the function that calls it?"
     )

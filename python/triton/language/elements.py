@@ -87,6 +87,30 @@ def str_to_ty(name: str, c=None):
     return _TYPES[name]
 
 
+# How torch, NumPy and Python call what has another name here.
+_ELSEWHERE = {
+    "bool": "int1",
+    "bool_": "int1",
+    "float": "float32",
+    "int": "int32",
+    "float8_e4m3fn": "float8e4nv",
+    "float8_e5m2": "float8e5",
+    "float8_e4m3fnuz": "float8e4b8",
+    "float8_e5m2fnuz": "float8e5b16",
+}
+
+
+def _of_other_libraries(value):
+    """Of a dtype of torch, NumPy or Python: how it is spelled there, and how in kernels; None for anything else."""
+    text = getattr(value, "__name__", None) or str(value)
+    own = text.rpartition(".")[2]
+    own = _ELSEWHERE.get(own, own)
+    library = (value if isinstance(value, type) else type(value)).__module__.partition(".")[0]
+    if library not in ("torch", "numpy", "builtins") or not isinstance(globals().get(own), dtype):
+        return None
+    return (text if "." in text or library == "builtins" else f"{library}.{text}"), f"tl.{own}"
+
+
 def get_int_dtype(bitwidth: int, signed: bool) -> dtype:
     """The integer type of so many bits."""
     if bitwidth == 1:

@@ -22,7 +22,7 @@ def _axis(axis, rank):
 def _log2(number):
     """The exponent of a power of two; kernels of other libraries, torch's among them, count dimensions with it."""
     if number < 1 or number & (number - 1):
-        raise ValueError(f"{number} is no power of two")
+        raise ValueError(f"the number must be a power of 2, not {number}")
     return number.bit_length() - 1
 
 
@@ -520,7 +520,7 @@ def bitonic_merge(x, dim: constexpr = None, descending: constexpr = False) -> co
     """
     rank: constexpr = len(x.shape)
     axis: constexpr = _axis(rank - 1 if dim is None else dim, rank)
-    core.static_assert(x.shape[axis] == _next_power_of_2(x.shape[axis]), "the extent is not a power of two")
+    core.static_assert(x.shape[axis] == _next_power_of_2(x.shape[axis]), "the extent must be a power of 2")
     keys = _to_keys(x)
     keys = _merge(keys, _indices(keys.shape, axis), axis, x.shape[axis], descending)
     return _from_keys(keys, x.dtype)

@@ -58,7 +58,10 @@ def _missing(kernel, missing):
     plural = "s" if len(missing) > 1 else ""
     hint = ", ".join(f"{param.name}=..." for param in missing)
     name = kernel.__name__
-    return f"{name}() missing {len(missing)} required {kind} argument{plural}: {text}; pass {name}[grid](..., {hint})"
+    said = f"{name}() missing {len(missing)} required {kind} argument{plural}: {text}"
+    if kernel.arg_names[0] == "self":
+        return f"{said}; a kernel in a class is no method and gets no object: take 'self' off its parameters"
+    return f"{said}; pass {name}[grid](..., {hint})"
 
 
 def no_memory(array, address):

@@ -5,7 +5,16 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, Never
+
+
+def _unexpected(name):
+    from difflib import get_close_matches
+
+    options = "num_warps", "num_stages", "num_ctas", "maxnreg", "pre_hook"
+    close = get_close_matches(name, options)
+    hint = f"did you mean {close[0]!r}?" if close else f"parameters of the kernel go into the dict: {{{name!r}: ...}}"
+    return f"Config() got an unexpected keyword argument {name!r}; {hint}"
 
 
 class Config:
@@ -30,7 +39,10 @@ class Config:
         maxnreg: int | None = None,
         pre_hook: Callable[[dict[str, Any]], Any] | None = None,
         ir_override: None = None,
+        **unknown: Never,
     ):
+        for name in unknown:
+            raise TypeError(_unexpected(name))
         if ir_override is not None:
             raise NotImplementedError("Config(ir_override=...): a kernel is compiled from its source and nothing else")
         self.kwargs = dict(kwargs)

@@ -345,8 +345,8 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError(
-            f"kernel {self.__name__!r} was called like a Python function: launch it on a grid, "
-            f"{self.__name__}[grid](...), or call it from another @triton.jit function"
+            f"cannot call @triton.jit'd function {self.__name__!r} outside of the scope of a kernel: launch it on a "
+            f"grid, {self.__name__}[grid](...), or call it from another @triton.jit function"
         )
 
 

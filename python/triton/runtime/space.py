@@ -27,7 +27,7 @@ class tunable:
         else:
             for bound in (values, last):
                 if not isinstance(bound, int) or bound < 1 or bound & (bound - 1):
-                    raise ValueError(f"tunable({values!r}, {last!r}): the bounds are powers of two")
+                    raise ValueError(f"tunable({values!r}, {last!r}): each bound must be a power of 2")
             self.values = tuple(1 << log for log in range(values.bit_length() - 1, last.bit_length()))
         if not self.values:
             raise ValueError("tunable: there is no value to choose")
