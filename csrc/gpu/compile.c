@@ -98,7 +98,7 @@ GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *asked, Arena *arena)
     kernel->name = module->functions->name;
     kernel->num_warps = asked->num_warps;
     if (options->texts)
-        kernel->ttgir = tt_print_module(module, arena, 0);
+        kernel->ttgir = tt_print_module(module, arena, options->locations ? TT_PRINT_LOCATIONS : 0);
     kernel->shared_bytes = tt_shared_bytes(module);
     Codegen *codegen = new_codegen(module, options, arena);
     tt_lower_kernel(codegen, module, options, &tt_nvptx_ops, kernel);
@@ -127,7 +127,7 @@ SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *asked,
     SimKernel *kernel = TT_NEW(arena, SimKernel);
     kernel->num_warps = asked->num_warps;
     if (options->texts)
-        kernel->ttgir = tt_print_module(module, arena, 0);
+        kernel->ttgir = tt_print_module(module, arena, options->locations ? TT_PRINT_LOCATIONS : 0);
     kernel->shared_bytes = tt_shared_bytes(module);
     Codegen *codegen = tt_new_codegen(arena, module->functions->name);
     tt_codegen_hurry(codegen);

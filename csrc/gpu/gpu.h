@@ -16,6 +16,7 @@ typedef struct GpuOptions {
     bool early;            /* launched while the kernel before still runs, for which it has to wait */
     const char *libdevice; /* path of libdevice's bitcode; NULL: looked for when it is needed */
     bool texts;            /* are wanted: ttgir and llir */
+    bool locations;        /* of operations, in ttgir */
     int left_out; /* for tests of the tests: the synchronisation, counted from 1, that the code lacks; 0: none */
     uint64_t
         padding; /* for tests: what elements outside of a tile's shape are filled with; 0: with anything */

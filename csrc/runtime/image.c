@@ -215,9 +215,10 @@ Image *tt_make_image(Module *module, const CodeOptions *options, Arena *arena)
 
 /* ---- texts ------------------------------------------------------------------------------------------------------------- */
 
-static const char *gpu_text(const Image *image, bool llvm, Arena *arena)
+static const char *gpu_text(const Image *image, bool llvm, bool locations, Arena *arena)
 {
     GpuOptions options = gpu_options(&image->options);
+    options.locations = locations;
     Module *module = tt_parse_module(arena, image->source, image->name);
     module->asked_choices = image->options.choices;
     options.texts = true;
@@ -232,6 +233,9 @@ static const char *gpu_text(const Image *image, bool llvm, Arena *arena)
 const char *tt_image_text(const Image *image, const char *stage, Arena *arena)
 {
     TargetKind kind = image->options.target.kind;
+    bool locations = !strcmp(stage, "ttir+loc") || !strcmp(stage, "ttgir+loc");
+    if (!strcmp(stage, "ttir+loc"))
+        return image->source;
     if (kind == TARGET_CPU) {
         CpuImage cpu = {.name = image->name, .source = image->source};
         cpu.options = (CpuOptions){image->options.debug, image->options.no_fusion};
@@ -241,8 +245,8 @@ const char *tt_image_text(const Image *image, const char *stage, Arena *arena)
         return tt_print_module(tt_parse_module(arena, image->source, image->name), arena, 0);
     if (!strcmp(stage, "ptx") && kind == TARGET_CUDA)
         return image->code.data;
-    if (!strcmp(stage, "ttgir") || !strcmp(stage, "llir"))
-        return gpu_text(image, !strcmp(stage, "llir"), arena);
+    if (!strncmp(stage, "ttgir", strlen("ttgir")) || !strcmp(stage, "llir"))
+        return gpu_text(image, !strcmp(stage, "llir"), locations, arena);
     return NULL;
 }
 

@@ -204,6 +204,34 @@ def test_progress_on_a_terminal(monkeypatch):
     assert "tuning add_one: 1/2" in terminal.text and terminal.text.endswith("\r\x1b[K")
 
 
+def test_progress_and_table_in_a_notebook(monkeypatch, capsys):
+    """IPython displays one thing, which is updated."""
+    from types import ModuleType, SimpleNamespace
+
+    shown = []
+
+    class Handle:
+        def update(self, bundle, raw):
+            shown.append(bundle)
+
+    def display(bundle, raw, display_id):
+        shown.append(bundle)
+        return Handle()
+
+    shell, displays = ModuleType("IPython"), ModuleType("IPython.display")
+    shell.get_ipython, displays.display = lambda: SimpleNamespace(kernel=None), display
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(sys.modules, "IPython.display", displays)
+    monkeypatch.delenv("TRITON_PRINT_AUTOTUNING", raising=False)
+    monkeypatch.setattr("triton.runtime.contest._SILENT", 0)
+    kernel = tuned(blocks(16, 32), do_bench=instant)
+    kernel[grid](np.zeros(64, np.float32), 64)
+    assert [each["text/plain"].split(":")[0] for each in shown] == ["tuning add_one", "tuning add_one", "tuned add_one"]
+    assert "add_one: 1/2" in shown[0]["text/plain"] and "BLOCK=" in shown[-1]["text/plain"]
+    assert shown[-1]["text/html"].count("<tr") == 3 and capsys.readouterr() == ("", "")
+    assert shown[-1]["text/html"].count("<td>") == kernel.timings._repr_html_().count("<td>")
+
+
 def test_quiet_otherwise(monkeypatch, capsys):
     monkeypatch.delenv("TRITON_PRINT_AUTOTUNING", raising=False)
     tuned(blocks(16, 32), do_bench=instant)[grid](np.zeros(64, np.float32), 64)

@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from .. import _C
 from ..errors import PTXASError
 from ..runtime.cache import keep
+from ..runtime.tables import Timings
 from ..runtime.target import target_of
 
 
@@ -197,7 +198,9 @@ class CompiledKernel(_C.CompiledKernel):
         return self.asm[stages[-1]]
 
     name = property(lambda self: self.info["name"], doc="Name of the compiled kernel.")
-    timings = property(lambda self: self.info["timings"], doc="Milliseconds that each phase of compiling took.")
+    timings = property(
+        lambda self: Timings(self.info["timings"]), doc="Milliseconds that each phase of compiling took."
+    )
     signature = property(lambda self: self.info["signature"], doc="Types of the parameters by name.")
     shared = property(lambda self: self.info["shared"], doc="Bytes of fast memory that a program keeps.")
     num_warps = property(lambda self: self.info["num_warps"])
@@ -223,6 +226,12 @@ class CompiledKernel(_C.CompiledKernel):
 
     def __repr__(self):
         return f"CompiledKernel({self.fn.__name__}, {self.signature})"
+
+    def _repr_html_(self):
+        """For notebooks: the stages beside the kernel's lines."""
+        from .page import page
+
+        return page(self)
 
     # ---- pickling: what is kept in `__dict__` makes the code again, for those that restore only that
 

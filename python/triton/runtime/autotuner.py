@@ -16,6 +16,7 @@ from .driver import current_stream, driver, stream_handle
 from .jit import KernelInterface, prepare_tuning
 from .launchable import Heuristics, Launchable, check_names, heuristics  # noqa: F401
 from .parallel import for_each
+from .tables import Tunings
 from .tuning_store import device_text, has_unlike_gpus
 from .wrapper import TensorWrapper
 
@@ -82,7 +83,7 @@ class Autotuner(Launchable):
         self.configs_top_k = prune.get("top_k", 1.0)
         self.early_config_prune = prune.get("early_config_prune")
         self._do_bench = do_bench
-        self.timings = []
+        self.timings = Tunings()
         self._tuning, self._turns = ThreadLocal(), (os.getpid(), RLock())
         prepare_tuning()
         for config in self.configs:

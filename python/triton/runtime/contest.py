@@ -1,6 +1,7 @@
 """A comparison of configurations: who was timed, how long each takes, what failed, and how it is shown.
 
-On a terminal a line says how far it is. TRITON_PRINT_AUTOTUNING=1 shows each configuration as it is timed, and a table.
+On a terminal a line says how far it is, in a notebook that and the table so far. TRITON_PRINT_AUTOTUNING=1 shows each
+configuration as it is timed, and a table.
 """
 
 import os
@@ -58,7 +59,8 @@ class Contest:
         self.error = None  # the first
         self.copies = {}  # number of a configuration to that of another with its code
         self.runs, self.gave_up = 0, False  # of the configuration that is being timed
-        self.start, self.shown, self.seconds, self.compiling = time.perf_counter(), False, 0.0, 0.0
+        self.start, self.seconds, self.compiling = time.perf_counter(), 0.0, 0.0
+        self.shown, self.displayed = False, None  # a line on a terminal; what a notebook displays
 
     def index(self, config):
         return next(i for i, each in enumerate(self.configs) if each is config)
@@ -114,6 +116,8 @@ class Contest:
         if self.shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+        if self.displayed:
+            self.displayed.update(self._bundle(f"tuned {self.name}"), raw=True)
         if asked_to_print():
             print(self.table(), flush=True)
 
@@ -123,10 +127,25 @@ class Contest:
         text = f"{self.name}: {len(self.entries)}/{len(self.configs)}"
         if asked_to_print():
             print(f"{text}  {_milliseconds(entry)}  {_text(entry.config)}", file=sys.stderr, flush=True)
-        elif _is_terminal() and time.perf_counter() - self.start > _SILENT:
+        elif time.perf_counter() - self.start <= _SILENT:
+            return
+        elif self.displayed:
+            self.displayed.update(self._bundle(f"tuning {text}"), raw=True)
+        elif display := _notebook_display():
+            self.displayed = display(self._bundle(f"tuning {text}"), raw=True, display_id=True)
+        elif _is_terminal():
             sys.stderr.write(f"\rtuning {text}\x1b[K")
             sys.stderr.flush()
             self.shown = True
+
+    def _bundle(self, head):
+        """For a notebook: how far it is, and behind that what was timed."""
+        from .tables import Tunings, escape
+
+        best = self.entries[self.best()]
+        text = f"{head}: {_milliseconds(best)} ms with {_text(best.config)}"
+        table = Tunings([self.as_data()])._repr_html_()
+        return {"text/plain": text, "text/html": f"<details><summary>{escape(text)}</summary>{table}</details>"}
 
     def table(self):
         """The fastest first, a line each; what failed is at the end with the reason."""
@@ -172,6 +191,16 @@ def _text(config):
 
 def _milliseconds(entry):
     return "-" if entry.state == NO_CODE else f"{entry.times[0]:.4g}"
+
+
+def _notebook_display():
+    """The function `display` where this runs in a notebook, else None."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if not hasattr(shell, "kernel"):
+        return None
+    from IPython.display import display
+
+    return display
 
 
 def _is_terminal():
