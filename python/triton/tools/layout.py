@@ -4,7 +4,10 @@ A layout maps the bits of (register, lane, warp, block) to the bits of an elemen
 et al., "Linear Layouts", arXiv 2505.23819). From a shell::
 
     python -m triton.tools.layout blocked 16 32 --per-thread 1 4 --lanes 4 8 --warps 2 1
-    python -m triton.tools.layout nvmma 8 64 --element-bytes 2 --swizzle 128 --png layout.png
+    python -m triton.tools.layout nvmma 8 64 --element-bytes 2 --swizzle 128 --svg layout.svg
+    python -m triton.tools.layout of-kernel dump/kernel.ttgir --value acc --svg layout.svg
+
+In a notebook a `LinearLayout` shows its picture, and ``layouts(compiled)`` those of all values of a compiled kernel.
 """
 
 from __future__ import annotations
@@ -23,11 +26,12 @@ class LinearLayout:
 
     ``shape`` is the tile's shape; ``bases`` maps each of ``register``, ``lane``, ``warp`` and ``block`` to a list with
     one coordinate tuple a bit: what flipping that bit adds (XOR) to the coordinates. Made by :meth:`blocked`,
-    :meth:`mma`, :meth:`swizzled` and :meth:`nvmma`, or by the methods that follow a shape operation.
+    :meth:`mma`, :meth:`swizzled` and :meth:`nvmma`, or by the methods that follow a shape operation. One of shared
+    memory has ``element_bytes``; offsets in elements take the place of registers.
     """
 
-    def __init__(self, raw: tuple):
-        self._raw = raw
+    def __init__(self, raw: tuple, element_bytes: int | None = None):
+        self._raw, self.element_bytes = raw, element_bytes
         out_bits, in_bits, bases = raw
         self.shape = tuple(1 << bits for bits in out_bits)
         self.bases = {}
@@ -45,15 +49,16 @@ class LinearLayout:
         return cls(_C._layout("blocked", *parts))
 
     @classmethod
-    def swizzled(cls, shape, vec: int = 1, per_phase: int = 1, max_phase: int = 1) -> LinearLayout:
-        """Shared memory, row-major, with vectors of ``vec`` elements XORed by ``row // per_phase % max_phase``.
-        Offsets (in elements) take the place of registers."""
-        return cls(_C._layout("swizzled", tuple(shape), (vec, per_phase, max_phase)))
+    def swizzled(
+        cls, shape, vec: int = 1, per_phase: int = 1, max_phase: int = 1, element_bytes: int = 2
+    ) -> LinearLayout:
+        """Shared memory, row-major, with vectors of ``vec`` elements XORed by ``row // per_phase % max_phase``."""
+        return cls(_C._layout("swizzled", tuple(shape), (vec, per_phase, max_phase)), element_bytes)
 
     @classmethod
     def nvmma(cls, shape, element_bytes: int, swizzle: int = 128) -> LinearLayout:
         """Shared memory as wgmma and TMA read it: panels of ``swizzle`` (32, 64, 128) bytes with the hardware's XOR."""
-        return cls(_C._layout("nvmma", tuple(shape), (element_bytes, swizzle)))
+        return cls(_C._layout("nvmma", tuple(shape), (element_bytes, swizzle)), element_bytes)
 
     @classmethod
     def mma(cls, shape, part: str = "accumulator", element_bytes: int = 2, warps=None) -> LinearLayout:
@@ -101,9 +106,18 @@ class LinearLayout:
 
     def places(self) -> Iterator[tuple[tuple[int, int, int, int], tuple[int, ...]]]:
         """All ((register, lane, warp, block), coordinates)."""
+        for place, element in self.elements():
+            yield place, self._coordinates(element)
+
+    def elements(self) -> Iterator[tuple[tuple[int, int, int, int], int]]:
+        """The same with the number of the element, row by row, in place of its coordinates."""
+        elements = [0]
+        for base in self._raw[2]:
+            elements += [element ^ base for element in elements]
         counts = [range(1 << len(self.bases[place])) for place in PLACES]
-        for block, warp, lane, register in itertools.product(*reversed(counts)):
-            yield (register, lane, warp, block), self.coordinates(register, lane, warp, block)
+        places = itertools.product(*reversed(counts))
+        for (block, warp, lane, register), element in zip(places, elements, strict=True):
+            yield (register, lane, warp, block), element
 
     def holders(self) -> dict[tuple[int, ...], list[tuple[int, int, int, int]]]:
         """For each element, the places that hold it: several where the layout replicates."""
@@ -124,6 +138,15 @@ class LinearLayout:
 
     def __str__(self):
         return text(self)
+
+    def svg(self, title: str | None = None) -> str:
+        """The picture, as the text of an SVG file."""
+        from .layout_picture import Picture
+
+        return Picture(self, title).svg()
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
 
 
 def _rows(layout: LinearLayout):
@@ -157,46 +180,24 @@ def text(layout: LinearLayout) -> str:
     return "\n".join(lines)
 
 
-def draw(layout: LinearLayout, ax=None, title: str | None = None):
-    """Draws the tile with matplotlib: colour by warp (hue) and lane (shade), the holder written in each cell where
-    there is room. Returns the axes."""
-    import matplotlib.pyplot as plt
-    from matplotlib.colors import hsv_to_rgb
+def layouts(compiled):
+    """Name of a value to its layout, for all tiles and buffers of a kernel that was compiled for a GPU or a simulator;
+    ``layouts(kernel.warmup(...))["acc"]`` is a picture in a notebook, and the whole shows all of them."""
+    from .kernel_layouts import KernelLayouts
 
-    holders = layout.holders()
-    rows, columns = _rows(layout)
-    if ax is None:
-        _, ax = plt.subplots(figsize=(max(4.0, min(24.0, columns * 0.55)), max(2.5, min(24.0, len(rows) * 0.55))))
-    warps, lanes = (1 << len(layout.bases[place]) for place in ("warp", "lane"))
-    offsets = 1 << len(layout.bases["register"])
-    image = []
-    for row in rows:
-        line = []
-        for c in range(columns):
-            register, lane, warp, _ = min(holders.get((*row, c), [(0, 0, 0, 0)]), key=lambda place: place[::-1])
-            shade = lane / max(lanes - 1, 1) if lanes > 1 else register / max(offsets - 1, 1)
-            line.append(hsv_to_rgb(((warp / warps + 0.58) % 1.0, 0.25 + 0.5 * shade, 0.98 - 0.25 * shade)))
-        image.append(line)
-    ax.imshow(image, aspect="auto", interpolation="nearest")
-    if len(rows) * columns <= 2048:
-        size = max(4.0, min(9.0, 260 / columns))
-        for y, row in enumerate(rows):
-            for x in range(columns):
-                if (*row, x) in holders:
-                    label = _label(holders[(*row, x)], layout).replace(":", "\n")
-                    ax.text(x, y, label, ha="center", va="center", fontsize=size)
-    ax.set_xlabel(f"dimension {len(layout.shape) - 1}")
-    ax.set_ylabel("dimensions " + ", ".join(map(str, range(len(layout.shape) - 1))) if len(layout.shape) > 1 else "")
-    ax.set_title(title or f"{'x'.join(map(str, layout.shape))}: {warps} warps, {lanes} lanes, {offsets} registers")
-    return ax
+    text = compiled._text("ttgir+loc")
+    if text is None:
+        raise ValueError(f"a kernel for {compiled.info['target']!r} has no layouts: they are of GPUs and simulators")
+    return KernelLayouts(text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     import argparse
 
     parser = argparse.ArgumentParser(prog="triton.tools.layout", description="Draws which thread holds which element.")
-    parser.add_argument("kind", choices=["blocked", "mma", "swizzled", "nvmma"])
-    parser.add_argument("shape", type=int, nargs="+")
+    parser.add_argument("kind", choices=["blocked", "mma", "swizzled", "nvmma", "of-kernel"])
+    parser.add_argument("shape", nargs="+", help="extents of the tile; of-kernel: a file of the stage ttgir")
+    parser.add_argument("--value", help="of-kernel: the name of a value; without it, they are listed")
     parser.add_argument("--per-thread", type=int, nargs="+", help="blocked: elements a thread, by dimension")
     parser.add_argument("--lanes", type=int, nargs="+", help="blocked: lanes by dimension (product 32)")
     parser.add_argument("--warps", type=int, nargs="+", help="blocked: warps by dimension; mma: along M and N")
@@ -207,8 +208,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--max-phase", type=int, default=1)
     parser.add_argument("--element-bytes", type=int, default=2)
     parser.add_argument("--swizzle", type=int, default=128, choices=[32, 64, 128])
-    parser.add_argument("--png", help="write a picture to this file instead of text")
+    parser.add_argument("--svg", help="write a picture to this file instead of text")
     args = parser.parse_args(arguments)
+    if args.kind == "of-kernel":
+        from .kernel_layouts import KernelLayouts
+
+        with open(args.shape[0], encoding="utf-8") as file:
+            values = KernelLayouts(file.read())
+        if args.value is None:
+            print(values)
+            return 0
+        if args.value not in values:
+            parser.error(f"no value {args.value!r} has a layout; there are: {', '.join(values)}")
+        return _show(values[args.value], args)
+    args.shape = [int(extent) for extent in args.shape]
     rank = len(args.shape)
     if args.kind == "blocked":
         one = [1] * rank
@@ -217,15 +230,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     elif args.kind == "mma":
         layout = LinearLayout.mma(args.shape, args.part, args.element_bytes, args.warps or (1, 1))
     elif args.kind == "swizzled":
-        layout = LinearLayout.swizzled(args.shape, args.vec, args.per_phase, args.max_phase)
+        layout = LinearLayout.swizzled(args.shape, args.vec, args.per_phase, args.max_phase, args.element_bytes)
     else:
         layout = LinearLayout.nvmma(args.shape, args.element_bytes, args.swizzle)
-    if args.png:
-        import matplotlib
+    return _show(layout, args)
 
-        matplotlib.use("Agg")
-        draw(layout).figure.savefig(args.png, dpi=120, bbox_inches="tight")
-        print(f"wrote {args.png}")
+
+def _show(layout, args) -> int:
+    if args.svg:
+        with open(args.svg, "w", encoding="utf-8") as file:
+            file.write(layout.svg(args.value))
+        print(f"wrote {args.svg}")
     else:
         print(text(layout))
     return 0
