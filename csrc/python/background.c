@@ -3,9 +3,12 @@
  * other threads while it compiles. At exit it is stopped, and a forked process begins without it. */
 #define _GNU_SOURCE
 #include "python/extension.h"
+#include "runtime/cuda.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -79,27 +82,90 @@ static bool asks_for(const Request *request, const Request *other)
     return request && request->kernel == other->kernel && tt_is_same_key(&request->key, &other->key);
 }
 
-/* ---- the thread ---------------------------------------------------------------------------------------------------- */
-
 static void nap(long microseconds) { nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000}, NULL); }
 
-/* Others get the GIL for as long as they want; if none does, reading takes twice as long. */
+/* ---- the interpreter's lock ------------------------------------------------------------------------------------------ */
+
+static _Thread_local bool is_behind; /* the thread is the background's */
+static atomic_bool runs, holds;      /* there is one; it has the GIL */
+static atomic_int waiting;           /* other threads that want the GIL */
+
+PyThreadState *tt_give_gil(void)
+{
+    PyThreadState *released = PyEval_SaveThread();
+    if (is_behind)
+        atomic_store(&holds, false);
+    return released;
+}
+
+/* To sleep until the background gives the GIL up takes longer than it has it: waking up is slow, and who does so late finds
+ * it taken again. */
+static void wait_for_background(void)
+{
+    enum { LONGEST = 300 /* microseconds */ };
+    double end = tt_milliseconds() + LONGEST * 1e-3;
+    while (atomic_load(&holds) && tt_milliseconds() < end)
+        sched_yield();
+}
+
+void tt_get_gil(PyThreadState *released)
+{
+    bool waits = !is_behind && atomic_load_explicit(&runs, memory_order_relaxed);
+    if (waits) {
+        atomic_fetch_add(&waiting, 1);
+        wait_for_background();
+    }
+    PyEval_RestoreThread(released);
+    if (waits)
+        atomic_fetch_sub(&waiting, 1);
+    if (is_behind)
+        atomic_store(&holds, true);
+}
+
+/* Others get the GIL for as long as they want; if none does, reading takes twice as long. With many threads that launch
+ * without a pause it gets its turn, too. */
 void tt_breathe(void)
 {
-    enum { PIECE = 30 /* microseconds */ };
+    enum { PIECE = 30 /* microseconds */, MOST_NAPS = 100 };
     static _Thread_local double since;
-    double now = tt_milliseconds();
-    if (now - since < PIECE * 1e-3)
+    if (!is_behind || (!atomic_load(&waiting) && tt_milliseconds() - since < PIECE * 1e-3))
         return;
-    PyThreadState *released = PyEval_SaveThread();
+    PyThreadState *released = tt_give_gil();
     nap(PIECE);
-    PyEval_RestoreThread(released);
+    for (int i = 0; i < MOST_NAPS && atomic_load(&waiting); i++)
+        nap(PIECE);
+    tt_get_gil(released);
     since = tt_milliseconds();
 }
+
+/* ---- compiling ----------------------------------------------------------------------------------------------------------- */
 
 static bool is_there(const Request *request)
 {
     return tt_table_find(&request->kernel->table, &request->key) != NULL;
+}
+
+/* Until the device is through with what was launched without the variant: code goes to an idle one only, and launches of
+ * other threads would wait for that. A device that is never idle gets it all the same: who launches that far ahead of it
+ * waits for it now and then anyway. */
+static void wait_until_quiet(const Request *request)
+{
+    enum { PIECE = 200 /* microseconds */, LONGEST = 5000 /* milliseconds */ };
+    if (request->target.kind != TARGET_CUDA)
+        return;
+    PyThreadState *released = tt_give_gil();
+    double end = tt_milliseconds() + LONGEST;
+    while (!tt_cuda_is_past_mark(request->device) && !queue.is_stopping && tt_milliseconds() < end)
+        nap(PIECE);
+    tt_get_gil(released);
+}
+
+static bool load(const Request *request, Compiled *compiled)
+{
+    if (!tt_prepare_compiled(compiled))
+        return false;
+    wait_until_quiet(request);
+    return tt_load_compiled(compiled);
 }
 
 /* The code is on its device before a launch runs it. */
@@ -110,7 +176,7 @@ static bool compile(const Request *request)
         tt_compile_variant(request->kernel, &request->key, request->target, request->device, &numbers, true);
     if (!compiled)
         return false;
-    bool done = tt_load_compiled(compiled) &&
+    bool done = load(request, compiled) &&
                 (is_there(request) || tt_table_add(&request->kernel->table, &request->key, compiled));
     Py_DECREF((PyObject *)compiled);
     return done;
@@ -144,11 +210,16 @@ static Request *take(void)
 static void *run(void *unused)
 {
     PyGILState_STATE state = PyGILState_Ensure();
+    is_behind = true;
+    atomic_store(&runs, true);
+    atomic_store(&holds, true);
     for (Request *request; (request = take());) {
         serve(request);
         tt_release_request(request);
         tt_breathe();
     }
+    atomic_store(&holds, false);
+    atomic_store(&runs, false);
     PyGILState_Release(state);
     return unused;
 }
@@ -184,6 +255,9 @@ static void forget(void)
     queue.first = queue.current = NULL; /* what they held stays with the parent's memory */
     queue.count = 0;
     queue.is_running = false;
+    atomic_store(&holds, false);
+    atomic_store(&runs, false);
+    atomic_store(&waiting, 0);
 }
 
 static void watch_forks(void) { pthread_atfork(before_fork, after_fork, forget); }
@@ -207,6 +281,8 @@ static bool put(Request *request)
 void tt_compile_behind(Request *request)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!request)
+        return;
     pthread_once(&once, watch_forks);
     pthread_mutex_lock(&queue.lock);
     bool is_put = put(request);
@@ -235,9 +311,9 @@ static PyObject *background_wait(PyObject *module, PyObject *seconds)
     double number = PyFloat_AsDouble(seconds);
     if (PyErr_Occurred())
         return NULL;
-    PyThreadState *released = PyEval_SaveThread();
+    PyThreadState *released = tt_give_gil();
     bool has_ended = wait_for_end(number);
-    PyEval_RestoreThread(released);
+    tt_get_gil(released);
     return PyBool_FromLong(has_ended);
 }
 
@@ -248,9 +324,9 @@ static PyObject *background_stop(PyObject *module, PyObject *unused)
     pthread_mutex_lock(&queue.lock);
     queue.is_stopping = true;
     pthread_mutex_unlock(&queue.lock);
-    PyThreadState *released = PyEval_SaveThread();
+    PyThreadState *released = tt_give_gil();
     wait_for_end(60);
-    PyEval_RestoreThread(released);
+    tt_get_gil(released);
     return Py_NewRef(Py_None);
 }
 

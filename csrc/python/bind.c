@@ -16,8 +16,8 @@ static PyObject *bind_error(const Kernel *kernel, Py_ssize_t count, PyObject *ke
     return NULL;
 }
 
-/* Names in calls are interned nearly always, and in the order of the parameters: they are compared by pointer first, from
- * the parameter behind the last one on. */
+/* Names in calls are interned nearly always, and in the order of the parameters: they are compared by pointer, from the
+ * parameter behind the last one on. */
 static int find_param(const Kernel *kernel, PyObject *name, bool interned, int from)
 {
     for (int k = 0, i = from; k < kernel->param_count; k++, i++) {
@@ -30,6 +30,13 @@ static int find_param(const Kernel *kernel, PyObject *name, bool interned, int f
             return i;
     }
     return -1;
+}
+
+/* Names that a program puts together ("BLOCK_" + axis) are not interned, but come in that order, too. */
+static PyObject *expected_name(const Kernel *kernel, PyObject *name, int at)
+{
+    PyObject *expected = at < kernel->param_count ? kernel->params[at].name : name;
+    return expected == name || PyUnicode_Compare(expected, name) ? name : expected;
 }
 
 static int find_option(const State *state, PyObject *name, bool interned)
@@ -52,6 +59,7 @@ static void find_name(const Kernel *kernel, PyObject *name, bool interned, int f
 static bool bind_keyword(const Kernel *kernel, PyObject *name, PyObject *value, int *after, Call *call)
 {
     int param, option;
+    name = expected_name(kernel, name, *after + 1);
     find_name(kernel, name, true, *after + 1, &param, &option);
     if (param < 0 && option < 0) {
         PyObject *interned = Py_NewRef(name);

@@ -463,9 +463,9 @@ static bool find_by_source(Compilation *c)
     UsesRequest request = uses_request(c);
     if (!c->build->reads || !tt_find_uses(&request, &c->build->made_of))
         return false;
-    PyThreadState *released = PyEval_SaveThread();
+    PyThreadState *released = tt_give_gil();
     bool found = find_code(c->build);
-    PyEval_RestoreThread(released);
+    tt_get_gil(released);
     if (found) {
         c->compiled->code = c->build->code;
         c->build->code = NULL;
@@ -489,6 +489,7 @@ static bool walk(Compilation *c)
 
 static bool compile_source(Compilation *c)
 {
+    tt_breathe();
     if (!walk(c) || !build_code(c))
         return false;
     UsesRequest request = uses_request(c);
@@ -550,6 +551,7 @@ Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Tar
 {
     Compilation c = {.build = new_build(target), .is_quiet = is_quiet};
     PyObject *info = c.build ? tt_compilation_info(kernel, signature, options, target, standalone) : NULL;
+    tt_breathe();
     c.compiled = info ? tt_new_compiled(kernel, info) : NULL;
     if (c.compiled &&
         !(copy_numbers(c.build, numbers) && compile(&c, signature) && dump_and_override(c.compiled)))

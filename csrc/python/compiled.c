@@ -146,24 +146,31 @@ static PyObject *get_image(PyObject *self, void *unused)
     return PyBytes_FromStringAndSize(bytes.data, (Py_ssize_t)bytes.size);
 }
 
-/* Loads the code on its device. */
-static bool load_now(Compiled *compiled)
+/* Prepares the code for its device, or loads it there. */
+static bool bring(Compiled *compiled, bool loads)
 {
     Arena arena = {0};
     Trap trap;
     int device = compiled->device = device_of(compiled);
-    PyThreadState *released = PyEval_SaveThread();
+    PyThreadState *released = tt_give_gil();
     bool done = tt_try(&trap, &arena);
     if (done) {
-        compiled->facts = tt_code_load(compiled->code, device, &arena);
+        if (loads)
+            compiled->facts = tt_code_load(compiled->code, device, &arena);
+        else
+            tt_code_prepare(compiled->code, device, &arena);
         tt_end_try(&trap);
     }
-    PyEval_RestoreThread(released);
+    tt_get_gil(released);
     if (!done)
         tt_set_error(&trap.diag, NULL);
     tt_arena_release(&arena);
-    return compiled->is_loaded = done;
+    return done;
 }
+
+bool tt_prepare_compiled(Compiled *compiled) { return compiled->is_loaded || bring(compiled, false); }
+
+static bool load_now(Compiled *compiled) { return compiled->is_loaded = bring(compiled, true); }
 
 bool tt_load_compiled(Compiled *compiled)
 {

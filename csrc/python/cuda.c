@@ -78,13 +78,13 @@ static bool run(void (*work)(DriverCall *call, Arena *arena), DriverCall *call)
 {
     Arena arena = {0};
     Trap trap;
-    PyThreadState *released = PyEval_SaveThread();
+    PyThreadState *released = tt_give_gil();
     bool done = tt_try(&trap, &arena);
     if (done) {
         work(call, &arena);
         tt_end_try(&trap);
     }
-    PyEval_RestoreThread(released);
+    tt_get_gil(released);
     if (!done)
         tt_set_error(&trap.diag, NULL);
     tt_arena_release(&arena);

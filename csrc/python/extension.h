@@ -262,7 +262,7 @@ typedef struct Key {
 
 /* Of slots: an array that must not be stored to; a number of which the key could say more than it does. */
 enum { MARK_READ_ONLY = 1, MARK_SPECIAL = 2 };
-enum { INLINE_WORDS = 64, INLINE_OBJECTS = 16, INLINE_SLOTS = 32, AWAITED_STREAMS = 8 };
+enum { INLINE_WORDS = 128, INLINE_OBJECTS = 16, INLINE_SLOTS = 64, AWAITED_STREAMS = 8 };
 typedef struct Specialization {
     State *state;
     PyObject *function; /* its name */
@@ -415,7 +415,10 @@ void tt_release_request(Request *request);
 void tt_compile_behind(Request *request);
 /* In that thread, in place of tt_run_apart. False: the process ends. */
 bool tt_run_behind(Apart *apart);
-/* In that thread, while it has the GIL. */
+/* PyEval_SaveThread and PyEval_RestoreThread for all threads: that one gives way to others. */
+PyThreadState *tt_give_gil(void);
+void tt_get_gil(PyThreadState *released);
+/* With the GIL, wherever other threads may run Python: lets them, in that thread. Nothing in any other one. */
 void tt_breathe(void);
 
 /* launch.c: launches, or with `grid` NULL takes the grid from the keywords. Returns the Compiled that ran. */
@@ -496,6 +499,8 @@ PyObject *tt_survey(PyObject *module, PyObject *args);
 /* ---- compiled.c ---------------------------------------------------------------------------------------------------------- */
 
 bool tt_load_compiled(Compiled *compiled); /* onto its device; false with an error set */
+/* What of that can be done without holding up launches in other threads; false with an error set. */
+bool tt_prepare_compiled(Compiled *compiled);
 /* Without code yet. */
 Compiled *tt_new_compiled(Kernel *kernel, PyObject *info);
 extern PyType_Spec tt_compiled_spec;

@@ -160,6 +160,7 @@ typedef struct Launch {
     Py_ssize_t count;
     PyObject *keywords;
     Call call;
+    Request *request; /* for a variant that is to be compiled in the background, or NULL */
     Specialization specialization;
 } Launch;
 
@@ -321,7 +322,7 @@ static Compiled *find_general(Launch *launch, const int32_t extents[3])
     if (special && specialize_again(launch, true) && s->any_special)
         general = tt_find_ready(kernel, s, (LaunchNumbers){s->slots, s->slot_count, extents});
     if (general)
-        tt_compile_behind(special);
+        launch->request = special;
     else if (special)
         tt_release_request(special);
     return general;
@@ -335,11 +336,8 @@ static bool compile_general(Launch *launch, const Compiled *compiled, const int3
     learn_roles(launch, compiled);
     if (!specialize_again(launch, true))
         return false;
-    if (s->any_special && !tt_table_find(&kernel->table, &s->key)) {
-        Request *request = tt_new_request(kernel, s, extents);
-        if (request)
-            tt_compile_behind(request);
-    }
+    if (s->any_special && !tt_table_find(&kernel->table, &s->key))
+        launch->request = tt_new_request(kernel, s, extents);
     return !PyErr_Occurred() && specialize_again(launch, false);
 }
 
@@ -369,6 +367,9 @@ static Compiled *launch_specialized(Launch *launch)
         compiled = find_missing(launch, extents);
     if (compiled && !start(launch, compiled, extents))
         Py_CLEAR(compiled);
+    if (launch->request && compiled && s->target.kind == TARGET_CUDA)
+        tt_cuda_mark(s->place.device, s->place.stream); /* which the background waits for */
+    tt_compile_behind(launch->request);
     return compiled;
 }
 
@@ -435,7 +436,7 @@ static PyObject *launch_bound(Launch *launch, int warmup)
 PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ssize_t count,
                     PyObject *keywords, bool warmup)
 {
-    enum { INLINE_VALUES = 32 };
+    enum { INLINE_VALUES = 64 };
     PyObject *inline_values[INLINE_VALUES], **values = inline_values;
     if (!kernel->params) {
         PyErr_SetString(PyExc_TypeError, "the kernel was not initialised");
@@ -453,6 +454,7 @@ PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ss
     launch.count = count;
     launch.keywords = keywords;
     launch.call.values = values;
+    launch.request = NULL;
     PyObject *result = launch_bound(&launch, warmup);
     tt_call_release(&launch.call);
     if (values != inline_values)

@@ -4,20 +4,20 @@
 static bool check_signals(Interrupt *interrupt)
 {
     SignalCheck *check = (SignalCheck *)interrupt;
-    PyEval_RestoreThread(check->released);
+    tt_get_gil(check->released);
     bool raised = PyErr_CheckSignals() < 0;
-    check->released = PyEval_SaveThread();
+    check->released = tt_give_gil();
     return raised;
 }
 
 Interrupt *tt_release_gil(SignalCheck *check)
 {
-    *check = (SignalCheck){{check_signals, false}, PyEval_SaveThread()};
+    *check = (SignalCheck){{check_signals, false}, tt_give_gil()};
     return tt_is_first_thread() ? &check->interrupt : NULL;
 }
 
 bool tt_take_gil(SignalCheck *check)
 {
-    PyEval_RestoreThread(check->released);
+    tt_get_gil(check->released);
     return !check->interrupt.asked_to_end;
 }

@@ -182,9 +182,9 @@ static PyObject *take_survey(Survey *s)
 {
     bool done = simplify(s);
     if (done) {
-        PyThreadState *released = PyEval_SaveThread();
+        PyThreadState *released = tt_give_gil();
         done = run(s);
-        PyEval_RestoreThread(released);
+        tt_get_gil(released);
     }
     if (!done)
         tt_set_error(&s->failure, s->module);

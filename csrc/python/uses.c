@@ -57,10 +57,35 @@ static void transfer(Codec *codec, Uses *uses)
     }
 }
 
+/* Files may be far away: others have the GIL meanwhile. */
+static Bytes read_file(const Digest *key, Arena *arena)
+{
+    Trap trap;
+    Bytes *bytes = TT_NEW(arena, Bytes);
+    PyThreadState *released = tt_give_gil();
+    if (tt_try(&trap, arena)) {
+        *bytes = tt_store_read(SEAL_USES, key, arena);
+        tt_end_try(&trap);
+    }
+    tt_get_gil(released);
+    return *bytes;
+}
+
+static void write_file(const Digest *key, Bytes content, Arena *arena)
+{
+    Trap trap;
+    PyThreadState *released = tt_give_gil();
+    if (tt_try(&trap, arena)) {
+        tt_store_write(SEAL_USES, key, tt_seal(SEAL_USES, key, content, arena), arena);
+        tt_end_try(&trap);
+    }
+    tt_get_gil(released);
+}
+
 static Uses read_uses(const Digest *key, Arena *arena)
 {
     Uses uses = {0};
-    Bytes content = tt_unseal(SEAL_USES, key, tt_store_read(SEAL_USES, key, arena));
+    Bytes content = tt_unseal(SEAL_USES, key, read_file(key, arena));
     Codec codec = {.at = content.data, .end = (const char *)content.data + content.size, .arena = arena};
     if (content.data)
         transfer(&codec, &uses);
@@ -78,8 +103,10 @@ static bool begin(Fingerprint *f, const UsesRequest *request, Arena *arena)
     tt_hash_options(&f->hasher, request->options);
     tt_hasher_add_number(&f->hasher, tt_is_strict());
     tt_fingerprint_add(f, request->info);
+    tt_breathe();
     tt_fingerprint_add(f, request->signature);
     tt_fingerprint_add(f, (PyObject *)request->kernel);
+    tt_breathe();
     return !f->unknown;
 }
 
@@ -207,9 +234,11 @@ static bool look_up(Fingerprint *f, const NameUse *use, PyObject *used_names)
 /* With the fingerprint as it was before any name. */
 static bool holds(Fingerprint f, const Alternative *alternative, PyObject *used_names)
 {
-    for (int i = 0; i < alternative->use_count; i++)
+    for (int i = 0; i < alternative->use_count; i++) {
+        tt_breathe();
         if (!look_up(&f, &alternative->uses[i], used_names))
             return false;
+    }
     Digest values = tt_hasher_end(&f.hasher);
     return !memcmp(&values, alternative->values.data, sizeof values);
 }
@@ -284,6 +313,7 @@ static bool add_uses(Fingerprint *f, const UsesRequest *request, Alternative *al
         return false;
     alternative->uses = TT_NEW_ARRAY(arena, NameUse, used + own);
     for (Py_ssize_t i = 0; i < used + own; i++) {
+        tt_breathe();
         PyObject *entry =
             i < used ? PyList_GetItem(request->used_names, i) : PyList_GetItem(request->own_names, i - used);
         if (!add_use(f, entry, i >= used, alternative->uses, &alternative->use_count))
@@ -325,7 +355,7 @@ static void keep(const UsesRequest *request, const Digest *made_of, Arena *arena
     Uses uses = add_alternative(read_uses(&key, arena), newest, arena);
     Text text = {.arena = arena};
     transfer(&(Codec){.out = &text}, &uses);
-    tt_store_write(SEAL_USES, &key, tt_seal(SEAL_USES, &key, (Bytes){text.data, text.length}, arena), arena);
+    write_file(&key, (Bytes){text.data, text.length}, arena);
 }
 
 void tt_keep_uses(const UsesRequest *request, const Digest *made_of)

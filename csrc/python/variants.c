@@ -17,6 +17,7 @@ Compiled *tt_compile_variant(Kernel *kernel, const Key *key, Target target, int 
     PyObject *signature, *options;
     if (!tt_describe_key(key, kernel, &signature, &options))
         return NULL;
+    tt_breathe();
     Compiled *compiled = call_hook_before(kernel, signature, options, target)
                              ? tt_compile(kernel, signature, options, target, false, numbers, in_background)
                              : NULL;

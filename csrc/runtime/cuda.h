@@ -33,7 +33,7 @@ void tt_cuda_set_current_device(int device, Arena *arena);
 /* Waits for all work of the device's primary context. */
 void tt_cuda_synchronize(int device, Arena *arena);
 
-/* ---- cuda.c: kernels ---- */
+/* ---- cuda_load.c: kernels onto devices ---- */
 
 /* What the compiler made. Strings are copied. */
 typedef struct CudaImage {
@@ -62,8 +62,12 @@ typedef struct CudaKernelInfo {
 } CudaKernelInfo;
 /* Machine code for looking at, *size bytes in `arena`. */
 const void *tt_cuda_cubin(CudaKernel *kernel, int device, Arena *arena, size_t *size);
-/* Loads the kernel on the device if it is not there yet. */
+/* Makes machine code of the PTX as far as that keeps nobody from launching, so that loading is short. */
+void tt_cuda_prepare(CudaKernel *kernel, int device, Arena *arena);
+/* Loads the kernel on the device if it is not there yet. Waits until the device is idle, and launches wait meanwhile. */
 const CudaKernelInfo *tt_cuda_load(CudaKernel *kernel, int device, Arena *arena);
+
+/* ---- cuda_launch.c ---- */
 
 typedef struct CudaLaunch {
     int device;
@@ -82,6 +86,11 @@ bool tt_cuda_launch(CudaKernel *kernel, const CudaLaunch *launch, Arena *arena);
 
 /* Whether what is enqueued on the stream becomes part of a CUDA graph instead of running. */
 bool tt_cuda_is_captured(void *stream);
+
+/* Marks a place behind what is on the stream: one a device, the latest counts. */
+void tt_cuda_mark(int device, void *stream);
+/* Without waiting: has the device done what stands before its mark? */
+bool tt_cuda_is_past_mark(int device);
 
 /* ---- cuda_timing.c: events, and memory to clear between measurements ---- */
 

@@ -9,6 +9,8 @@ typedef int CUdevice;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
+typedef struct CUlib_st *CUlibrary;
+typedef struct CUkern_st *CUkernel;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUlinkState_st *CUlinkState;
@@ -21,6 +23,7 @@ enum {
     CUDA_ERROR_ILLEGAL_ADDRESS = 700,
     CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
     CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
+    CUDA_ERROR_NOT_READY = 600,
     CUDA_ERROR_NOT_SUPPORTED = 801,
 
     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
@@ -48,6 +51,8 @@ enum {
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
     CU_JIT_OPTIMIZATION_LEVEL = 7,
     CU_JIT_INPUT_PTX = 1,
+
+    CU_MODULE_LAZY_LOADING = 2,
 
     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
     CU_EVENT_DEFAULT = 0,
@@ -98,6 +103,7 @@ typedef struct CUlaunchConfig {
     CUDA(cuEventCreate, (CUevent * event, unsigned flags))                                                   \
     CUDA(cuEventDestroy_v2, (CUevent event))                                                                 \
     CUDA(cuEventRecord, (CUevent event, CUstream stream))                                                    \
+    CUDA(cuEventQuery, (CUevent event))                                                                      \
     CUDA(cuEventSynchronize, (CUevent event))                                                                \
     CUDA(cuEventElapsedTime, (float *milliseconds, CUevent start, CUevent end))                              \
     CUDA(cuThreadExchangeStreamCaptureMode, (int *mode))                                                     \
@@ -123,7 +129,14 @@ typedef struct CUlaunchConfig {
 /* Those that older drivers do not have; NULL there. */
 #define TT_CUDA_LATER_FUNCTIONS                                                                              \
     CUDA(cuLaunchKernelEx,                                                                                   \
-         (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra))
+         (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra))               \
+    CUDA(cuModuleGetLoadingMode, (int *mode))                                                                \
+    CUDA(cuLibraryLoadData, (CUlibrary * library, const void *code, int *jit_options, void **jit_values,     \
+                             unsigned jit_count, int *options, void **values, unsigned count))               \
+    CUDA(cuLibraryUnload, (CUlibrary library))                                                               \
+    CUDA(cuLibraryGetKernel, (CUkernel * kernel, CUlibrary library, const char *name))                       \
+    CUDA(cuLibraryGetModule, (CUmodule * module, CUlibrary library))                                         \
+    CUDA(cuKernelGetFunction, (CUfunction * function, CUkernel kernel))
 
 typedef struct CudaApi {
 #define CUDA(symbol, arguments) CUresult(*symbol) arguments;

@@ -131,6 +131,19 @@ bool tt_cuda_is_lost_in_fork(void)
     return is_lost_in_fork;
 }
 
+bool tt_cuda_has_libraries(void)
+{
+    static _Atomic int has = -1;
+    if (has < 0) {
+        const CudaApi *api = &tt_cuda_api;
+        int mode = 0;
+        bool there = api->cuModuleGetLoadingMode && api->cuLibraryLoadData && api->cuLibraryUnload &&
+                     api->cuLibraryGetKernel && api->cuLibraryGetModule && api->cuKernelGetFunction;
+        has = there && !api->cuModuleGetLoadingMode(&mode) && mode == CU_MODULE_LAZY_LOADING;
+    }
+    return has;
+}
+
 int tt_cuda_device_count(void)
 {
     pthread_once(&opened, open_driver);

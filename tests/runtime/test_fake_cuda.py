@@ -11,16 +11,25 @@ import pytest
 FOLDER = Path(__file__).parent / "fake_cuda"
 
 
-@pytest.mark.parametrize("cases", ["cases.py", "tuning_cases.py"])
-def test_cases_on_the_fake_driver(tmp_path, cases):
+# Drivers older than CUDA 12.0 have no libraries, and who wants all loaded in advance does not get them.
+@pytest.mark.parametrize(
+    "cases, driver, loading",
+    [
+        ("cases.py", [], "LAZY"),
+        ("cases.py", ["-DOLD_DRIVER"], "LAZY"),
+        ("cases.py", [], "EAGER"),
+        ("tuning_cases.py", [], "LAZY"),
+    ],
+)
+def test_cases_on_the_fake_driver(tmp_path, cases, driver, loading):
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         pytest.skip("there is no C compiler to build the driver with")
     if not sys.platform.startswith("linux"):
         pytest.skip("the driver takes the real one's place through LD_LIBRARY_PATH")
     library = tmp_path / "libcuda.so.1"
-    subprocess.run([compiler, "-shared", "-fPIC", "-w", "-o", library, FOLDER / "fake_cuda.c"], check=True)
+    subprocess.run([compiler, "-shared", "-fPIC", "-w", *driver, "-o", library, FOLDER / "fake_cuda.c"], check=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", FOLDER / cases, "--target", "cuda"]
-    environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}
+    environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "CUDA_MODULE_LOADING": loading}
     result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert result.returncode == 0, result.stdout

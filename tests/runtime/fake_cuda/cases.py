@@ -339,7 +339,49 @@ def test_a_variant_that_is_compiled_behind_is_loaded_before_it_is_launched(monke
     assert background.wait()
     special = scale(kernel, 1000)
     assert special is not general and special.metadata.divisibility["n"] == 8
-    assert [line.split()[0] for line in log()] == ["launch", "load", "launch"]
+    assert [line.split()[0] for line in log()] == ["launch", "record", "load", "launch"]
+
+
+def test_it_is_loaded_when_the_device_is_idle(monkeypatch):
+    """Loading waits for all kernels that run, and whoever launches then waits with it."""
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    kernel = new_kernel()
+    scale(kernel, 1024)
+    assert background.wait()
+    cuda.fake_reset()
+    cuda.fake_set_busy(1)
+    general = scale(kernel, 1000)
+    assert not background.wait(1) and scale(kernel, 1000) is general
+    assert not any("load" in line for line in log())
+    cuda.fake_set_busy(0)
+    assert background.wait()
+    assert [line for line in log() if "load" in line] == ["load on 0"]
+    assert scale(kernel, 1000) is not general
+
+
+def test_what_is_refused_in_the_background_is_told_by_a_launch(monkeypatch):
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    kernel = new_kernel()
+    scale(kernel, 1024)
+    assert background.wait()
+    cuda.fake_set_link_error(INVALID_PTX)
+    scale(kernel, 1000)
+    assert background.wait()
+    with pytest.raises(triton.InternalError, match="ptxas says why"):
+        scale(kernel, 1000)
+
+
+def test_machine_code_is_made_once_and_goes_with_its_kernel():
+    has_libraries = hasattr(cuda, "cuLibraryLoadData") and os.environ.get("CUDA_MODULE_LOADING") != "EAGER"
+    before, kernel = cuda.fake_library_count(), new_kernel()
+    handles = [launch(kernel, Array(device), Array(device, 1)) for device in (0, 1)]
+    assert all(compiled.function and compiled.module for compiled in handles)
+    launch(kernel, num_warps=8)
+    assert cuda.fake_library_count() - before == has_libraries * 2  # of both devices, and of the other number of warps
+    del kernel, handles
+    gc.collect()
+    assert cuda.fake_library_count() == before
+    assert sorted(log()[-3:]) == ["unload from 0", "unload from 0", "unload from 1"]
 
 
 def test_a_launch_that_is_captured_is_not_done_without_its_variant(monkeypatch):

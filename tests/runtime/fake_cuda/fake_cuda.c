@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { DEVICES = 2, GLOBAL = 0, THREAD_LOCAL = 1, RELAXED = 2 };
+
 typedef struct Context {
     int device;
 } Context;
@@ -14,16 +16,20 @@ typedef struct Module {
     int device;
     char *image;
 } Module;
+typedef struct Library { /* and its only kernel */
+    char *image;
+    Module *modules[DEVICES];
+} Library;
 typedef struct Event {
     int device;
     double time;
 } Event;
 
-enum { DEVICES = 2, GLOBAL = 0, THREAD_LOCAL = 1, RELAXED = 2 };
 enum {
     INVALID_VALUE = 1,
     INVALID_CONTEXT = 201,
     INVALID_HANDLE = 400,
+    NOT_READY = 600,
     CAPTURE_UNSUPPORTED = 900,
     CAPTURE_IMPLICIT = 906
 };
@@ -35,6 +41,8 @@ static uintptr_t captured;
 static int capture_mode, capture_broken;
 static int launch_error, link_error, registers = 32, max_threads = 1024, failed_parameter = -1,
                                      watched_parameter = -1;
+static _Atomic int busy; /* kernels are running */
+static int libraries;    /* that there are */
 static double milliseconds;
 static char text[1 << 16];
 
@@ -55,8 +63,13 @@ void fake_set_failed_parameter(int number) { failed_parameter = number; }
 /* The value of this parameter is logged. */
 void fake_set_watched_parameter(int number) { watched_parameter = number; }
 
+/* While it is, events are not reached; what is loaded would wait, which the log says. */
+void fake_set_busy(int is_busy) { busy = is_busy; }
+int fake_library_count(void) { return libraries; }
+
 void fake_reset(void)
 {
+    busy = 0;
     watched_parameter = -1;
     launch_error = link_error = captured = capture_broken = 0;
     registers = 32;
@@ -227,6 +240,12 @@ int cuStreamWaitEvent(uintptr_t stream, Event *event, unsigned flags)
     return check_stream(stream);
 }
 
+int cuEventQuery(Event *event)
+{
+    (void)event;
+    return unsafe() ? CAPTURE_UNSUPPORTED : busy ? NOT_READY : 0;
+}
+
 int cuEventSynchronize(Event *event) { return (void)event, unsafe(); }
 
 int cuEventElapsedTime(float *elapsed, Event *start, Event *end)
@@ -296,22 +315,32 @@ int cuLinkComplete(char **state, void **cubin, size_t *size)
 
 int cuLinkDestroy(char **state) { return free(state[0]), free(state), 0; }
 
+/* What the driver's compiler does. */
+static int translate(unsigned count, int *options, void **values)
+{
+    for (unsigned i = 0; i < count && link_error; i++)
+        if (options[i] == 5)
+            strcpy(values[i], "ptxas says why");
+    for (unsigned i = 0; i < count; i++)
+        if (options[i] == 7 && values[i] != (void *)4)
+            note("at level %d\n", (int)(size_t)values[i]);
+    return link_error;
+}
+
+static int load(Module **module, const char *image)
+{
+    note(busy ? "load on %d waits\n" : "load on %d\n", current->device);
+    *module = malloc(sizeof **module);
+    **module = (Module){current->device, strdup(image)};
+    return unsafe();
+}
+
 int cuModuleLoadDataEx(Module **module, const char *image, unsigned count, int *options, void **values)
 {
     if (!current)
         return INVALID_CONTEXT;
-    for (unsigned i = 0; i < count && link_error; i++)
-        if (options[i] == 5)
-            strcpy(values[i], "ptxas says why");
-    note("load on %d\n", current->device);
-    for (unsigned i = 0; i < count; i++)
-        if (options[i] == 7 && values[i] != (void *)4)
-            note("at level %d\n", (int)(size_t)values[i]);
-    if (link_error)
-        return link_error;
-    *module = malloc(sizeof **module);
-    **module = (Module){current->device, strdup(image)};
-    return unsafe();
+    int error = translate(count, options, values);
+    return error ? error : load(module, image);
 }
 
 int cuModuleLoadData(Module **module, const char *image)
@@ -333,6 +362,63 @@ int cuModuleGetFunction(Module **function, Module *module, const char *name)
     *function = module;
     return strstr(module->image, name) ? 0 : 500;
 }
+
+#ifndef OLD_DRIVER
+int cuModuleGetLoadingMode(int *mode)
+{
+    const char *asked = getenv("CUDA_MODULE_LOADING");
+    *mode = asked && !strcmp(asked, "EAGER") ? 1 : 2;
+    return 0;
+}
+
+int cuLibraryLoadData(Library **library, const char *code, int *options, void **values, unsigned count,
+                      int *library_options, void **library_values, unsigned library_count)
+{
+    (void)library_options, (void)library_values, (void)library_count;
+    int error = translate(count, options, values);
+    if (error)
+        return error;
+    *library = calloc(1, sizeof **library);
+    (*library)->image = strdup(code);
+    libraries++;
+    return unsafe();
+}
+
+int cuLibraryUnload(Library *library)
+{
+    for (int i = 0; i < DEVICES; i++)
+        if (library->modules[i]) {
+            note("unload from %d\n", i);
+            free(library->modules[i]->image);
+            free(library->modules[i]);
+        }
+    free(library->image);
+    free(library);
+    libraries--;
+    return unsafe();
+}
+
+int cuLibraryGetKernel(Library **kernel, Library *library, const char *name)
+{
+    *kernel = library;
+    return strstr(library->image, name) ? 0 : 500;
+}
+
+int cuKernelGetFunction(Module **function, Library *kernel)
+{
+    if (!current)
+        return INVALID_CONTEXT;
+    int error = kernel->modules[current->device] ? 0 : load(&kernel->modules[current->device], kernel->image);
+    *function = kernel->modules[current->device];
+    return error;
+}
+
+int cuLibraryGetModule(Module **module, Library *library)
+{
+    *module = current ? library->modules[current->device] : NULL;
+    return *module ? 0 : INVALID_CONTEXT;
+}
+#endif
 
 int cuFuncGetAttribute(int *value, int attribute, Module *function)
 {

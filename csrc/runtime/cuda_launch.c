@@ -1,0 +1,182 @@
+/* Launches of kernels on GPUs. */
+#include "runtime/cuda_driver.h"
+
+/* A launch with attributes. */
+static CUresult enqueue_specially(const CudaImage *image, const LoadedKernel *loaded,
+                                  const CudaLaunch *launch, void **parameters)
+{
+    CUlaunchAttribute attributes[2];
+    unsigned count = 0;
+    memset(attributes, 0, sizeof attributes);
+    if (image->cooperative) {
+        attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        attributes[count++].value.cooperative = 1;
+    }
+    if (image->early) {
+        attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        attributes[count++].value.programmaticStreamSerializationAllowed = 1;
+    }
+    CUlaunchConfig config = {.gridDimX = (unsigned)launch->grid[0],
+                             .gridDimY = (unsigned)launch->grid[1],
+                             .gridDimZ = (unsigned)launch->grid[2],
+                             .blockDimX = (unsigned)image->threads,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .sharedMemBytes = (unsigned)image->shared_bytes,
+                             .hStream = launch->stream,
+                             .attrs = attributes,
+                             .numAttrs = count};
+    if (!tt_cuda_api.cuLaunchKernelEx)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return tt_cuda_api.cuLaunchKernelEx(&config, loaded->function, parameters, NULL);
+}
+
+static CUresult enqueue(const CudaKernel *kernel, const LoadedKernel *loaded, const CudaLaunch *launch,
+                        void **parameters)
+{
+    const int32_t *grid = launch->grid;
+    if (kernel->image.cooperative || kernel->image.early)
+        return enqueue_specially(&kernel->image, loaded, launch, parameters);
+    return tt_cuda_api.cuLaunchKernel(loaded->function, (unsigned)grid[0], (unsigned)grid[1],
+                                      (unsigned)grid[2], (unsigned)kernel->image.threads, 1, 1,
+                                      (unsigned)kernel->image.shared_bytes, launch->stream, parameters, NULL);
+}
+
+/* A launch that is waited for, and what it left in its failure words. */
+static CUresult run_checked(const CudaKernel *kernel, const LoadedKernel *loaded, const CudaLaunch *launch,
+                            void **parameters)
+{
+    size_t words = (size_t)kernel->image.failure_words;
+    uint64_t record = 0;
+    CUresult error = tt_cuda_api.cuMemAlloc_v2(&record, words * sizeof(int32_t));
+    if (error)
+        return error;
+    parameters[kernel->image.parameter_count] = &record;
+    error = tt_cuda_api.cuMemsetD32Async(record, 0, words, launch->stream);
+    if (!error)
+        error = enqueue(kernel, loaded, launch, parameters);
+    if (!error)
+        error = tt_cuda_api.cuMemcpyDtoHAsync_v2(launch->failure, record, words * sizeof(int32_t),
+                                                 launch->stream);
+    if (!error)
+        error = tt_cuda_api.cuStreamSynchronize(launch->stream);
+    tt_cuda_api.cuMemFree_v2(record);
+    return error;
+}
+
+bool tt_cuda_is_captured(void *handle)
+{
+    CUstream stream = handle;
+    int status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return stream && !tt_cuda_api.cuStreamIsCapturing(stream, &status) &&
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* The stream waits for what is enqueued on another one now. */
+static CUresult wait_for(CUstream stream, CUstream other)
+{
+    CUevent event;
+    CUresult error = tt_cuda_api.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    if (error)
+        return error;
+    error = tt_cuda_api.cuEventRecord(event, other);
+    if (!error)
+        error = tt_cuda_api.cuStreamWaitEvent(stream, event, 0);
+    tt_cuda_api.cuEventDestroy_v2(event); /* takes effect once nothing waits for it any more */
+    return error;
+}
+
+static Diagnostic launch_failed(const CudaKernel *kernel, const LoadedKernel *loaded,
+                                const CudaLaunch *launch, CUresult error, Arena *arena)
+{
+    enum { GRID_YZ_LIMIT = 65535 };
+    if (error == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
+        return tt_cuda_out_of_registers(kernel, loaded, launch->device, arena);
+    Diagnostic diag = tt_cuda_diagnostic(arena, error, NULL);
+    if (launch->grid[1] > GRID_YZ_LIMIT || launch->grid[2] > GRID_YZ_LIMIT)
+        diag.remedy =
+            "a grid has at most 65535 programs along its second and third axis: put the largest extent first";
+    return diag;
+}
+
+/* In the device's context. False with *diag set when something is refused. */
+static bool launch_loaded(const CudaKernel *kernel, LoadedKernel *loaded, const CudaLaunch *launch,
+                          Arena *arena, Diagnostic *diag)
+{
+    bool checked = kernel->image.failure_words > 0;
+    void *parameters[kernel->image.parameter_count + 1];
+    for (int i = 0; i < kernel->image.parameter_count; i++)
+        parameters[i] = (void *)&launch->args[i];
+    bool captured = tt_cuda_is_captured(launch->stream);
+    if (checked && captured) {
+        *diag =
+            (Diagnostic){.kind = TT_DEVICE_ERROR,
+                         .message = "a kernel that checks assertions and bounds is waited for, and cannot be "
+                                    "launched while a CUDA graph is captured",
+                         .remedy = "capture it without debug=True and TRITON_DEBUG"};
+        return false;
+    }
+    if (captured)
+        loaded->captured = true;
+    CUresult error = CUDA_SUCCESS;
+    for (int i = 0; i < launch->awaited_count && !error; i++)
+        error = wait_for(launch->stream, launch->awaited[i]);
+    int mode =
+        CU_STREAM_CAPTURE_MODE_RELAXED; /* memory is allocated, maybe while another stream is captured */
+    if (!error && checked) {
+        tt_cuda_exchange_capture_mode(&mode);
+        error = run_checked(kernel, loaded, launch, parameters);
+        tt_cuda_exchange_capture_mode(&mode);
+    } else if (!error) {
+        error = enqueue(kernel, loaded, launch, parameters);
+    }
+    if (error)
+        *diag = launch_failed(kernel, loaded, launch, error, arena);
+    return !error;
+}
+
+bool tt_cuda_launch(CudaKernel *kernel, const CudaLaunch *launch, Arena *arena)
+{
+    CudaScope scope;
+    Diagnostic diag;
+    tt_cuda_enter_or_raise(launch->device, &scope, arena);
+    LoadedKernel *loaded = tt_cuda_ensure_loaded(kernel, launch->device, arena, &diag);
+    bool done = loaded && launch_loaded(kernel, loaded, launch, arena, &diag);
+    tt_cuda_leave(&scope);
+    if (!done)
+        tt_raise(&diag);
+    return !kernel->image.failure_words || !launch->failure[0];
+}
+
+/* ---- how far a device is ---- */
+
+static CUevent marks[TT_MAX_CUDA_DEVICES]; /* made when first wanted, and kept */
+
+void tt_cuda_mark(int device, void *stream)
+{
+    CudaScope scope;
+    if (tt_cuda_enter(device, &scope))
+        return;
+    CUevent event = __atomic_load_n(&marks[device], __ATOMIC_ACQUIRE), none = NULL;
+    if (!event && !tt_cuda_api.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) &&
+        !__atomic_compare_exchange_n(&marks[device], &none, event, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
+        tt_cuda_api.cuEventDestroy_v2(event); /* another thread was there first */
+        event = none;
+    }
+    if (event)
+        tt_cuda_api.cuEventRecord(event, stream);
+    tt_cuda_leave(&scope);
+}
+
+bool tt_cuda_is_past_mark(int device)
+{
+    CUevent event = __atomic_load_n(&marks[device], __ATOMIC_ACQUIRE);
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (!event)
+        return true;
+    tt_cuda_exchange_capture_mode(&mode);
+    bool is_past = tt_cuda_api.cuEventQuery(event) != CUDA_ERROR_NOT_READY;
+    tt_cuda_exchange_capture_mode(&mode);
+    return is_past;
+}
