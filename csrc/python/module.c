@@ -106,7 +106,7 @@ static PyObject *module_attribute(PyObject *module, PyObject *name)
 {
     (void)module;
     if (PyUnicode_CompareWithASCIIString(name, "libtriton") == 0)
-        return PyImport_ImportModule("triton.compiler.view");
+        return PyImport_ImportModule("triton._C.libtriton");
     return PyErr_Format(PyExc_AttributeError, "module 'triton._C' has no attribute %R", name);
 }
 

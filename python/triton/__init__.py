@@ -1,6 +1,8 @@
 """A tile compiler: @triton.jit kernels to native code, on CPUs and GPUs."""
 
-from . import runtime
+import os as _os
+
+from . import _C, runtime
 from .errors import (
     AutotunerError,
     CompilationError,
@@ -22,6 +24,7 @@ from .runtime import (
     Autotuner,
     Config,
     Heuristics,
+    InterpreterError,
     JITFunction,
     KernelInterface,
     MockTensor,
@@ -34,6 +37,8 @@ from .runtime import (
 )
 from .runtime.jit import jit
 from .utilities import cdiv, next_power_of_2
+
+_C.__path__ = [_os.path.join(_os.path.dirname(__file__), "_libtriton")]  # so that `triton._C.libtriton` is found
 
 tritonc_version = "0.1.0"
 # The release of the public API that this package follows, which is what programs ask for, and then our own.
@@ -50,6 +55,7 @@ __all__ = [
     "DivisionByZeroError",
     "IntegerOverflowError",
     "InternalError",
+    "InterpreterError",
     "JITFunction",
     "KernelError",
     "KernelInterface",
@@ -104,7 +110,10 @@ if TYPE_CHECKING:
 
 
 def _load(name):
-    if name in ("backends", "c", "compiler", "knobs", "language", "profiler", "testing", "tools") or name in _LATER:
+    if (
+        name in ("backends", "c", "compiler", "knobs", "language", "ops", "profiler", "testing", "tools")
+        or name in _LATER
+    ):
         from importlib import import_module
 
         module = import_module(f".{_LATER.get(name, name)}", __name__)

@@ -3,6 +3,12 @@
 They need NumPy, torch and pytest. What they ask of the hardware, the target that kernels are compiled for answers.
 """
 
+import multiprocessing
+import os
+import pickle
+import tempfile
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
@@ -20,6 +26,10 @@ dtypes_with_bfloat16 = [*dtypes, "bfloat16"]
 torch_float8_dtypes = ["float8_e4m3fn", "float8_e5m2"]
 torch_dtypes = ["bool", *int_dtypes, "uint8", *float_dtypes_with_bfloat16]
 tma_dtypes = sorted(set(dtypes_with_bfloat16) - {"int64", "uint64", "float64"})
+
+type_canonicalisation_dict = {tl.dtype(name).codegen_name(): name for name in tl.dtype.FP_TYPES}
+type_canonicalisation_dict |= {name: tl.dtype(name).mangle() for name in [*integral_dtypes, "int1"]}
+type_canonicalisation_dict |= {"bool": "i1", "float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5"}
 
 _OTHER_NAMES = {"bool": "int1", "float8_e4m3fn": "float8e4nv", "float8_e5m2": "float8e5"}
 _OTHER_NAMES |= {"float8_e4m3fnuz": "float8e4b8", "float8_e5m2fnuz": "float8e5b16"}
@@ -164,6 +174,48 @@ def torch_dtype_name(dtype):
 def str_to_triton_dtype(x):
     """The language's dtype of a name of torch or NumPy."""
     return getattr(tl, _OTHER_NAMES.get(x, x))
+
+
+# ---- another process
+
+
+@dataclass
+class ProcessResult:
+    """How a process that `run_in_process` started ended: its exception or None, and what was written to its stderr."""
+
+    exc: BaseException | None
+    driver_stderr_output: str
+
+
+def _run_and_report(queue, path, function, args, kwargs):
+    file = os.open(path, os.O_WRONLY | os.O_CREAT)
+    os.dup2(file, 2)  # what the driver writes as well
+    try:
+        function(*args, **kwargs)
+        error = None
+    except Exception as raised:
+        error = raised
+    try:
+        pickle.dumps(error)
+    except Exception:
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    queue.put(error)
+
+
+def run_in_process(client_fn, args=(), kwargs=None):
+    """Call a function of a module in a fresh process, which may lose its device or its life.
+
+    :return: a `ProcessResult`; one that ends without a word has a RuntimeError that names its exit code.
+    """
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder:
+        path, queue = os.path.join(folder, "stderr"), context.SimpleQueue()
+        process = context.Process(target=_run_and_report, args=(queue, path, client_fn, args, kwargs or {}))
+        process.start()
+        process.join()
+        error = RuntimeError(f"the process ended with the exit code {process.exitcode}") if process.exitcode else None
+        with open(path, errors="replace") as file:
+            return ProcessResult(error if queue.empty() else queue.get(), file.read())
 
 
 def default_alloc_fn(size, align, stream):

@@ -123,9 +123,15 @@ class ASTSource:
         }
         return cls(fn, info["signature"], info["constants"], attrs)
 
+    ext = "ttir"  # of the files that it stands for
+
     @property
     def name(self):
         return self.fn.__name__
+
+    def parse_options(self):
+        """Options that the source itself says: none."""
+        return {}
 
     def hash(self):
         """A text that differs where the source, the types or the values of parameters do."""

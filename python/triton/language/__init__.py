@@ -5,7 +5,7 @@ Builtins of the compiler live in one module a subject (`memory`, `math`, `shape`
 what is written in the language itself is in `standard` and `random`.
 """
 
-from . import core, extra, math, random, standard, target_info
+from . import core, extra, math, random, semantic, standard, target_info
 from .core import *  # noqa: F403
 from .core import PropagateNan, builtin, constexpr, tensor
 from .descriptor import load_tensor_descriptor, make_tensor_descriptor, store_tensor_descriptor, tensor_descriptor

@@ -10,7 +10,14 @@ from typing import NoReturn
 
 
 def builtin(fn):
-    """Mark `fn` as the stub of the compiler's builtin of the same name."""
+    """Mark `fn` as the stub of the compiler's builtin of the same name.
+
+    A function that is not of this language becomes one of kernels, as by ``@triton.jit``.
+    """
+    if not fn.__module__.startswith("triton.language"):
+        from ..runtime.jit import jit
+
+        return jit(fn)
     fn.__triton_builtin__ = fn.__name__
     return fn
 

@@ -46,7 +46,7 @@ from .elements import (
     uint64,
     void,
 )
-from .extern import extern, extern_elementwise
+from .extern import dispatch, extern, extern_elementwise
 from .linalg import dot
 from .math import *  # noqa: F403
 from .memory import (
@@ -81,3 +81,16 @@ from .shape import (
 from .tensors import base_value, block_pointer, tensor
 
 CONSTEXPR_0 = constexpr(0)
+
+TRITON_BUILTIN = "__triton_builtin__"
+"""The attribute that marks what the compiler implements."""
+
+
+def _unwrap_shape(shape):
+    """A shape, itself or its extents wrapped as compile-time values, as a list of ints."""
+    return [_unwrap_if_constexpr.fn(extent) for extent in _unwrap_if_constexpr.fn(shape)]
+
+
+def _constexpr_to_value(value):
+    """What a compile-time value wraps; anything else as it is."""
+    return _unwrap_if_constexpr.fn(value)

@@ -51,3 +51,18 @@ def extern_elementwise(
     """
     chosen: constexpr = _chosen(arg_type_symbol_dict, [core.to_tensor(each).dtype for each in args])
     return chosen[0](*args).to(chosen[1])
+
+
+@jit
+def dispatch(
+    func: constexpr,
+    lib_name: constexpr,
+    lib_path: constexpr,
+    args,
+    arg_type_symbol_dict: constexpr,
+    ret_type: constexpr = None,
+    is_pure: constexpr = True,
+    _semantic: constexpr = None,
+):
+    """`extern_elementwise`, by another name; `func` and `ret_type` are not looked at."""
+    return extern_elementwise(lib_name, lib_path, args, arg_type_symbol_dict, is_pure)

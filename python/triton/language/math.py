@@ -208,6 +208,8 @@ def __getattr__(name: str) -> Callable[..., tensor]:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .extra import libdevice
 
+    if name == "libdevice":
+        return libdevice
     try:
         return getattr(libdevice, name)
     except AttributeError:

@@ -210,35 +210,35 @@ def swizzle2d(i, j, size_i, size_j, size_g) -> tuple[core.tensor, core.tensor]:
 
 
 @jit
-def _maximum(a, b):
+def _elementwise_max(a, b):
     return core.maximum(a, b)
 
 
 @jit
-def _minimum(a, b):
+def _elementwise_min(a, b):
     return core.minimum(a, b)
 
 
 @jit
-def _larger_leftmost(value1, index1, value2, index2):
+def _argmax_combine_tie_break_left(value1, index1, value2, index2):
     keep = (value1 > value2) | (value2 != value2) | ((value1 == value2) & (index1 < index2))
     return core.where(keep, value1, value2), core.where(keep, index1, index2)
 
 
 @jit
-def _larger(value1, index1, value2, index2):
+def _argmax_combine_tie_break_fast(value1, index1, value2, index2):
     keep = (value1 > value2) | (value2 != value2)
     return core.where(keep, value1, value2), core.where(keep, index1, index2)
 
 
 @jit
-def _smaller_leftmost(value1, index1, value2, index2):
+def _argmin_combine_tie_break_left(value1, index1, value2, index2):
     keep = (value1 < value2) | (value2 != value2) | ((value1 == value2) & (index1 < index2))
     return core.where(keep, value1, value2), core.where(keep, index1, index2)
 
 
 @jit
-def _smaller(value1, index1, value2, index2):
+def _argmin_combine_tie_break_fast(value1, index1, value2, index2):
     keep = (value1 < value2) | (value2 != value2)
     return core.where(keep, value1, value2), core.where(keep, index1, index2)
 
@@ -268,11 +268,11 @@ def max(input, axis=None, return_indices=False, return_indices_tie_break_left=Tr
     if return_indices:
         values = input.to(_without_bfloat16(input.dtype))
         if return_indices_tie_break_left:
-            return _with_indices(values, axis, _larger_leftmost, keep_dims)
+            return _with_indices(values, axis, _argmax_combine_tie_break_left, keep_dims)
         else:
-            return _with_indices(values, axis, _larger, keep_dims)
+            return _with_indices(values, axis, _argmax_combine_tie_break_fast, keep_dims)
     else:
-        return core.reduce(input.to(_extremum_dtype(input.dtype)), axis, _maximum, keep_dims=keep_dims)
+        return core.reduce(input.to(_extremum_dtype(input.dtype)), axis, _elementwise_max, keep_dims=keep_dims)
 
 
 @jit
@@ -281,11 +281,11 @@ def min(input, axis=None, return_indices=False, return_indices_tie_break_left=Tr
     if return_indices:
         values = input.to(_without_bfloat16(input.dtype))
         if return_indices_tie_break_left:
-            return _with_indices(values, axis, _smaller_leftmost, keep_dims)
+            return _with_indices(values, axis, _argmin_combine_tie_break_left, keep_dims)
         else:
-            return _with_indices(values, axis, _smaller, keep_dims)
+            return _with_indices(values, axis, _argmin_combine_tie_break_fast, keep_dims)
     else:
-        return core.reduce(input.to(_extremum_dtype(input.dtype)), axis, _minimum, keep_dims=keep_dims)
+        return core.reduce(input.to(_extremum_dtype(input.dtype)), axis, _elementwise_min, keep_dims=keep_dims)
 
 
 @jit
@@ -310,22 +310,22 @@ def argmin(input, axis, tie_break_left=True, keep_dims=False) -> core.tensor:
 
 
 @jit
-def _sum(a, b):
+def _sum_combine(a, b):
     return a + b
 
 
 @jit
-def _product(a, b):
+def _prod_combine(a, b):
     return a * b
 
 
 @jit
-def _xor(a, b):
+def _xor_combine(a, b):
     return a ^ b
 
 
 @jit
-def _or(a, b):
+def _or_combine(a, b):
     return a | b
 
 
@@ -340,7 +340,7 @@ def sum(input, axis=None, keep_dims=False, dtype: constexpr = None) -> core.tens
     :return: elements of that type. Sums of ``float16`` are added up in ``float32`` and rounded once.
     """
     total: constexpr = _sum_dtype(input.dtype, dtype)
-    added = core.reduce(input.to(total).to(_accumulator(total)), axis, _sum, keep_dims=keep_dims)
+    added = core.reduce(input.to(total).to(_accumulator(total)), axis, _sum_combine, keep_dims=keep_dims)
     return added.to(total)
 
 
@@ -348,14 +348,14 @@ def sum(input, axis=None, keep_dims=False, dtype: constexpr = None) -> core.tens
 def xor_sum(input, axis=None, keep_dims=False) -> core.tensor:
     """The exclusive "or" of the integers along `axis` (None: of all)."""
     core.static_assert(input.dtype.is_int(), "the elements are no integers")
-    return core.reduce(input, axis, _xor, keep_dims=keep_dims)
+    return core.reduce(input, axis, _xor_combine, keep_dims=keep_dims)
 
 
 @jit
 def reduce_or(input, axis=None, keep_dims=False) -> core.tensor:
     """The bitwise "or" of the integers along `axis` (None: of all)."""
     core.static_assert(input.dtype.is_int(), "the elements are no integers")
-    return core.reduce(input, axis, _or, keep_dims=keep_dims)
+    return core.reduce(input, axis, _or_combine, keep_dims=keep_dims)
 
 
 # Scans.
@@ -368,7 +368,7 @@ def cumsum(input, axis=0, reverse=False, dtype: constexpr = None) -> core.tensor
     :param dtype: the type that elements are converted to first; the default is that of `sum`.
     """
     total: constexpr = _sum_dtype(input.dtype, dtype)
-    added = core.associative_scan(input.to(total).to(_accumulator(total)), axis, _sum, reverse)
+    added = core.associative_scan(input.to(total).to(_accumulator(total)), axis, _sum_combine, reverse)
     return added.to(total)
 
 
@@ -379,7 +379,7 @@ def cumprod(input, axis=0, reverse=False) -> core.tensor:
     ``bfloat16`` becomes ``float32``; other types stay.
     """
     kept: constexpr = _without_bfloat16(input.dtype)
-    return core.associative_scan(input.to(kept).to(_accumulator(kept)), axis, _product, reverse).to(kept)
+    return core.associative_scan(input.to(kept).to(_accumulator(kept)), axis, _prod_combine, reverse).to(kept)
 
 
 # Sorting. Keys are integers whose order is that of the elements; NaNs come last. A bitonic network (Batcher,

@@ -1,6 +1,7 @@
 """What a kernel is compiled for, at compile time. On the host: what launches of this thread are compiled for."""
 
 from ._builtin import builtin
+from .compile_time import constexpr_function
 
 
 def _target(name=None):
@@ -34,6 +35,15 @@ def cuda_capability_geq(major: int, minor: int = 0) -> bool:
     return _answer("cuda_capability_geq", None, major, minor)
 
 
+@constexpr_function
+def _never():
+    """False: AMD's GPUs are not supported."""
+    return False
+
+
+is_hip_cdna2 = is_hip_cdna3 = is_hip_cdna4 = is_hip_gfx1250 = _never
+
+
 def _answer(question, name, major=0, minor=0):
     """What the compiler asks, for a target by name."""
     target = _target(name)
@@ -45,4 +55,13 @@ def _answer(question, name, major=0, minor=0):
     return on_gpu and question == "is_cuda"
 
 
-__all__ = ["cuda_capability_geq", "current_target", "is_cuda", "is_hip"]
+__all__ = [
+    "cuda_capability_geq",
+    "current_target",
+    "is_cuda",
+    "is_hip",
+    "is_hip_cdna2",
+    "is_hip_cdna3",
+    "is_hip_cdna4",
+    "is_hip_gfx1250",
+]

@@ -14,7 +14,8 @@ class Dependencies:
     def __init__(self, kernel):
         self.functions, self.values = [], {}
         self._uses = set()  # a text for each value that a function refers to
-        self._add_function(kernel)
+        if kernel is not None:
+            self._add_function(kernel)
 
     def _add_function(self, kernel):
         if kernel in self.functions:
@@ -59,6 +60,37 @@ class Dependencies:
 
         sources = [(each.src, each.first_line, each.noinline, each.version) for each in self.functions]
         return sha256(repr((sources, sorted(self._uses))).encode()).hexdigest()
+
+
+class DependenciesFinder:
+    """The same for a function that is no kernel yet, given by its tree, as the public API has it.
+
+    ``finder = DependenciesFinder(name, fn.__globals__, inspect.getclosurevars(fn).nonlocals, source)``, and after
+    ``finder.visit(tree)`` its ``ret`` is a text as `Dependencies.key` gives, and ``used_global_vals`` has the values.
+    """
+
+    def __init__(self, name, globals, nonlocals, src):
+        self.name, self.globals, self.nonlocals, self.src = name, globals, nonlocals, src
+        self._found = None
+
+    def visit(self, tree):
+        tree = tree.body[0] if type(tree).__name__ == "Module" else tree
+        self._found = Dependencies(None)
+        local = _assigned(tree)
+        for path in _paths(tree.body):
+            if path[0] not in local:
+                space = self.nonlocals if path[0] in self.nonlocals else self.globals
+                self._found._resolve(path, {}, space, f"0 {'.'.join(path)}")
+
+    @property
+    def used_global_vals(self):
+        return self._found.values if self._found else {}
+
+    @property
+    def ret(self):
+        from hashlib import sha256
+
+        return sha256(f"{self.src} {self._found.key() if self._found else ''}".encode()).hexdigest()
 
 
 _VALUES = "constexpr", "dtype", "pointer_type", "block_type"  # of this package, and what programs give names to

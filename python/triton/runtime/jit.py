@@ -245,6 +245,19 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         """The text of the function from its ``def`` on."""
         return self.source.text
 
+    @src.setter
+    def src(self, text):
+        raise AttributeError(
+            f"the source of kernel {self.__name__!r} is changed by _unsafe_update_src(text), before its first launch"
+        )
+
+    def preload(self, specialization_data):
+        """Compile the variant that a text describes, which hooks get as ``compile["specialization_data"]``; it is there
+        for launches, in this process or another one. Returns the compiled kernel."""
+        from .preload import preload
+
+        return preload(self, specialization_data)
+
     def _unsafe_update_src(self, text):
         """Compile `text`, a definition of the same name and parameters, in place of what stands in the file.
 
@@ -384,11 +397,26 @@ def native_specialize_impl(backend, argument, is_const=False, specialize_value=T
     return types_of(entry), backend.attr_key(divisibility_of(entry))
 
 
-def __getattr__(name):
-    if name in ("ConstexprFunction", "constexpr_function"):
-        from ..language import constexpr_function
+def get_jit_fn_file_line(fn):
+    """The file of a kernel, of what tunes one too, and the number of the line with its ``def``."""
+    while not isinstance(fn, JITCallable):
+        fn = fn.fn
+    return fn.source_file, fn.parse().lineno
 
-        return constexpr_function
+
+# Names of the public API's module that live elsewhere.
+_ELSEWHERE = {
+    "DependenciesFinder": "runtime.dependencies",
+    "JitFunctionInfo": "runtime.kernel_hooks",
+    "constexpr_function": "language",
+}
+
+
+def __getattr__(name):
+    if name == "ConstexprFunction":
+        name = "constexpr_function"
+    if name in _ELSEWHERE:
+        return getattr(import_module(f"triton.{_ELSEWHERE[name]}"), name)
     if name == "T":
         from typing import TypeVar
 

@@ -1,6 +1,9 @@
 """Hooks around what happens to a compiled kernel once."""
 
+from dataclasses import dataclass
+
 from .. import _C
+from .preload import specialization_data
 
 
 def install(runtime, compilation):
@@ -20,11 +23,13 @@ def _around_load(chain):
     return lambda compiled: chain(None, compiled, compiled.name, compiled.metadata_group, compiled.hash)
 
 
-class _Function:
+@dataclass
+class JitFunctionInfo:
     """What compile hooks get as `fn`: a kernel with its name and module."""
 
-    def __init__(self, kernel):
-        self.name, self.module, self.jit_function = kernel.__name__, kernel.__module__, kernel
+    module: str
+    name: str
+    jit_function: object
 
 
 def _report(hook, kernel, info, key):
@@ -32,8 +37,14 @@ def _report(hook, kernel, info, key):
     return hook(
         key=key,
         repr=f"{kernel.__name__}[num_warps={info['num_warps']}, num_stages={info['num_stages']}]({signature})",
-        fn=_Function(kernel),
-        compile={**info, "key": key, "configs": [info["divisibility"]], "device": None},
+        fn=JitFunctionInfo(kernel.__module__, kernel.__name__, kernel),
+        compile={
+            **info,
+            "key": key,
+            "specialization_data": specialization_data(kernel, info),
+            "configs": [info["divisibility"]],
+            "device": None,
+        },
         is_manual_warmup=False,
         already_compiled=False,
     )

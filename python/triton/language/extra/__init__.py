@@ -9,6 +9,8 @@ from importlib import import_module
 def _load(name):
     if name in ("libdevice", "cuda"):
         return import_module(f"{__name__}.{name}")
+    if name in ("hip", "amd", "intel"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}: there are the CPU and NVIDIA's GPUs")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

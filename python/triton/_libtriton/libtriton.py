@@ -1,0 +1,15 @@
+"""``triton._C.libtriton``: tile IR as objects, for programs that look into kernels."""
+
+from triton.compiler.view import ir
+from triton.runtime.jit import native_specialize_impl
+
+
+def get_cache_invalidating_env_vars():
+    """The variables of the environment that decide what is compiled, with their values."""
+    import os
+
+    names = "TRITON_STRICT", "TRITON_CPU_ARCH", "TRITON_DEBUG", "TRITON_SANITIZE_OVERFLOW", "TRITON_DEFAULT_FP_FUSION"
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+__all__ = ["get_cache_invalidating_env_vars", "ir", "native_specialize_impl"]

@@ -1,0 +1,1 @@
+"""NVIDIA GPUs as a backend, by the names of the public API: `compiler` and `driver`."""

@@ -1,0 +1,37 @@
+"""What compiles for NVIDIA GPUs, and the tools of the CUDA toolkit that may be there."""
+
+from functools import cache
+
+from ..compiler import CUDABackend
+from ..compiler import Options as CUDAOptions
+
+
+def min_dot_size(target):
+    """A function of two types that gives the least (M, N, K) of a product on tensor cores: any extent will do."""
+    return lambda lhs_type, rhs_type: (1, 1, 1)
+
+
+def get_ptxas(arch=None):
+    """The path of ptxas, as `knobs.nvidia.ptxas`; None where there is none."""
+    from ...knobs import nvidia
+
+    return nvidia.ptxas
+
+
+@cache
+def get_ptxas_version(arch=None):
+    """What ``ptxas --version`` says. Raises RuntimeError where there is no ptxas."""
+    import subprocess
+
+    ptxas = get_ptxas(arch)
+    if ptxas is None:
+        raise RuntimeError("ptxas was not found: it is in the CUDA toolkit; TRITON_PTXAS_PATH says where")
+    return subprocess.run([ptxas, "--version"], check=True, capture_output=True, text=True).stdout
+
+
+def sm_arch_from_capability(capability):
+    """How NVIDIA's tools call a compute capability: 90 is "sm_90a", 80 is "sm_80"."""
+    return f"sm_{capability}{'a' if capability >= 90 else ''}"
+
+
+__all__ = ["CUDABackend", "CUDAOptions", "get_ptxas", "get_ptxas_version", "min_dot_size", "sm_arch_from_capability"]

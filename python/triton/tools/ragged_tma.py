@@ -1,0 +1,52 @@
+"""Tensor descriptors of arrays whose rows are cut into batches of different lengths, one behind the other: what a
+kernel loads from a batch and stores to it never reaches into the next one."""
+
+import triton.language as tl
+from triton import jit
+from triton.language.descriptor import tensor_descriptor
+
+from .tensor_descriptor import TensorDescriptor
+
+
+def create_ragged_descriptor(T, block_shape, ragged_dim=0):
+    """The descriptor of an array that `load_ragged` and its like take.
+
+    :param block_shape: extents of the tiles.
+    :param ragged_dim: the dimension that consists of batches; not the last one.
+    """
+    rank = len(T.shape)
+    if not -rank <= ragged_dim < rank or ragged_dim % rank == rank - 1:
+        raise ValueError(f"ragged_dim is {ragged_dim}, and must be a dimension but the last of {rank}")
+    return TensorDescriptor.from_tensor(T, block_shape)
+
+
+@jit
+def _batch(desc, batch_offset, batch_size, ragged_dim: tl.constexpr):
+    """The descriptor of one batch: its rows are all that there is."""
+    rank: tl.constexpr = len(desc.block_shape)
+    axis: tl.constexpr = ragged_dim % rank
+    base = desc.base + tl.cast(batch_offset, tl.int64) * desc.strides[axis]
+    size = tl.minimum(batch_size, desc.shape[axis] - batch_offset)
+    shape = desc.shape[:axis] + (size,) + desc.shape[axis + 1 :]
+    return tensor_descriptor(base, shape, desc.strides, desc.block_shape, desc.padding_option)
+
+
+@jit
+def load_ragged(TMA, batch_offset, batch_size, coords, ragged_dim: tl.constexpr = 0):
+    """The tile at `coords` of the batch that begins at `batch_offset` and has `batch_size` rows; 0 beyond it.
+
+    :param coords: indices of the first element; that of `ragged_dim` counts from the beginning of the batch.
+    """
+    return _batch(TMA, batch_offset, batch_size, ragged_dim).load(coords)
+
+
+@jit
+def store_ragged(TMA, batch_offset, batch_size, coords, data, ragged_dim: tl.constexpr = 0):
+    """Store a tile there; what is beyond the batch is left out."""
+    _batch(TMA, batch_offset, batch_size, ragged_dim).store(coords, data)
+
+
+@jit
+def atomic_add_ragged(TMA, batch_offset, batch_size, coords, data, ragged_dim: tl.constexpr = 0):
+    """Add a tile to what is there, element by element atomically; what is beyond the batch is left out."""
+    _batch(TMA, batch_offset, batch_size, ragged_dim).atomic_add(coords, data)

@@ -1,0 +1,342 @@
+"""Names that libraries and test suites import from the public API, and what stands behind them."""
+
+import ast
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import triton
+import triton.language as tl
+
+pytestmark = pytest.mark.host
+
+# Module: what is imported from it.
+NAMES = """
+triton: Config InterpreterError MockTensor OutOfResources TensorWrapper TritonError aggregate compile constexpr_function
+triton: must_use_result reinterpret set_allocator
+triton._C.libtriton: get_cache_invalidating_env_vars ir native_specialize_impl
+triton._internal_testing: ProcessResult run_in_process type_canonicalisation_dict
+triton.backends.nvidia.compiler: CUDABackend CUDAOptions get_ptxas get_ptxas_version min_dot_size
+triton.backends.nvidia.compiler: sm_arch_from_capability
+triton.backends.nvidia.driver: CudaDriver ty_to_cpp
+triton.compiler: ASTSource CompilationError CompiledKernel compile make_backend
+triton.language: core extra float8e4b8 float8e5b16 libdevice math random semantic standard target_info
+triton.language.core: TRITON_BUILTIN _constexpr_to_value _unwrap_if_constexpr _unwrap_shape builtin dispatch extern
+triton.language.core: extern_elementwise is_builtin
+triton.language.extra: cuda libdevice
+triton.language.math: libdevice
+triton.language.semantic: TensorTy TritonSemantic
+triton.language.standard: _argmax_combine_tie_break_fast _argmax_combine_tie_break_left _argmin_combine_tie_break_fast
+triton.language.standard: _argmin_combine_tie_break_left _elementwise_max _elementwise_min _log2 _or_combine
+triton.language.standard: _sum_combine _xor_combine
+triton.language.target_info: current_target is_cuda is_hip is_hip_cdna3 is_hip_cdna4
+triton.ops.matmul_perf_model: early_config_prune estimate_matmul_time get_clock_rate_in_khz get_simd_tflops get_tflops
+triton.ops.matmul_perf_model: get_tensorcore_tflops
+triton.runtime: InterpreterError OutOfResources TritonError
+triton.runtime._allocation: NullAllocator _allocator set_allocator
+triton.runtime.errors: InterpreterError OutOfResources PTXASError
+triton.runtime.interpreter: InterpretedFunction InterpreterError
+triton.runtime.jit: ConstexprFunction DependenciesFinder JITCallable JITFunction JitFunctionInfo KernelInterface
+triton.runtime.jit: KernelParam
+triton.runtime.jit: MockTensor T TensorWrapper constexpr_function get_device_key get_jit_fn_file_line mangle_type
+triton.runtime.jit: native_specialize_impl reinterpret
+triton.testing: do_bench_proton nvsmi
+triton.tools.disasm: extract get_sass path_to_cuobjdump
+triton.tools.mxfp: MXFP4Tensor MXScaleTensor
+triton.tools.ragged_tma: atomic_add_ragged create_ragged_descriptor load_ragged store_ragged
+"""
+
+
+@pytest.mark.parametrize("line", NAMES.strip().splitlines(), ids=lambda line: line.partition(":")[0])
+def test_names_are_there(line):
+    module, _, names = line.partition(": ")
+    space = {}
+    exec(f"from {module} import {', '.join(names.split())}", space)
+    assert all(space[name] is not None for name in names.split())
+
+
+def test_libtriton_is_found_in_a_fresh_process():
+    """Whether anything of it was looked at before or not."""
+    for code in (
+        "from triton._C.libtriton import ir",
+        "import triton._C.libtriton as l; l.ir",
+        "import triton; triton._C.libtriton.ir",
+    ):
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_there_is_no_hardware_for_says_so():
+    with pytest.raises(AttributeError, match="'hip': there are the CPU and NVIDIA's GPUs"):
+        tl.extra.hip  # noqa: B018
+    with pytest.raises(NotImplementedError, match="call the functions of triton.language instead"):
+        tl.semantic.TritonSemantic(None)
+
+
+# ---- builtins of other libraries
+
+
+@tl.core.builtin
+def scaled(x, factor, _semantic=None):
+    return tl.core.cast(x, tl.float32, _semantic=_semantic) * factor
+
+
+@triton.jit
+def root(x):
+    return tl.core.dispatch(
+        None,
+        "libdevice",
+        "",
+        [x],
+        {
+            (tl.core.dtype("fp32"),): ("__nv_sqrtf", tl.core.dtype("fp32")),
+            (tl.core.dtype("fp64"),): ("__nv_sqrt", tl.core.dtype("fp64")),
+        },
+        None,
+        True,
+    )
+
+
+@triton.jit
+def use_builtins(x_ptr, y_ptr, COUNT: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, COUNT))
+    tl.static_assert(not tl.target_info.is_hip_cdna3())
+    tl.store(y_ptr + tl.arange(0, COUNT), scaled(x, 3) + root(x) + tl.math.libdevice.sqrt(x))
+
+
+def test_builtins_of_other_libraries(device):
+    torch = pytest.importorskip("torch")
+    x, y = torch.arange(8, dtype=torch.float32, device=device), torch.zeros(8, device=device)
+    use_builtins[(1,)](x, y, COUNT=8)
+    torch.testing.assert_close(y, 3 * x + 2 * x.sqrt())
+
+
+def test_small_functions_of_core():
+    assert tl.core._unwrap_shape(tl.constexpr([tl.constexpr(3), 4])) == [3, 4]
+    assert tl.core._constexpr_to_value(tl.constexpr(5)) == 5 == tl.core._constexpr_to_value(5)
+    assert getattr(tl.load, tl.core.TRITON_BUILTIN) == "load"
+
+
+# ---- kernels
+
+
+SCALE: tl.constexpr = 3
+
+
+@triton.jit
+def helper(x):
+    return x * SCALE
+
+
+@triton.jit
+def kernel(x_ptr, y_ptr, n, factor, OFFSET: tl.constexpr, dtype: tl.constexpr):
+    i = tl.arange(0, 16)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(y_ptr + i, (helper(x) * factor + OFFSET).to(dtype), mask=i < n)
+
+
+@triton.autotune([triton.Config({})], key=[])
+@triton.jit
+def tuned(x):
+    pass
+
+
+def test_where_a_kernel_is_defined():
+    for each, name in ((kernel, "kernel"), (tuned, "tuned")):
+        file, line = triton.runtime.jit.get_jit_fn_file_line(each)
+        assert os.path.samefile(file, __file__)
+        with open(file) as text:
+            assert text.read().splitlines()[line - 1].startswith(f"def {name}(")
+
+
+def test_the_source_is_not_assigned():
+    with pytest.raises(AttributeError, match=r"kernel 'helper' is changed by _unsafe_update_src\(text\)"):
+        helper.src = "def helper(x):\n    return x\n"
+
+
+def test_a_finder_of_dependencies():
+    def found(source, **names):
+        finder = triton.runtime.jit.DependenciesFinder("f", {"helper": helper, **names}, {}, source)
+        finder.visit(ast.parse(source))
+        return finder
+
+    one = found("def f(x):\n    return helper(x) + N\n", N=tl.constexpr(1))
+    assert {name: value for (name, _), (value, _) in one.used_global_vals.items()} == {"N": 1, "SCALE": 3}
+    keys = {one.ret} | {
+        found(f"def f(x):\n    return helper(x) + N{more}\n", N=tl.constexpr(n)).ret
+        for more, n in (("", 2), (" + 1", 1))
+    }
+    assert len(keys) == 3
+    assert one.ret == found("def f(x):\n    return helper(x) + N\n", N=tl.constexpr(1)).ret
+
+
+def test_an_interpreted_function(monkeypatch):
+    kind = triton.runtime.interpreter.InterpretedFunction
+    assert not isinstance(kernel, kind)
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert isinstance(kernel, kind) and not isinstance(3, kind)
+    assert isinstance(kind(kernel.fn), triton.JITFunction)
+
+
+# ---- variants as texts
+
+
+@pytest.fixture
+def described():
+    """What hooks get of the launches that compile."""
+    seen = []
+    triton.knobs.runtime.jit_post_compile_hook = lambda **details: seen.append(details)
+    yield seen
+    triton.knobs.runtime.jit_post_compile_hook = None
+
+
+def fresh():
+    return triton.jit(kernel.fn)
+
+
+@pytest.mark.parametrize("n", [16, 24, 7, 1, 2**33])
+def test_preloaded_variants_are_those_that_launches_run(n, described):
+    x, y = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
+    compiled = fresh()[(1,)](x, y, n, 2.0, OFFSET=1, dtype=tl.float16, num_warps=2)
+    text = described[0]["compile"]["specialization_data"]
+    assert isinstance(described[0]["fn"], triton.runtime.jit.JitFunctionInfo)
+    again = fresh()
+    preloaded = again.preload(text)
+    assert preloaded.hash == compiled.hash and preloaded.signature == compiled.signature
+    del described[:]
+    y[:] = 0
+    again[(1,)](x, y, n, 2.0, OFFSET=1, dtype=tl.float16, num_warps=2)
+    assert not described and len(again.variants()) == 1
+    assert (y[: min(n, 16)] == (x * 6 + 1)[: min(n, 16)]).all()
+
+
+def test_data_of_another_kernel_is_refused(described):
+    x = np.zeros(16, np.float32)
+    fresh()[(1,)](x, x, 16, 2.0, OFFSET=1, dtype=tl.float32)
+    with pytest.raises(RuntimeError, match="of kernel 'kernel' is not that of 'helper'"):
+        helper.preload(described[0]["compile"]["specialization_data"])
+
+
+def test_values_that_are_no_text_have_no_data(described):
+    @triton.jit
+    def apply(x, f: tl.constexpr):
+        tl.store(x, f(tl.load(x)))
+
+    apply[(1,)](np.ones(1), helper)
+    assert described[0]["compile"]["specialization_data"] is None
+
+
+def test_a_source_for_the_compiler():
+    source = triton.compiler.ASTSource(helper, {"x": "i32"})
+    assert source.ext == "ttir" and source.parse_options() == {} and len(source.hash()) == 64
+
+
+# ---- other processes
+
+
+def fails(text, number=3):
+    os.write(2, text.encode())
+    raise ValueError(number)
+
+
+def ends():
+    os._exit(number_of_threads())
+
+
+def number_of_threads():
+    return 7
+
+
+def raises_what_is_not_pickled():
+    class Local(Exception):
+        pass
+
+    raise Local("here")
+
+
+def test_functions_in_another_process():
+    testing = pytest.importorskip("triton._internal_testing", reason="torch is not installed")
+    result = testing.run_in_process(fails, ("words",), {"number": 5})
+    assert isinstance(result.exc, ValueError) and result.exc.args == (5,) and "words" in result.driver_stderr_output
+    assert "exit code 7" in str(testing.run_in_process(ends).exc)
+    assert str(testing.run_in_process(raises_what_is_not_pickled).exc) == "Local: here"
+    assert testing.run_in_process(number_of_threads).exc is None
+
+
+# ---- tools
+
+
+def test_machine_code_as_text(tmp_path, monkeypatch):
+    from triton.tools import disasm
+
+    for name in ("CUDA_HOME", "PATH"):
+        monkeypatch.setenv(name, str(tmp_path))
+    with pytest.raises(RuntimeError, match="cuobjdump was not found"):
+        disasm.get_sass(b"cubin")
+    tool = tmp_path / "cuobjdump"
+    tool.write_text(
+        '#!/bin/sh\nif test "$1" = --version; then echo "Cuda tools, release 13.0, V13.0.1"; else echo "$1 $2 $3"; fi\n'
+    )
+    tool.chmod(0o755)
+    assert disasm.path_to_cuobjdump() == (str(tool), "13.0")
+    assert disasm.get_sass(b"cubin", "kernel").startswith("-sass -fun kernel")
+
+
+def test_types_in_c():
+    from triton.backends.nvidia.driver import ty_to_cpp
+
+    assert [ty_to_cpp(each) for each in ("*fp32", "i32", "u64", "i1", "fp32")] == [
+        "CUdeviceptr", "int32_t", "uint64_t", "int8_t", "double",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="no parameter has the type 'x'"):
+        ty_to_cpp("x")
+
+
+class Operand:
+    def __init__(self, dtype):
+        self.dtype = dtype
+
+    def element_size(self):
+        return 2
+
+
+def product(**changes):
+    from triton.ops.matmul_perf_model import estimate_matmul_time
+
+    half = Operand("float16")
+    values = {"num_warps": 4, "num_stages": 3, "A": half, "B": half, "C": half, "M": 4096, "N": 4096, "K": 4096}
+    return estimate_matmul_time(**{**values, "BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 32, **changes})
+
+
+def config(stages, block=64):
+    return triton.Config({"BLOCK_M": block, "BLOCK_N": block, "BLOCK_K": 64}, num_stages=stages)
+
+
+def test_a_model_of_products(monkeypatch):
+    from triton.ops import matmul_perf_model as model
+
+    configs = [config(stages) for stages in (2, 3, 4, 5, 9)] + [config(3, 1024)]
+    assert model.early_config_prune(configs, {"A": Operand("float16")}) == configs  # a CPU has room for all
+    properties = {
+        "multiprocessor_count": 132, "sm_clock_rate": 1980000, "mem_clock_rate": 3201000, "mem_bus_width": 6144,
+        "capability": 90, "max_shared_mem": 100000,
+    }  # fmt: skip
+    active = triton.runtime.driver.active
+    monkeypatch.setattr(
+        active, "utils", type("Utils", (), {"get_device_properties": lambda self, device: properties})()
+    )
+    target = active.get_current_target()._replace(backend="cuda", arch=90)
+    monkeypatch.setattr(active, "get_current_target", lambda: target)
+    kept = model.early_config_prune(configs, {"A": Operand("float16")})
+    assert [each.num_stages for each in kept] == [4, 5]
+
+    peak = model.get_tensorcore_tflops(None, 10**6, 8, "float16")
+    assert peak == pytest.approx(triton.testing.get_max_tensorcore_tflops("float16"))
+    assert 2 * 4096**3 / (peak * 1e9) <= product() < 20 * 2 * 4096**3 / (peak * 1e9)
+    assert product(M=8192) > product() < product(BLOCK_M=16, BLOCK_N=16)
+    assert product(M=16, N=16, K=65536, BLOCK_M=16, BLOCK_N=16, SPLIT_K=64) < product(
+        M=16, N=16, K=65536, BLOCK_M=16, BLOCK_N=16
+    )
+    assert model.get_clock_rate_in_khz() == 1980000 and model.get_tflops(None, 1, 4, "float64") < peak
