@@ -67,13 +67,16 @@ _FIELDS = "base shape strides block_shape padding_option"
 class tensor_descriptor(namedtuple("tensor_descriptor", _FIELDS)):
     """What `make_tensor_descriptor` gives, and what a `triton.tools.tensor_descriptor.TensorDescriptor` becomes.
 
-    ``load(offsets)``                            the tile of ``block_shape`` whose first element has these indices;
-                                                 elements beyond the edges are 0 (or NaN, see `padding_option`)
-    ``store(offsets, value)``                    writes a tile; elements beyond the edges are left out
-    ``atomic_add(offsets, value)``               adds it, in one step for each element that no other access comes
-                                                 between; so do ``atomic_min``, ``max``, ``and``, ``or``, ``xor``
-    ``gather(x_offsets, y_offset)``              of a matrix with blocks of one row: the parts of many rows
-    ``scatter(value, x_offsets, y_offset)``      the inverse
+    =======================================  ========================================================================
+    ``load(offsets)``                        the tile of ``block_shape`` from these indices on; 0 beyond the edges
+    ``store(offsets, value)``                writes a tile; elements beyond the edges are left out
+    ``atomic_add(offsets, value)``           adds it, in one step for each element; so ``atomic_min``, ``max``, ...
+    ``gather(x_offsets, y_offset)``          of a matrix with blocks of one row: the parts of many rows
+    ``scatter(value, x_offsets, y_offset)``  the inverse
+    =======================================  ========================================================================
+
+    Beyond the edges a load gives NaN if `padding_option` of the descriptor says so. Atomic are ``atomic_add``,
+    ``atomic_min``, ``atomic_max``, ``atomic_and``, ``atomic_or`` and ``atomic_xor``.
     """
 
     __slots__ = ()
