@@ -487,6 +487,11 @@ bool tt_offset_is_reached(const Offsets *offsets, const Value *value)
     return note && note->is_reached;
 }
 
+bool tt_offset_has_bounds(Offsets *offsets, const Value *value)
+{
+    return tt_offset_is_reached(offsets, value) && term_of(offsets, value) != UNKNOWN;
+}
+
 /* ---- the checks -------------------------------------------------------------------------------------------------------------- */
 
 /* Numbers the terms that are needed anew; their count. Operands come before what they are operands of. */

@@ -18,6 +18,8 @@ Offsets *tt_analyze_offsets(const Function *kernel, Arena *arena);
 bool tt_offset_is_reached(const Offsets *offsets, const Value *value);
 /* May it be another number than unbounded arithmetic gives, in some launch? */
 bool tt_offset_may_wrap(Offsets *offsets, const Value *value);
+/* Do bounds keep it from that in the launches that narrow code is for, since addresses depend on it? */
+bool tt_offset_has_bounds(Offsets *offsets, const Value *value);
 /* A comparison that goes by the sign. */
 bool tt_is_signed_comparison(const Op *op);
 /* What a launch has to check, in the arena; NULL: nothing. */

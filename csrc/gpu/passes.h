@@ -66,6 +66,10 @@ const LinearLayout *tt_buffer_layout(Module *module, const Type *type, int faste
 int tt_buffer_axis(const LinearLayout *layout);
 /* The dimension, of the last two, along which a load's elements lie in memory. */
 int tt_fastest_axis(const AxisInfos *infos, const Op *load);
+/* The same of a tile, which may be permuted; the last where its elements do not come from memory. */
+int tt_staged_axis(const AxisInfos *infos, const Value *value);
+/* Is the product's tile one for wgmma, as it is or `turned`? */
+bool tt_fits_wgmma(const Op *dot, const GpuOptions *options, bool turned);
 
 /* ---- plan_dot.c: products by multiply-adds --------------------------------------------------------------------------- */
 

@@ -160,18 +160,26 @@ static void use_slot(Pipeline *p, Staged *staged, Value *slot)
     tt_replace_all_uses(load->results[0], staged->read);
 }
 
-static void load_ahead(Pipeline *p, Staged *staged, Value *slot)
+/* What the load a few iterations on reads, and where. */
+static void prepare(Pipeline *p, Staged *staged)
 {
-    Value *operands[3] = {0};
     Builder *b = &p->inside;
     b->loc = staged->load->loc;
     for (int j = 0; j < staged->load->operand_count; j++)
-        operands[j] = pipeline_value_ahead(p, staged->ahead, tt_operand(staged->load, j));
-    Value *runs = pipeline_runs_ahead(p, staged->ahead->distance);
+        staged->operands[j] = pipeline_value_ahead(p, staged->ahead, tt_operand(staged->load, j));
+    staged->runs = pipeline_runs_ahead(p, staged->ahead->distance);
+}
+
+static void load_ahead(Pipeline *p, Staged *staged, Value *slot)
+{
+    Builder *b = &p->inside;
+    b->loc = staged->load->loc;
+    Value **operands = staged->operands;
     if (staged->is_async)
-        copy_async(p, b, staged, operands[0], operands[1], runs, slot);
+        copy_async(p, b, staged, operands[0], operands[1], staged->runs, slot);
     else
-        tt_set_operand(p->loop.yield, staged->carried, pipeline_repeat(b, staged->load, operands, runs));
+        tt_set_operand(p->loop.yield, staged->carried,
+                       pipeline_repeat(b, staged->load, operands, staged->runs));
 }
 
 static void rewrite_body(Pipeline *p)
@@ -180,10 +188,16 @@ static void rewrite_body(Pipeline *p)
     p->inside = tt_builder_before(p->loop.body->first);
     p->inside.loc = p->loop.op->loc;
     Value *read = carry_slot(p, 0, &next_read), *write = carry_slot(p, p->distance, &next_write);
+    bool is_busy = p->deferred.count; /* with the products of the iteration before */
+    for (int i = 0; is_busy && i < p->loads.count; i++)
+        prepare(p, &p->loads.data[i]);
     build_wait(&p->inside, p->distance - 1);
     for (int i = 0; i < p->loads.count; i++)
         use_slot(p, &p->loads.data[i], read);
+    pipeline_halve(p);
     p->inside.before = pipeline_place_of_copies(p);
+    for (int i = 0; !is_busy && i < p->loads.count; i++)
+        prepare(p, &p->loads.data[i]);
     for (int i = 0; i < p->loads.count; i++)
         if (p->loads.data[i].ahead == &p->near)
             store_slot(&p->inside, &p->loads.data[i], tt_carried(&p->loop, p->loads.data[i].carried),

@@ -16,7 +16,10 @@ typedef struct Staged {
     Ahead *ahead;
     bool is_async, is_kept; /* kept: without a buffer */
     bool is_factor, proxy;  /* factor: of multiply-adds; proxy: wgmma reads the buffer */
+    bool is_fragment;       /* goes from the buffer to wgmma's registers as it is */
     Value *buffer;          /* all slots */
+    Value *operands[3];     /* of the load some iterations ahead */
+    Value *runs;            /* i1: is there that iteration? */
     Value *read;            /* takes the load's place in the loop, or NULL */
     int carried; /* through registers: as which value of the loop goes what the next slot is to hold, or what is kept */
     const LinearLayout *layout;
@@ -31,6 +34,7 @@ typedef struct Pipeline {
     Loop loop;
     Builder before, inside;
     int distance, slots;
+    bool in_halves;     /* goes the only product, whose left operand is read into registers for each */
     bool is_compact;    /* S = D + 1 although products stay under way */
     int64_t kept_bytes; /* of each thread's registers */
     Ahead far, near, next;
@@ -72,6 +76,7 @@ void pipeline_simplify_pointers(Op *op, void *context);
 
 void pipeline_find_deferred(Pipeline *p); /* those that may still run at the next iteration's barrier */
 void pipeline_defer_waits(Pipeline *p);
+void pipeline_halve(Pipeline *p);
 Op *pipeline_place_of_copies(const Pipeline *p); /* in front of it; takes products apart for that */
 Op *pipeline_place_of_read(const Pipeline *p,
                            const Value *value); /* in front of it `value` is read from its buffer */

@@ -144,6 +144,35 @@ static void add_number(Pipeline *p, Staged *staged)
         tt_push(p->scratch, p->loads, *staged);
 }
 
+/* Does it become left operands in registers, and nothing else? */
+static bool goes_to_fragments(const Value *value)
+{
+    TT_FOR_USES(use, value)
+    {
+        const Op *user = use->user;
+        bool is_left = user->opcode == OP_wgmma && tt_operand(user, 0) == value;
+        if (user->opcode == OP_permute ? !goes_to_fragments(user->results[0]) : !is_left)
+            return false;
+    }
+    return tt_has_uses(value);
+}
+
+/* The lanes of a fragment of wgmma are at 8 neighbours along M and 4 along K: these
+ * groups of 32 bytes lie in different banks. */
+static const LinearLayout *layout_of_fragments(const Pipeline *p, const Op *load)
+{
+    enum { GROUP = 32 /* bytes */, GROUPS = 4 };
+    const Type *type = load->results[0]->type;
+    int axis = tt_fastest_axis(p->axis_infos, load), bytes = tt_byte_width(type);
+    int64_t shape[] = {tt_next_pow2(type->shape[1 - axis]), tt_next_pow2(type->shape[axis])};
+    if (bytes != 4 || shape[1] * bytes < GROUP * GROUPS)
+        return tt_buffer_layout(p->module, type, axis);
+    LinearLayout layout = tt_layout_swizzled(shape, 2, GROUP / bytes, 1, GROUPS);
+    if (!axis)
+        layout = tt_layout_permute(&layout, (int[]){1, 0});
+    return tt_intern_layout(p->module, &layout);
+}
+
 static void add_load(Pipeline *p, Op *load)
 {
     for (int i = 0; i < p->loads.count; i++)
@@ -157,9 +186,11 @@ static void add_load(Pipeline *p, Op *load)
         add_number(p, &staged);
         return;
     }
-    staged.layout =
-        alloc ? alloc->results[0]->layout
-              : tt_buffer_layout(p->module, load->results[0]->type, tt_fastest_axis(p->axis_infos, load));
+    staged.is_fragment = goes_to_fragments(load->results[0]);
+    staged.layout = alloc                ? alloc->results[0]->layout
+                    : staged.is_fragment ? layout_of_fragments(p, load)
+                                         : tt_buffer_layout(p->module, load->results[0]->type,
+                                                            tt_fastest_axis(p->axis_infos, load));
     staged.proxy = alloc && tt_find_attr(alloc, ATTR_proxy);
     staged.is_factor = alloc && is_factor(alloc->results[0]);
     staged.is_async = can_be_async(p, &staged);

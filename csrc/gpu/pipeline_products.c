@@ -1,6 +1,8 @@
 /* Products that a pipelined loop leaves under way, and the places of waits, copies and reads around them. */
 #include "gpu/pipeline.h"
 
+enum { STEP_BYTES = 32 /* of K, of one instruction */ };
+
 /* ---- products under way ----------------------------------------------------------------------------------------------------------------- */
 
 /* A buffer that this iteration alone fills: pipelined, not another one made of the same load, or filled before the loop. */
@@ -17,6 +19,34 @@ static bool outlives_iteration(const Pipeline *p, const Value *buffer)
     return false;
 }
 
+/* The load, among those that are loaded ahead, that these fragments are read for; or NULL. */
+static const Staged *fragments_of(const Pipeline *p, const Value *value)
+{
+    while (tt_def(value, OP_permute))
+        value = tt_operand(value->op, 0);
+    for (int i = 0; i < p->loads.count; i++)
+        if (p->loads.data[i].is_fragment && p->loads.data[i].is_async &&
+            (p->loads.data[i].load == value->op || p->loads.data[i].read == value))
+            return &p->loads.data[i];
+    return NULL;
+}
+
+/* Can it go in two parts, of which one is under way while the fragments of the other one are read? That gains where a program
+ * has a multiprocessor for itself: else another one's products fill the gap. */
+static bool can_halve(const Pipeline *p, const Op *product)
+{
+    enum { MANY_SUMS = 128 /* of a thread */ };
+    const Type *a = tt_operand(product, 0)->type;
+    int products = 0;
+    if (product->results[0]->type->count < (int64_t)MANY_SUMS * TT_LANES * p->options->num_warps ||
+        p->options->num_warps < 8)
+        return false;
+    TT_FOR_OPS(op, p->loop.body)
+    products += op->opcode == OP_wgmma;
+    return products == 1 && a->shape[1] * tt_byte_width(a) >= 2 * STEP_BYTES &&
+           fragments_of(p, tt_operand(product, 0));
+}
+
 /* Sums that only the next iteration's product adds to, of operands that stay where they are until then. */
 static bool stays_under_way(const Pipeline *p, const Op *wait)
 {
@@ -27,7 +57,8 @@ static bool stays_under_way(const Pipeline *p, const Op *wait)
     const Value *carried = tt_operand(product, 2);
     int index = carried->op ? -1 : pipeline_carried_index(p, carried);
     return index >= 0 && tt_next(&p->loop, index) == sums && tt_has_one_use(carried) &&
-           outlives_iteration(p, tt_operand(product, 0)) && outlives_iteration(p, tt_operand(product, 1));
+           (outlives_iteration(p, tt_operand(product, 0)) || can_halve(p, product)) &&
+           outlives_iteration(p, tt_operand(product, 1));
 }
 
 void pipeline_find_deferred(Pipeline *p)
@@ -35,6 +66,8 @@ void pipeline_find_deferred(Pipeline *p)
     TT_FOR_OPS(op, p->loop.body)
     if (op->opcode == OP_wgmma_wait && stays_under_way(p, op))
         tt_push(p->scratch, p->deferred, op);
+    p->in_halves =
+        p->deferred.count == 1 && tt_is_tile(tt_operand(tt_operand(p->deferred.data[0], 0)->op, 0)->type);
 }
 
 /* The product, or the first part of it. */
@@ -58,8 +91,8 @@ void pipeline_defer_waits(Pipeline *p)
     for (int i = 0; i < p->deferred.count; i++) {
         Op *wait = p->deferred.data[i];
         int carried = pipeline_carried_index(p, tt_operand(first_part(tt_operand(wait, 0)->op), 2));
-        tt_set_attr(wait, tt_attr_int(p->module, ATTR_left, groups, NULL));
-        if (p->is_compact || i + 1 < p->deferred.count) { /* the last one speaks for all */
+        tt_set_attr(wait, tt_attr_int(p->module, ATTR_left, p->in_halves ? 1 : groups, NULL));
+        if ((p->is_compact && !p->in_halves) || i + 1 < p->deferred.count) { /* the last one speaks for all */
             tt_replace_all_uses(wait->results[0], tt_operand(wait, 0));
             tt_erase_op(wait);
         }
@@ -75,15 +108,11 @@ void pipeline_defer_waits(Pipeline *p)
 
 /* ---- places ----------------------------------------------------------------------------------------------------------- */
 
-/* The first steps of a product of several: returns the operation behind them, which goes on. */
-static Op *split_product(Op *product)
+/* Makes of a product one of what K has before `k`, which it returns, and the rest, which adds to that. */
+static Op *split_at(Op *product, int64_t k)
 {
-    enum { FIRST_STEPS = 1, STEP_BYTES = 32 };
     Module *module = product->parent->function->module;
-    const Type *type = tt_operand(product, 0)->type;
-    int64_t part[] = {0, FIRST_STEPS * STEP_BYTES / tt_byte_width(type)}, rest[] = {part[1], type->shape[1]};
-    if (!tt_is_buffer(type) || part[1] >= rest[1] || tt_find_attr(product, ATTR_k))
-        return product->next;
+    int64_t part[] = {0, k}, rest[] = {k, tt_operand(product, 0)->type->shape[1]};
     Builder b = tt_builder_before(product);
     Value *operands[] = {tt_operand(product, 0), tt_operand(product, 1), tt_operand(product, 2)};
     Op *first = tt_build_op(&b, OP_wgmma, operands, 3, &product->results[0]->type, 1,
@@ -91,9 +120,19 @@ static Op *split_product(Op *product)
     tt_set_attr(first, tt_attr_ints(module, ATTR_k, part, 2, NULL));
     tt_set_attr(product, tt_attr_ints(module, ATTR_k, rest, 2, NULL));
     tt_set_operand(product, 2, first->results[0]);
-    return product;
+    return first;
 }
 
+/* The first steps of a product of several: returns the operation behind them, which goes on. */
+static Op *split_product(Op *product)
+{
+    const Type *type = tt_operand(product, 0)->type;
+    int64_t first = STEP_BYTES / tt_byte_width(type);
+    if (!tt_is_buffer(type) || first >= type->shape[1] || tt_find_attr(product, ATTR_k))
+        return product->next;
+    split_at(product, first);
+    return product;
+}
 /* The products of the iteration before have ended, in all threads; `product`, this one's first, goes on. */
 static void wait_for_earlier(const Pipeline *p, Op *product, Op *rest)
 {
@@ -108,7 +147,35 @@ static void wait_for_earlier(const Pipeline *p, Op *product, Op *rest)
         tt_replace_all_uses(sums, wait->results[0]);
         tt_set_operand(wait, 0, sums);
     }
-    tt_build_op(&b, OP_barrier, NULL, 0, NULL, 0, NULL);
+    if (p->is_compact)
+        tt_build_op(&b, OP_barrier, NULL, 0, NULL, 0, NULL);
+}
+
+/* The fragments once more, in front of `before`. */
+static Value *read_again(Value *value, Op *before)
+{
+    Builder b = tt_builder_before(before);
+    Op *op = value->op;
+    Value *operand = op->opcode == OP_permute ? read_again(tt_operand(op, 0), before) : tt_operand(op, 0);
+    b.loc = op->loc;
+    return tt_build_op(&b, op->opcode, &operand, 1, &value->type, 1, tt_copy_attrs(b.module, op->attrs))
+        ->results[0];
+}
+
+/* The first part, with the fragments that were read for it; when what was under way before has ended, whose registers they
+ * take, the fragments of the second part are read, while the tensor core is busy. The first part is a half; or a quarter where
+ * copies wait for the slot that is free then. */
+void pipeline_halve(Pipeline *p)
+{
+    if (!p->in_halves)
+        return;
+    Op *product = tt_operand(p->deferred.data[0], 0)->op;
+    const Type *type = tt_operand(product, 0)->type;
+    int64_t step = STEP_BYTES / tt_byte_width(type);
+    int64_t half = tt_next_pow2(type->shape[1]) / 2;
+    Op *first = split_at(product, TT_MAX(step, p->is_compact ? half / 2 : half));
+    wait_for_earlier(p, first, product);
+    tt_set_operand(product, 0, read_again(tt_operand(product, 0), product));
 }
 
 static Op *behind_reads(Op *op)
@@ -139,6 +206,8 @@ Op *pipeline_place_of_copies(const Pipeline *p)
     {
         if (op->opcode != OP_wgmma)
             continue;
+        if (p->in_halves) /* behind the wait and the barrier of the first part, or behind the second part */
+            return p->is_compact ? op->next->next->next : tt_operand(p->deferred.data[0], 0)->op->next;
         if (!p->is_compact && !is_deferred(p, op))
             return behind_reads(op->next);
         Op *behind = split_product(op), *rest = behind == op ? op : NULL;

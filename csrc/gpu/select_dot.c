@@ -49,17 +49,25 @@ static bool takes_element(const Op *dot, const GpuOptions *options)
     }
 }
 
-/* Warps along M, whole warpgroups, and along N; false when the tile is too small for them, or too wide. */
-static bool share_by_warpgroups(const Op *dot, const GpuOptions *options, int64_t warps[2])
+/* Warps along M, whole warpgroups, and along N, or the other way around of a product that is `turned`; false when the tile
+ * is too small for them, or too wide. */
+static bool share_by_warpgroups(const Op *dot, const GpuOptions *options, bool turned, int64_t warps[2])
 {
     const Type *a = tt_operand(dot, 0)->type, *sum = dot->results[0]->type;
-    int64_t m = tt_next_pow2(sum->shape[0]), n = tt_next_pow2(sum->shape[1]);
-    if (options->sm != 90 || options->num_warps % WARPGROUP || sum->rank != 2 || m < 64 ||
-        tt_element(sum)->kind == TT_F64 || tt_next_pow2(a->shape[1]) < instruction_k(a))
+    if (options->sm != 90 || options->num_warps % WARPGROUP || sum->rank != 2)
+        return false;
+    int64_t m = tt_next_pow2(sum->shape[turned]), n = tt_next_pow2(sum->shape[!turned]);
+    if (m < 64 || tt_element(sum)->kind == TT_F64 || tt_next_pow2(a->shape[1]) < instruction_k(a))
         return false;
     warps[0] = TT_MIN(options->num_warps, m / 16);
     warps[1] = options->num_warps / warps[0];
     return n / warps[1] >= LEAST_N && n / warps[1] <= MOST_N;
+}
+
+bool tt_fits_wgmma(const Op *dot, const GpuOptions *options, bool turned)
+{
+    int64_t warps[2];
+    return takes_element(dot, options) && share_by_warpgroups(dot, options, turned, warps);
 }
 
 /* Does `value` follow from the result of another product, in the registers of the same threads? */
@@ -159,13 +167,13 @@ int tt_fastest_axis(const AxisInfos *infos, const Op *load)
 }
 
 /* The dimension, of the last two, along which the elements lie in global memory; the last where they come from elsewhere. */
-static int fastest_axis(const Selector *s, const Value *value)
+static int fastest_axis(const AxisInfos *infos, const Value *value)
 {
     const Op *load = load_behind(value);
     int last = value->type->rank - 1;
     if (!load)
         return last;
-    return tt_fastest_axis(s->axis_infos, load);
+    return tt_fastest_axis(infos, load);
 }
 
 const LinearLayout *tt_buffer_layout(Module *module, const Type *type, int fastest)
@@ -251,13 +259,12 @@ static Value *stage(Selector *s, Value *value, const LinearLayout *layout, Op *b
     return before ? buffer : (*tt_map_slot(&s->buffers, &key, sizeof key) = buffer);
 }
 
-/* Where a permuted tile has its elements along, as the tile before it says. */
-static int staged_axis(const Selector *s, const Value *value)
+int tt_staged_axis(const AxisInfos *infos, const Value *value)
 {
     if (!tt_def(value, OP_permute))
-        return fastest_axis(s, value);
+        return fastest_axis(infos, value);
     const Attr *order = tt_find_attr(value->op, ATTR_order);
-    int source = staged_axis(s, tt_operand(value->op, 0));
+    int source = tt_staged_axis(infos, tt_operand(value->op, 0));
     for (int i = order->count - 2; i < order->count; i++)
         if (order->ints[i] == source)
             return i;
@@ -267,7 +274,8 @@ static int staged_axis(const Selector *s, const Value *value)
 static Value *stage_operand(Selector *s, Op *dot, int operand, bool along_k)
 {
     Value *value = tt_operand(dot, operand);
-    int last = value->type->rank - 1, axis = along_k ? (operand ? last - 1 : last) : staged_axis(s, value);
+    int last = value->type->rank - 1,
+        axis = along_k ? (operand ? last - 1 : last) : tt_staged_axis(s->axis_infos, value);
     return stage(s, value, tt_buffer_layout(s->module, value->type, axis), NULL);
 }
 
@@ -363,7 +371,7 @@ static void use_mma(Selector *s, Op *dot)
 static int spread_of(const Selector *s, const Value *value, int operand)
 {
     int last = value->type->rank - 1, bytes = tt_byte_width(value->type);
-    if (staged_axis(s, value) != (operand ? last - 1 : last))
+    if (tt_staged_axis(s->axis_infos, value) != (operand ? last - 1 : last))
         return -1;
     bool is_copied = s->options->sm >= 80 && bytes >= 4 && load_behind(value);
     return is_copied ? 0 : tt_log2(TT_MAX(1, 16 / bytes));
@@ -416,12 +424,19 @@ static Value *build_partial_sums(Builder *b, Value *const operands[3], int64_t d
     return sums;
 }
 
+/* Elements of 4 bytes that do not lie along K, as the buffers of wgmma need them, go one by one from another buffer to the
+ * registers of the left operand. */
+static bool goes_in_any_order(const Selector *s, const Value *value)
+{
+    return tt_element(value->type)->kind == TT_F32 && tt_staged_axis(s->axis_infos, value) != 1;
+}
+
 static void use_wgmma(Selector *s, Op *dot, const int64_t warps[2])
 {
     bool along_k = tt_byte_width(tt_operand(dot, 0)->type) != 2;
     Value *operands[] = {tt_operand(dot, 0), stage_operand(s, dot, 1, along_k), tt_operand(dot, 2)};
     see_proxy(operands[1]);
-    if (!is_computed_here(dot, operands[0])) {
+    if (!is_computed_here(dot, operands[0]) && !goes_in_any_order(s, operands[0])) {
         operands[0] = stage_operand(s, dot, 0, along_k);
         see_proxy(operands[0]);
     }
@@ -439,7 +454,9 @@ static bool has_rows(const Selector *s, const Op *dot)
     for (int i = 0; i < 2; i++) {
         const Value *value = tt_operand(dot, i);
         int bytes = tt_byte_width(value->type), last = value->type->rank - 1;
-        int axis = bytes != 2 ? (i ? last - 1 : last) : staged_axis(s, value);
+        if (!i && goes_in_any_order(s, value))
+            continue;
+        int axis = bytes != 2 ? (i ? last - 1 : last) : tt_staged_axis(s->axis_infos, value);
         if (tt_next_pow2(value->type->shape[axis]) * bytes < 32)
             return false;
     }
@@ -464,7 +481,7 @@ bool tt_gpu_select_dot(Module *module, const GpuOptions *options, Arena *scratch
         Op *dot = s.dots.data[i];
         int64_t warps[2];
         widen_sum(&s, dot);
-        if (share_by_warpgroups(dot, options, warps) && has_rows(&s, dot) && choose_wgmma(module)) {
+        if (share_by_warpgroups(dot, options, false, warps) && has_rows(&s, dot) && choose_wgmma(module)) {
             warps[0] = choose_rows(&s, dot, WARPGROUP, MOST_N, warps[0]);
             warps[1] = options->num_warps / warps[0];
             use_wgmma(&s, dot, warps);
@@ -475,5 +492,8 @@ bool tt_gpu_select_dot(Module *module, const GpuOptions *options, Arena *scratch
     }
     for (int i = 0; i < s.others.count; i++)
         use_multiply_adds(&s, s.others.data[i]);
-    return s.dots.count + s.others.count > 0;
+    if (!s.dots.count && !s.others.count)
+        return false;
+    tt_opt_run_pass(module, PASS_dce); /* tiles that are permuted in a buffer now */
+    return true;
 }

@@ -17,7 +17,16 @@ HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*/*.tt"))
 EXPECTED = "// expected\n"
 HEADER = re.compile(r"// pass: (\w+)(?:, sm_(\d+))?(?:, (\d+) warps?)?(?:, (\d+) stages?)?\n")
-BEFORE_LAYOUTS = "inline_calls", "unroll_networks", "decompose_dot", "select_dot", "pipeline", "prefetch"
+BEFORE_LAYOUTS = (
+    "inline_calls",
+    "unroll_networks",
+    "decompose_dot",
+    "advance_pointers",
+    "turn_dot",
+    "select_dot",
+    "pipeline",
+    "prefetch",
+)
 
 
 @pytest.mark.parametrize("path", FILES, ids=[f"{f.parent.name}/{f.stem}" for f in FILES])
