@@ -9,7 +9,7 @@ export PYTHONPATH := python
 ASAN_RUNTIME = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libstdc++.so.6)
 
 .NOTPARALLEL:
-.PHONY: dev setup demo test test-all bench notebooks replay wheel lint format asan clean
+.PHONY: dev setup demo test test-all bench notebooks docs replay wheel lint format asan clean
 
 dev:
 	@TRITON_BUILD=dev $(PYTHON) setup.py -q build_ext --inplace
@@ -43,6 +43,11 @@ bench: $(SETUP)
 
 notebooks:
 	@$(PYTHON) scripts/notebooks
+
+# The site with search, into build/docs/html. It takes no network, but scripts/setup does, for Sphinx.
+docs: $(SETUP) dev
+	@$(if $(SETUP),scripts/setup docs)
+	@$(PYTHON) scripts/site
 
 # What a change does to tile IR, LLVM IR and assembly of the tutorials' kernels: make replay OLD=commit [NEW=commit]
 replay: $(SETUP)

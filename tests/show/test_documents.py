@@ -30,6 +30,20 @@ def test_language_reference_is_up_to_date():
     subprocess.run([sys.executable, ROOT / "scripts" / "language_reference", "--check"], check=True)
 
 
+@pytest.mark.slow
+@pytest.mark.host
+def test_site(tmp_path):
+    """Every page is made without a warning, fetches nothing from elsewhere, and the search knows functions."""
+    for module in ("sphinx", "myst_parser", "furo", "latex2mathml"):
+        pytest.importorskip(module)
+    subprocess.run([sys.executable, ROOT / "scripts" / "site", tmp_path], check=True)
+    pages = {path.stem: path.read_text() for path in (tmp_path / "html").rglob("*.html")}
+    assert {"index", "language", "host", "design", "01_vector_add"} <= pages.keys()
+    for text in pages.values():
+        assert not re.search(r"<(?:script|img|link)[^>]*(?:src|href)=\"(?:https?:)?//", text)
+    assert "<math" in pages["12_convolutions"] and "cumsum" in (tmp_path / "html" / "searchindex.js").read_text()
+
+
 def test_notebooks(tmp_path):
     """Each notebook is the tutorial, cell by cell, and its code still parses."""
     import json

@@ -208,8 +208,8 @@ class CompiledKernel(_C.CompiledKernel):
     cluster_dims = property(lambda self: self.metadata.cluster_dims)
     run = property(
         lambda self: self._run,
-        doc="run(grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, enter_hook, exit_hook, "
-        "*args): launch for these arguments, one for each parameter, of the types that it was compiled for; those of "
+        doc="``run(grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, enter_hook, exit_hook, "
+        "*args)``: launch for these arguments, one for each parameter, of the types that it was compiled for; those of "
         "compile-time parameters are not looked at.",
     )
 

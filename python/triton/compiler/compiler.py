@@ -182,7 +182,7 @@ def compile(src, target=None, options=None, *, signature=None, constants=None, a
     :param options: num_warps, num_stages, debug, ... ``ptx_version`` (83 for PTX 8.3) where the driver that is to take
         the code is not the one here. Its ``run`` checks with ``debug`` what the kernel itself asserts, but no bounds;
         and an assertion that fails on a GPU ends the context, like one of CUDA C++.
-    :param signature: of a kernel: types by parameter ("*fp32", "i32", "constexpr"), as an `ASTSource` has them.
+    :param signature: of a kernel: types by parameter (``"*fp32"``, ``"i32"``, ``"constexpr"``), as an `ASTSource` has.
     :param constants: values of its compile-time parameters.
     :param any_launch: offsets are computed in 64 bits where those of 32 do not do for every launch, instead of being
         checked at each one.

@@ -446,12 +446,13 @@ def jit(
     or a function it uses has another value than it was compiled with. ``TRITON_TARGET`` and ``TRITON_DEBUG`` are
     read when a kernel is compiled.
 
-    do_not_specialize                parameters (names or numbers) whose value 1 or divisibility does not make
-                                     a new variant
-    do_not_specialize_on_alignment   parameters whose divisibility alone makes none
-    debug                            check bounds, overflow and `tl.device_assert` while it runs
-    noinline                         called from another kernel, stay a function of its own
-    repr                             function of the specialisation that names the compiled kernel
+    :param do_not_specialize: parameters (names or numbers) whose value 1 or divisibility does not make a new variant.
+    :param do_not_specialize_on_alignment: parameters whose divisibility alone makes none.
+    :param debug: check bounds, overflow and `tl.device_assert` while it runs.
+    :param noinline: called from another kernel, stay a function of its own.
+    :param repr: function of the specialisation that names the compiled kernel.
+    :param launch_metadata: function of grid, metadata and arguments; its dict is what hooks of launches get.
+    :param version: kept as an attribute.
     """
 
     def decorate(fn):
