@@ -67,7 +67,7 @@ static void survey_pointer(Survey *survey, const Value *pointer, const int *map,
     }
 }
 
-static void map_operand(const Op *op, const int *map, int *inner)
+void map_operand(const Op *op, const int *map, int *inner)
 {
     const Type *from = tt_operand(op, 0)->type, *to = op->results[0]->type;
     int axis = (int)tt_int_attr(op, ATTR_axis, 0), next = 0;
@@ -113,9 +113,13 @@ static void survey_value(Survey *survey, const Value *value, const int *map)
     }
     if (op->opcode == OP_load) {
         survey_pointer(survey, tt_operand(op, 0), map, true);
+        if (op->operand_count > 1)
+            note_mask(survey->n, tt_operand(op, 1), map);
         for (int i = 1; i < op->operand_count; i++)
             survey_value(survey, tt_operand(op, i), map);
     } else if (tt_has(op, ELEMENTWISE)) {
+        if (op->opcode == OP_select)
+            note_mask(survey->n, tt_operand(op, 0), map);
         for (int i = 0; i < op->operand_count; i++)
             survey_value(survey, tt_operand(op, i), map);
     } else if (op->opcode == OP_gather) {
@@ -139,6 +143,8 @@ static void survey_sink(Survey *survey, const Sink *sink)
         survey_value(survey, sink->value, map);
     for (int i = 0; sink->op && i < sink->op->operand_count; i++) {
         const Value *operand = tt_operand(sink->op, i);
+        if (sink->kind == SINK_STORE && i == 2)
+            note_mask(survey->n, tt_operand(sink->op, i), map);
         if (sink->kind == SINK_STORE && i == 0)
             survey_pointer(survey, operand, map, false);
         else if (tt_is_tile(operand->type) && operand->type->rank == survey->n->rank)

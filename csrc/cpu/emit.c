@@ -188,9 +188,14 @@ LLVMValueRef emit_join(Emit *e, LLVMValueRef a, LLVMValueRef b)
     return emit_shuffle(e, a, b, indices, first + second);
 }
 
+bool is_all_true(LLVMValueRef mask)
+{
+    return !mask || (LLVMIsConstant(mask) && mask == LLVMConstAllOnes(LLVMTypeOf(mask)));
+}
+
 LLVMValueRef emit_select(Emit *e, LLVMValueRef condition, LLVMValueRef a, LLVMValueRef b)
 {
-    return LLVMBuildSelect(e->b, condition, a, b, "");
+    return is_all_true(condition) ? a : LLVMBuildSelect(e->b, condition, a, b, "");
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------------ */
@@ -271,11 +276,6 @@ static LLVMValueRef call_masked(Emit *e, const char *name, const LLVMTypeRef *ty
         LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)(pointer_at + 1), attribute);
     }
     return call;
-}
-
-static bool is_all_true(LLVMValueRef mask)
-{
-    return !mask || (LLVMIsConstant(mask) && mask == LLVMConstAllOnes(LLVMTypeOf(mask)));
 }
 
 /* The only lane of a constant mask, or -1. One-lane accesses are made scalar here, because LLVM 22 makes them so wrongly:
@@ -375,14 +375,20 @@ LLVMBasicBlockRef new_block(Emit *e, const char *name)
 EmitLoop begin_loop(Emit *e, int64_t first, int64_t end, int64_t step, LLVMValueRef *carried,
                     int carried_count)
 {
-    EmitLoop loop = {.first = first, .end = end, .step = step, .phi_count = carried_count};
+    return begin_loop_between(e, const_int(e->i64, first), const_int(e->i64, end), step, carried,
+                              carried_count);
+}
+
+EmitLoop begin_loop_between(Emit *e, LLVMValueRef first, LLVMValueRef end, int64_t step,
+                            LLVMValueRef *carried, int carried_count)
+{
+    EmitLoop loop = {.end = end, .step = step, .phi_count = carried_count};
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
     loop.header = new_block(e, "loop");
     LLVMBuildBr(e->b, loop.header);
     LLVMPositionBuilderAtEnd(e->b, loop.header);
     loop.index = LLVMBuildPhi(e->b, e->i64, "");
-    LLVMValueRef start = const_int(e->i64, first);
-    LLVMAddIncoming(loop.index, &start, &before, 1);
+    LLVMAddIncoming(loop.index, &first, &before, 1);
     loop.phis = TT_NEW_ARRAY(e->arena, LLVMValueRef, carried_count);
     for (int i = 0; i < carried_count; i++) {
         loop.phis[i] = LLVMBuildPhi(e->b, LLVMTypeOf(carried[i]), "");
@@ -396,7 +402,7 @@ void end_loop(Emit *e, EmitLoop *loop, LLVMValueRef *carried)
 {
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b), exit = new_block(e, "after");
     LLVMValueRef next = LLVMBuildNUWAdd(e->b, loop->index, const_int(e->i64, loop->step), "");
-    LLVMValueRef more = LLVMBuildICmp(e->b, LLVMIntULT, next, const_int(e->i64, loop->end), "");
+    LLVMValueRef more = LLVMBuildICmp(e->b, LLVMIntULT, next, loop->end, "");
     LLVMBuildCondBr(e->b, more, loop->header, exit);
     LLVMAddIncoming(loop->index, &next, &latch, 1);
     for (int i = 0; i < loop->phi_count; i++)

@@ -49,6 +49,7 @@ LLVMValueRef emit_shuffle(Emit *e, LLVMValueRef a, LLVMValueRef b, const int *in
 LLVMValueRef emit_part(Emit *e, LLVMValueRef vector, int first, int count);
 /* The lanes of a, then those of b, which has as many or fewer. */
 LLVMValueRef emit_join(Emit *e, LLVMValueRef a, LLVMValueRef b);
+bool is_all_true(LLVMValueRef mask); /* by its being constant; NULL, no mask, is */
 LLVMValueRef emit_select(Emit *e, LLVMValueRef condition, LLVMValueRef a, LLVMValueRef b);
 
 /* ---- calls ---- */
@@ -91,11 +92,14 @@ typedef struct EmitLoop {
     LLVMValueRef index; /* first, first + step, ... */
     LLVMValueRef *phis;
     int phi_count;
-    int64_t first, end, step;
+    LLVMValueRef end;
+    int64_t step;
 } EmitLoop;
 LLVMBasicBlockRef new_block(Emit *e, const char *name);
 EmitLoop begin_loop(Emit *e, int64_t first, int64_t end, int64_t step, LLVMValueRef *carried,
                     int carried_count);
+EmitLoop begin_loop_between(Emit *e, LLVMValueRef first, LLVMValueRef end, int64_t step,
+                            LLVMValueRef *carried, int carried_count);
 /* `carried` holds the values at the end of the body; after the call e->b is behind the loop, where they are final. */
 void end_loop(Emit *e, EmitLoop *loop, LLVMValueRef *carried);
 

@@ -398,6 +398,8 @@ Vec eval(Nest *n, Value *value, const Coord *coords)
     const Vec *known = recall(n, value, coords, rank);
     if (known)
         return *known;
+    if (is_assumed_true(n, value, coords)) /* what it guards stays behind the test */
+        return (Vec){const_int(n->e->i1, 1), n->assumed_level, true};
     Coord simple[TT_MAX_RANK], terms[TT_MAX_RANK];
     const Op *op = value->op;
     if (tt_is_ptr(value->type) && !is_splat(value) && simplify(n, value, coords, simple, terms))

@@ -3,7 +3,8 @@
  * The argument of an exponential is split into an integer n and a rest r, e^x = 2^n e^r with |r| <= ln(2) / 2 (or
  * 2^x = 2^n 2^r, |r| <= 1/2), and the function of the rest is a polynomial: the minimax ones of relative error 2^-28, by
  * the Remez exchange. exp and exp2 are within 1 ulp, exp10 within 2, denormals included. erf, within 2, is a polynomial up
- * to 1, and 1 - e^q(|x|) from there on. */
+ * to 1, and 1 - q(|x|)^4 from there on: the fourth root of erfc is as smooth as its logarithm, and raising it to its power
+ * takes a fraction of what an exponential does. */
 #include "cpu/emit.h"
 
 /* e^r = 1 + r + r^2 p(r); 2^r = 1 + r p(r); lowest power first */
@@ -15,11 +16,11 @@ static const double exp2_terms[] = {0x1.62e430p-1, 0x1.ebfbdcp-3,  0x1.c6aee8p-5
 static const double log2_e = 0x1.715476p+0, ln2_high = 0x1.62e400p-1, ln2_low = 0x1.7f7d1cp-20;
 static const double log2_10 = 0x1.a934f0p+1, log10_2_high = 0x1.3440p-2, log10_2_low = 0x1.3509f8p-18;
 static const double ln10_high = 0x1.26bb1cp+1, ln10_low = -0x1.12aabap-25;
-/* erf(x) = x + x p(x^2) up to 1; ln(1 - erf(x)) = q(x) from 1 to 4 */
+/* erf(x) = x + x p(x^2) up to 1; (1 - erf(x))^(1/4) = q(x) from 1 on, to where 1 - q^4 is 1 */
 static const double erf_terms[] = {0x1.06eba8p-3, -0x1.81273ep-2,  0x1.ce2cf8p-4, -0x1.b7f90ep-6,
                                    0x1.5405b2p-8, -0x1.a3f700p-11, 0x1.496a32p-14};
-static const double ln_erfc_terms[] = {-0x1.661de4p-12, -0x1.2088eap+0, -0x1.46baecp-1, -0x1.a6533ep-4,
-                                       0x1.65cb70p-6,   -0x1.825aeap-9, 0x1.86dd6ep-13};
+static const double erfc_root_terms[] = {0x1.0104a4p+0, -0x1.35d568p-2, -0x1.2f7488p-4, -0x1.4c062ep-5,
+                                         0x1.f10120p-5, -0x1.4f3710p-6, 0x1.7fc4e0p-9,  -0x1.497212p-13};
 /* Adding it to a number below 2^22 rounds to an integer, which is then in the low bits. */
 static const double rounder = 0x1.8p23;
 
@@ -38,7 +39,8 @@ static LLVMValueRef polynomial(Emit *e, LLVMValueRef x, const double *terms, int
     return sum;
 }
 
-/* value * 2^n in two steps, so that neither factor leaves the normal range. */
+/* value * 2^n in two steps, so that neither factor leaves the normal range. At n = -254 they are 0: what is far from any
+ * number, as e^-inf of masked elements is, does not go through denormals, which take several times as long. */
 static LLVMValueRef scale(Emit *e, LLVMValueRef value, LLVMValueRef n)
 {
     LLVMTypeRef type = LLVMTypeOf(value), ints = with_element(type, e->i32);
@@ -87,22 +89,20 @@ static LLVMValueRef emit_rest(Emit *e, Base base, LLVMValueRef rest)
     return LLVMBuildFAdd(e->b, value, one, "");
 }
 
-/* `bounded`: the result is known to be a normal number, or 0. */
-static LLVMValueRef emit_exp(Emit *e, LLVMValueRef x, Base base, bool bounded)
+static LLVMValueRef emit_exp(Emit *e, LLVMValueRef x, Base base)
 {
     static const struct {
-        double low, high;         /* beyond, the result is 0 or infinite */
+        double low, high;         /* beyond, the result is 0 or infinite; at `low` 2^(n/2) is 0, too */
         double factor;            /* log2 of the base */
         double log_high, log_low; /* log of 2 to the base */
     } bases[] = {
-        [BASE_E] = {-105, 89, log2_e, ln2_high, ln2_low},
-        [BASE_2] = {-152, 129, 1, 1, 0},
-        [BASE_10] = {-46, 39, log2_10, log10_2_high, log10_2_low},
+        [BASE_E] = {-176, 89, log2_e, ln2_high, ln2_low},
+        [BASE_2] = {-254, 129, 1, 1, 0},
+        [BASE_10] = {-76.4, 39, log2_10, log10_2_high, log10_2_low},
     };
     LLVMTypeRef type = LLVMTypeOf(x);
     LLVMValueRef shift = const_float(type, rounder);
-    if (!bounded)
-        x = clamp(e, x, bases[base].low, bases[base].high);
+    x = clamp(e, x, bases[base].low, bases[base].high);
     LLVMValueRef shifted = fma_of(e, x, const_float(type, bases[base].factor), shift);
     LLVMValueRef n = LLVMBuildFSub(e->b, shifted, shift, "");
     LLVMValueRef rest = fma_of(e, n, const_float(type, -bases[base].log_high), x);
@@ -122,11 +122,12 @@ static LLVMValueRef emit_erf(Emit *e, LLVMValueRef x)
     LLVMValueRef one = const_float(type, 1), size = emit_intrinsic1(e, "llvm.fabs", x);
     LLVMValueRef square = LLVMBuildFMul(e->b, x, x, "");
     LLVMValueRef small = fma_of(e, x, polynomial(e, square, erf_terms, TT_COUNT(erf_terms)), x);
-    LLVMValueRef four = const_float(type, 4);
-    LLVMValueRef bounded = emit_select(e, LLVMBuildFCmp(e->b, LLVMRealOLT, four, size, ""), four, size);
-    LLVMValueRef tail = polynomial(e, bounded, ln_erfc_terms, TT_COUNT(ln_erfc_terms));
-    tail = emit_exp(e, tail, BASE_E, true);
-    LLVMValueRef large = emit_intrinsic2(e, "llvm.copysign", LLVMBuildFSub(e->b, one, tail, ""), x);
+    LLVMValueRef end = const_float(type, 4.1875);
+    LLVMValueRef bounded = emit_select(e, LLVMBuildFCmp(e->b, LLVMRealOLT, end, size, ""), end, size);
+    LLVMValueRef root = polynomial(e, bounded, erfc_root_terms, TT_COUNT(erfc_root_terms));
+    square = LLVMBuildFMul(e->b, root, root, "");
+    LLVMValueRef large = fma_of(e, LLVMBuildFNeg(e->b, square, ""), square, one);
+    large = emit_intrinsic2(e, "llvm.copysign", large, x);
     return emit_select(e, LLVMBuildFCmp(e->b, LLVMRealOLT, size, one, ""), small, large);
 }
 
@@ -137,8 +138,8 @@ LLVMValueRef emit_exponential(Emit *e, const char *name, LLVMTypeRef type, LLVMV
     if (!strcmp(name, "erf"))
         return emit_erf(e, x);
     if (!strcmp(name, "exp"))
-        return emit_exp(e, x, BASE_E, false);
+        return emit_exp(e, x, BASE_E);
     if (!strcmp(name, "exp2"))
-        return emit_exp(e, x, BASE_2, false);
-    return strcmp(name, "exp10") ? NULL : emit_exp(e, x, BASE_10, false);
+        return emit_exp(e, x, BASE_2);
+    return strcmp(name, "exp10") ? NULL : emit_exp(e, x, BASE_10);
 }

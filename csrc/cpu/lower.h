@@ -224,6 +224,16 @@ typedef struct Vec {
 typedef struct Memo Memo;
 enum { MEMO_SLOTS = 256 };
 
+enum { MOST_MASKS = 8 };
+
+/* A mask whose dimension i runs along dimension map[i] of the nest; -1: it has one place there. */
+typedef struct NestMask {
+    Value *mask;
+    int map[TT_MAX_RANK];
+    bool reaches;      /* it is known how far, see prefix.c; then */
+    LLVMValueRef none; /* i64: it is false from this place on */
+} NestMask;
+
 typedef struct Nest {
     Lower *l;
     Emit *e;
@@ -245,25 +255,30 @@ typedef struct Nest {
     int level;                     /* innermost open loop */
     int instance[TT_MAX_RANK + 3], instances; /* a loop's number: memos of a closed loop do not hold */
     Coord coords[TT_MAX_RANK];
-    int copies;              /* vectors side by side in the current body */
-    int active;              /* lanes in use; less than width in the last vector of a row */
-    bool reverse;            /* goes down along the axis */
-    bool needs_first, first; /* the first step along the axis is its own code; this is it */
-    bool carrying;           /* inside the axis loop */
-    bool streamed;           /* it has a loop that streams */
-    bool streaming;          /* stores bypass the caches, and */
-    const Value *assumed[8]; /* these masks are true, from this level on */
-    int assumed_count, assumed_level;
+    int copies;                 /* vectors side by side in the current body */
+    int active;                 /* lanes in use; less than width in the last vector of a row */
+    bool reverse;               /* goes down along the axis */
+    bool needs_first, first;    /* the first step along the axis is its own code; this is it */
+    bool carrying;              /* inside the axis loop */
+    bool streamed;              /* it has a loop that streams */
+    bool streaming;             /* stores bypass the caches */
+    NestMask masks[MOST_MASKS]; /* that accesses and selects use */
+    int mask_count;
+    int assumed_level;          /* from this level on, those that reach are true; 0: nothing is assumed */
+    int64_t body_vector;        /* offset of the body's first vector */
     int combine_width;          /* of the combine region being emitted */
     LLVMValueRef *accumulators; /* [copy][slot], carried around the axis loop */
     int slots;
     Memo *memos[MEMO_SLOTS];
 } Nest;
 
-enum { MOST_COPIES = 4 };
+enum { MOST_COPIES = 8 };
 
 /* dims.c */
 void choose_dims(Nest *n);
+/* From where the dimensions of an operation's result run, where those of its operand do, for operations that only move
+ * elements. */
+void map_operand(const Op *op, const int *map, int *inner);
 
 /* nest.c */
 void emit_nest(Lower *l, const Group *group);
@@ -296,13 +311,23 @@ void write_buffer(Nest *n, const Buffer *buffer, int64_t origin, const Coord *co
 void lower_scalar_load(Lower *l, Op *op);
 void lower_scalar_store(Lower *l, Op *op);
 
+/* prefix.c */
+void note_mask(Nest *n, Value *mask, const int *map);
+/* Is it known how far along a dimension a noted mask is true? */
+bool has_reach(Nest *n, const Value *mask, int dim);
+/* i64, at the current level: all masks of which that is known are true at the first so many places along the dimension, for
+ * all that a body does there; at most all of them and perhaps less than 0. NULL: it is known of none. */
+LLVMValueRef emit_reach(Nest *n, int dim);
+/* i64, after emit_reach: from this place on a nest that only stores does nothing; NULL where that is not known. */
+LLVMValueRef emit_last_store(Nest *n);
+bool is_assumed_true(const Nest *n, const Value *mask, const Coord *coords);
+
 /* stream.c */
 bool can_stream(Nest *n);
-/* i1, at the current level: the lanes from 0 to `end` of this row can be streamed. Notes the masks that it tests. */
+/* i1, at the current level: the lanes from 0 to `end` of this row can be streamed, and all masks that reach are true. */
 LLVMValueRef stream_condition(Nest *n, int64_t end);
 void count_stores(Nest *n);   /* after the nest */
 void report_stores(Lower *l); /* at the end of the function */
-bool is_assumed_true(const Nest *n, const Value *mask, const Coord *coords);
 void mark_streaming(Emit *e, LLVMValueRef store, int align);
 
 /* ---- passes on tile IR, of opt/passes.def ---- */

@@ -4,20 +4,13 @@
 
 /* ---- masks ------------------------------------------------------------------------------------------------------------------ */
 
-static bool is_true(LLVMValueRef mask)
-{
-    return LLVMIsConstant(mask) && mask == LLVMConstAllOnes(LLVMTypeOf(mask));
-}
-
 /* The mask operand, uniform or of lanes; v is NULL where there is none or it is true. */
 static Vec eval_mask(Nest *n, const Op *op, int operand, const Coord *coords)
 {
     if (op->operand_count <= operand)
         return (Vec){NULL, 0, true};
-    if (is_assumed_true(n, tt_operand(op, operand), coords))
-        return (Vec){NULL, n->assumed_level, true}; /* what it guards stays behind the test */
     Vec mask = eval(n, tt_operand(op, operand), coords);
-    return is_true(mask.v) ? (Vec){NULL, 0, true} : mask;
+    return is_all_true(mask.v) ? (Vec){NULL, mask.level, true} : mask;
 }
 
 /* As lanes, without those behind the end of the row; NULL: all. */

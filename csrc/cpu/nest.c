@@ -14,14 +14,15 @@ LLVMValueRef active_mask(const Nest *n)
 
 /* ---- levels ------------------------------------------------------------------------------------------------------------- */
 
+static int carried_count(const Nest *n) { return n->carrying ? n->copies * n->slots : 0; }
+
 /* The builder of the current level stays before the new loop, the next level's goes into it. */
-static EmitLoop open_loop(Nest *n, int64_t first, int64_t end, int64_t step)
+static EmitLoop open_loop(Nest *n, LLVMValueRef first, LLVMValueRef end, int64_t step)
 {
     LLVMBuilderRef outer = n->l->builders[n->level], inner = n->l->builders[n->level + 1];
     LLVMBasicBlockRef before = LLVMGetInsertBlock(outer);
     at_level(n, n->level);
-    EmitLoop loop =
-        begin_loop(n->e, first, end, step, n->accumulators, n->carrying ? n->copies * n->slots : 0);
+    EmitLoop loop = begin_loop_between(n->e, first, end, step, n->accumulators, carried_count(n));
     LLVMPositionBuilderBefore(outer, LLVMGetBasicBlockTerminator(before));
     LLVMPositionBuilderAtEnd(inner, loop.header);
     n->level++;
@@ -74,6 +75,7 @@ static void emit_body(Nest *n)
     int64_t vector = n->lane_dim >= 0 ? n->coords[n->lane_dim].offset : 0;
     bool in_order = n->group->sinks.count > 1;
     n->block_row = row;
+    n->body_vector = vector;
     for (int pass = in_order ? 0 : 1; pass < 2; pass++)
         for (int copy = 0; copy < n->copies; copy++) {
             enter_copy(n, row, vector, copy);
@@ -92,28 +94,110 @@ static void emit_body(Nest *n)
 
 static void emit_dims(Nest *n, int k);
 
-/* Steps first, first + step, ... below end of the k-th loop's dimension. */
+/* The loop over steps first, first + step, ... below end of the k-th dimension, all of which `divisor` divides. Not 0,
+ * `mirror` is the sum of the first and the last one: it goes down from the last. */
+static void emit_loop(Nest *n, int k, LLVMValueRef first, LLVMValueRef end, int64_t step, int64_t divisor,
+                      int64_t mirror)
+{
+    Coord *coord = &n->coords[n->order[k]];
+    EmitLoop loop = open_loop(n, first, end, step);
+    *coord = (Coord){.base = loop.index, .level = n->level, .divisor = divisor, .stride = coord->stride};
+    if (mirror) {
+        at_level(n, n->level);
+        coord->base = LLVMBuildSub(n->e->b, const_int(n->e->i64, mirror), loop.index, "");
+        coord->divisor = tt_gcd(mirror, divisor);
+    }
+    emit_dims(n, k + 1);
+    close_loop(n, &loop);
+}
+
 static void emit_steps(Nest *n, int k, int64_t first, int64_t end, int64_t step)
 {
     Coord *coord = &n->coords[n->order[k]];
     if (first >= end)
         return;
-    int64_t stride = coord->stride;
     if (end - first <= step) {
-        *coord = (Coord){.offset = first, .stride = stride};
+        *coord = (Coord){.offset = first, .stride = coord->stride};
         emit_dims(n, k + 1);
         return;
     }
-    EmitLoop loop = open_loop(n, first, end, step);
-    *coord = (Coord){.base = loop.index, .level = n->level, .divisor = tt_gcd(first, step), .stride = stride};
-    if (n->reverse && n->order[k] == n->axis) { /* from the last step down to the first */
-        at_level(n, n->level);
-        int64_t last = first + (end - first - 1) / step * step;
-        coord->base = LLVMBuildSub(n->e->b, const_int(n->e->i64, first + last), loop.index, "");
-        coord->divisor = tt_gcd(first + last, coord->divisor);
+    bool down = n->reverse && n->order[k] == n->axis;
+    int64_t mirror = down ? 2 * first + (end - first - 1) / step * step : 0;
+    emit_loop(n, k, const_int(n->e->i64, first), const_int(n->e->i64, end), step, tt_gcd(first, step),
+              mirror);
+}
+
+/* ---- loops in two parts, of which masks are true in the first ------------------------------------------------------ */
+
+/* From the accumulators of both ways to a block to those in it. */
+static void merge_accumulators(Nest *n, LLVMValueRef *skipped, LLVMBasicBlockRef from, LLVMBasicBlockRef last)
+{
+    for (int i = 0; i < carried_count(n); i++) {
+        LLVMValueRef phi = LLVMBuildPhi(n->e->b, LLVMTypeOf(skipped[i]), "");
+        LLVMAddIncoming(phi, &skipped[i], &from, 1);
+        LLVMAddIncoming(phi, &n->accumulators[i], &last, 1);
+        n->accumulators[i] = phi;
     }
-    emit_dims(n, k + 1);
-    close_loop(n, &loop);
+}
+
+/* The steps from `from` below `to`, if there are any; those are all that there are between `first` and `end`, or some. */
+static void emit_some(Nest *n, int k, LLVMValueRef from, LLVMValueRef to, int64_t first, int64_t end,
+                      int64_t step, bool assumes)
+{
+    Emit *e = n->e;
+    LLVMBuilderRef outer = n->l->builders[n->level];
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(outer), inside = new_block(e, assumes ? "plain" : "masked"),
+                      after = new_block(e, "joined");
+    LLVMValueRef *skipped =
+        tt_arena_copy(n->l->arena, n->accumulators, sizeof(LLVMValueRef) * (size_t)carried_count(n));
+    at_level(n, n->level);
+    LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, from, to, ""), inside, after);
+    LLVMPositionBuilderBefore(outer, LLVMGetBasicBlockTerminator(before));
+    open_branch(n, inside);
+    n->assumed_level = assumes ? n->level : 0;
+    if (end - first <= step)
+        emit_steps(n, k, first, end, step);
+    else
+        emit_loop(n, k, from, to, step, tt_gcd(first, step), 0);
+    n->assumed_level = 0;
+    LLVMBasicBlockRef last = LLVMGetInsertBlock(n->l->builders[n->level]);
+    close_branch(n, after);
+    LLVMPositionBuilderAtEnd(outer, after);
+    at_level(n, n->level);
+    merge_accumulators(n, skipped, before, last);
+}
+
+static bool can_part(const Nest *n, int k)
+{
+    return k == n->depth - 1 && n->mask_count && n->width && !n->assumed_level && !n->reverse &&
+           !n->e->codegen->host.has_avx512;
+}
+
+static void emit_parts(Nest *n, int k, int64_t first, int64_t end, int64_t step)
+{
+    Emit *e = n->e;
+    LLVMValueRef low = const_int(e->i64, first), high = const_int(e->i64, end),
+                 reach = first < end && can_part(n, k) ? emit_reach(n, n->order[k]) : NULL;
+    if (!reach) {
+        emit_steps(n, k, first, end, step);
+        return;
+    }
+    LLVMValueRef last = emit_last_store(n);
+    at_level(n, n->level);
+    reach = emit_intrinsic2(e, "llvm.smin", emit_intrinsic2(e, "llvm.smax", reach, low), high);
+    LLVMValueRef part = LLVMBuildURem(e->b, LLVMBuildSub(e->b, reach, low, ""), const_int(e->i64, step), "");
+    LLVMValueRef whole = LLVMBuildSub(e->b, reach, part, "");
+    emit_some(n, k, low, whole, first, end, step, true);
+    at_level(n, n->level);
+    if (last)
+        high = emit_intrinsic2(e, "llvm.smin", last, high);
+    int copies = n->copies;
+    if (!carried_count(n) && !n->rows && n->order[k] == n->lane_dim) { /* few masked stores */
+        n->copies = 1;
+        step = n->width;
+    }
+    emit_some(n, k, whole, high, first, end, step, false);
+    n->copies = copies;
 }
 
 /* The first step of a combination without a neutral element sets the accumulators; it stands before the loop. */
@@ -131,7 +215,7 @@ static void emit_range(Nest *n, int k, int64_t first, int64_t end, int64_t step)
             first += step;
         }
     }
-    emit_steps(n, k, first, end, step);
+    emit_parts(n, k, first, end, step);
 }
 
 /* How many vectors stand side by side: a divisor of their number, so that no rest remains. */
@@ -140,7 +224,8 @@ static int choose_copies(const Nest *n, int64_t vectors)
     bool scans = n->group->sinks.count && n->group->sinks.data[0].kind == SINK_SCAN;
     if (scans || n->effort > SMALL_BODY)
         return 1;
-    int most = n->slots <= 2 ? MOST_COPIES : 2; /* sums wait for each other */
+    bool inside = n->axis >= 0 && n->axis != n->lane_dim; /* sums are in registers, side by side */
+    int most = n->slots > 2 ? 2 : inside && n->slots == 1 ? MOST_COPIES : 4;
     for (int copies = most; copies > 1; copies--)
         if (vectors % copies == 0)
             return copies;
@@ -164,7 +249,7 @@ static void emit_streaming(Nest *n, int k, int64_t end, int64_t step)
     n->streaming = n->l->image->streams = true;
     emit_range(n, k, 0, end, step);
     n->streaming = false;
-    n->assumed_count = 0;
+    n->assumed_level = 0;
     close_branch(n, after);
     open_branch(n, cached);
     emit_range(n, k, 0, end, step);
@@ -215,7 +300,7 @@ static void emit_block_dim(Nest *n, int k)
 
 static void emit_axis(Nest *n, int k)
 {
-    int copies = n->order[k] == n->lane_dim ? MOST_COPIES : n->copies;
+    int copies = n->order[k] == n->lane_dim ? 4 : n->copies;
     for (int copy = 0; copy < copies; copy++) {
         LLVMValueRef *slots = slots_of(n, copy);
         for (int i = 0; i < n->group->sinks.count; i++) {

@@ -18,11 +18,20 @@ enum {
     JOIN_SPINS = 20000, /* the caller's wait for the last chunks before it sleeps */
 };
 
+/* A run of a job's items, for the thread of that number first: what a launch finds in the caches of its cores is what the
+ * launches before it left there. Who has done his own takes of the others', from the lowest on, so that every item
+ * is begun though those before it may wait for nobody but each other. */
+typedef struct Share {
+    _Alignas(64) _Atomic int64_t next;
+    int64_t end;
+} Share;
+
 typedef struct Job {
     ParallelWork work;
     void *context;
-    int64_t count, chunk;
-    _Atomic int64_t next;
+    int64_t chunk;
+    int threads; /* that have shares */
+    _Atomic bool stopped;
 } Job;
 
 /* `entry` is generation << 32 | open << 31 | workers inside. */
@@ -36,6 +45,7 @@ static struct Pool {
     _Atomic int sleepers;
     _Atomic bool caller_sleeps;
     Job job;
+    Share shares[MOST_THREADS];
     pthread_t caller; /* whose job it is */
     pthread_t workers[MOST_THREADS];
     _Atomic int threads; /* 0: not started */
@@ -47,6 +57,7 @@ static struct Pool {
           0,
           false,
           {0},
+          {{0}},
           0,
           {0},
           0};
@@ -60,15 +71,33 @@ static inline void pause_briefly(void)
 #endif
 }
 
-static void run_chunks(Job *job)
+static void run_share(Job *job, Share *share)
 {
-    int64_t count = job->count, chunk = job->chunk;
-    for (;;) {
-        int64_t begin = atomic_fetch_add_explicit(&job->next, chunk, memory_order_relaxed);
-        if (begin >= count)
+    while (!atomic_load_explicit(&job->stopped, memory_order_relaxed)) {
+        int64_t begin = atomic_fetch_add_explicit(&share->next, job->chunk, memory_order_relaxed);
+        if (begin >= share->end)
             return;
-        if (!job->work(job->context, begin, TT_MIN(begin + chunk, count)))
-            atomic_store(&job->next, count);
+        if (!job->work(job->context, begin, TT_MIN(begin + job->chunk, share->end)))
+            atomic_store(&job->stopped, true);
+    }
+}
+
+/* The part of thread `number` in the job: 0 is the caller. */
+static void run_shares(Job *job, int number)
+{
+    if (number < job->threads)
+        run_share(job, &pool.shares[number]);
+    for (int i = 0; i < job->threads; i++)
+        run_share(job, &pool.shares[i]);
+}
+
+static void deal_shares(Job *job, int64_t count)
+{
+    int64_t each = count / job->threads, more = count % job->threads, begin = 0;
+    for (int i = 0; i < job->threads; i++) {
+        atomic_store_explicit(&pool.shares[i].next, begin, memory_order_relaxed);
+        begin += each + (i < more);
+        pool.shares[i].end = begin;
     }
 }
 
@@ -110,14 +139,13 @@ static void leave(void)
     }
 }
 
-static void *run_worker(void *unused)
+static void *run_worker(void *number)
 {
-    (void)unused;
     for (uint64_t seen = 0;;) {
         seen = wait_for_job(seen);
         if (!enter(seen))
             continue;
-        run_chunks(&pool.job);
+        run_shares(&pool.job, (int)(intptr_t)number);
         leave();
     }
     return NULL;
@@ -179,15 +207,17 @@ static cpu_set_t cores_of_worker(const cpu_set_t *usable, int wanted, int worker
     return *usable;
 }
 
-static bool start_worker(pthread_t *thread, pthread_attr_t *attributes, const cpu_set_t *cores)
+static bool start_worker(int number, pthread_attr_t *attributes, const cpu_set_t *cores)
 {
+    pthread_t *thread = &pool.workers[number];
+    void *argument = (void *)(intptr_t)number;
     pthread_attr_setaffinity_np(attributes, sizeof *cores, cores);
-    if (!pthread_create(thread, attributes, run_worker, NULL))
+    if (!pthread_create(thread, attributes, run_worker, argument))
         return true;
     cpu_set_t any; /* the system forbids those cores: let it choose */
     memset(&any, 0xff, sizeof any);
     pthread_attr_setaffinity_np(attributes, sizeof any, &any);
-    return !pthread_create(thread, attributes, run_worker, NULL);
+    return !pthread_create(thread, attributes, run_worker, argument);
 }
 
 /* Returns how many threads there are, the caller included. Signals are left to the threads of the program, but for those
@@ -205,7 +235,7 @@ static int start_workers(int wanted)
     int started = 1;
     while (started < wanted) {
         cpu_set_t cores = cores_of_worker(&usable, wanted, started);
-        if (!start_worker(&pool.workers[started], &attributes, &cores))
+        if (!start_worker(started, &attributes, &cores))
             break;
         started++;
     }
@@ -294,12 +324,13 @@ void tt_parallel_for(int64_t count, int64_t chunk, int threads, ParallelWork wor
     }
     pool.job.work = work;
     pool.job.context = context;
-    pool.job.count = count;
-    pool.caller = pthread_self();
     pool.job.chunk = chunk;
-    atomic_store_explicit(&pool.job.next, 0, memory_order_relaxed);
+    pool.job.threads = threads;
+    pool.caller = pthread_self();
+    atomic_store_explicit(&pool.job.stopped, false, memory_order_relaxed);
+    deal_shares(&pool.job, count);
     announce(threads - 1);
-    run_chunks(&pool.job);
+    run_shares(&pool.job, 0);
     close_and_wait(wait, context);
     pthread_mutex_unlock(&pool.owner);
 }
