@@ -44,27 +44,38 @@ static OldReads reads_of_old(Lower *l, const RegionPlan *plan, int group, const 
     return reads;
 }
 
-static bool is_used_inside(const Op *op, const Value *value)
+/* Of what is computed inside of the operation's regions. */
+static OldReads reads_inside(Lower *l, const Op *op, const Value *old)
 {
-    for (int i = 0; i < op->region_count; i++)
-        for (Op *inner = op->regions[i]->first; inner; inner = inner->next) {
-            for (int j = 0; j < inner->operand_count; j++)
-                if (tt_operand(inner, j) == value)
-                    return true;
-            if (is_used_inside(inner, value))
-                return true;
-        }
-    return false;
+    OldReads reads = {.old = old};
+    ReadWalk walk = {.l = l, .group = -1, .context = &reads, .on_buffer = on_old_read};
+    walk.stamp = ++l->stamp;
+    walk_regions(&walk, op);
+    return reads;
+}
+
+/* Of a value that is computed when all groups of the region are done. */
+static OldReads reads_at_end(Lower *l, const RegionPlan *plan, Value *value, const Value *old)
+{
+    OldReads reads = {.old = old};
+    ReadWalk walk = {
+        .l = l, .region = plan->region, .group = -1, .context = &reads, .on_buffer = on_old_read};
+    walk.stamp = ++l->stamp;
+    walk_value(&walk, value, true);
+    return reads;
 }
 
 /* A loop may go on in the buffer of the value it starts from, if that is its only use. */
-static bool loop_can_continue(const Op *loop, int result, const Value *old)
+static bool loop_can_continue(Lower *l, const Op *loop, int result, const Value *old)
 {
     int first = loop->opcode == OP_for ? 3 : 0;
     for (const Use *use = old->uses; use; use = use->next)
         if (use->user == loop && use != &loop->operands[first + result])
             return false;
-    return tt_operand(loop, first + result) == old && !is_used_inside(loop, old);
+    if (tt_operand(loop, first + result) != old)
+        return false;
+    OldReads reads = reads_inside(l, loop, old);
+    return !reads.same && !reads.any;
 }
 
 static bool can_overwrite(Lower *l, const RegionPlan *plan, const Value *value, const Value *old)
@@ -80,7 +91,7 @@ static bool can_overwrite(Lower *l, const RegionPlan *plan, const Value *value, 
     if (value->op->opcode == OP_if)
         return true; /* its regions decide for themselves */
     if (value->op->opcode == OP_for || value->op->opcode == OP_while)
-        return loop_can_continue(value->op, value->index, old);
+        return loop_can_continue(l, value->op, value->index, old);
     return !reads_of_old(l, plan, group, old).any;
 }
 
@@ -106,16 +117,34 @@ static bool is_stored_in(const Value *value, const RegionPlan *plan)
     return value->op && value->op->parent == plan->region && info_of(value)->group >= 0;
 }
 
-static bool is_yielded_elsewhere(const Op *yield, const Value *old, int slot)
+/* Is the old value of a target read by what is yielded for others? */
+static bool others_read(Lower *l, const RegionPlan *plan, const Op *yield, int slot, const Value *old)
 {
-    for (int i = 0; i < yield->operand_count; i++)
-        if (i != slot && tt_operand(yield, i) == old)
+    for (int i = 0; old && i < yield->operand_count; i++) {
+        OldReads reads = reads_at_end(l, plan, tt_operand(yield, i), old);
+        if (i != slot && (reads.same || reads.any))
             return true;
+    }
+    return false;
+}
+
+/* Does a copy into target `slot` read what other copies overwrite, or what it overwrites itself before it is read? */
+static bool reads_overwritten(Lower *l, const RegionPlan *plan, const Op *yield, const Target *targets,
+                              int slot)
+{
+    Value *value = tt_operand(yield, slot);
+    for (int i = 0; i < yield->operand_count; i++) {
+        if (!targets[i].old || tt_operand(yield, i) == targets[i].old)
+            continue;
+        OldReads reads = reads_at_end(l, plan, value, targets[i].old);
+        if (reads.any || (reads.same && i != slot))
+            return true;
+    }
     return false;
 }
 
 /* Decides for each yielded tile whether it is computed in place; the rest is copied at the end, by way of temporaries
- * where it is another target's old value. */
+ * where it needs another target's old value. */
 static void assign_yields(Lower *l, RegionPlan *plan, const Target *targets)
 {
     Op *yield = tt_terminator(plan->region);
@@ -125,12 +154,12 @@ static void assign_yields(Lower *l, RegionPlan *plan, const Target *targets)
             continue;
         if (is_stored_in(value, plan) && !info_of(value)->buffer &&
             can_overwrite(l, plan, value, targets[i].old) &&
-            !(targets[i].old && is_yielded_elsewhere(yield, targets[i].old, i))) {
+            !others_read(l, plan, yield, i, targets[i].old)) {
             take_buffer(l, plan, value, targets[i]);
             continue;
         }
         YieldCopy copy = {value, NULL, targets[i].buffer};
-        if (value->region == plan->region)
+        if (reads_overwritten(l, plan, yield, targets, i))
             copy.by_way_of = new_buffer(l, value->type);
         tt_push(l->arena, plan->copies, copy);
     }

@@ -163,6 +163,7 @@ typedef struct ReadWalk {
 void walk_value(ReadWalk *walk, Value *value, bool same);
 void walk_sink(ReadWalk *walk, const Sink *sink);
 void walk_group(ReadWalk *walk, const RegionPlan *plan, int group);
+void walk_regions(ReadWalk *walk, const Op *op); /* what is computed inside of a control operation */
 
 /* ---- alias.c ---- */
 /* May a nest do `first` (a load, evaluated at its own coordinates only when `same`; or a store) and `store` vector by

@@ -146,6 +146,11 @@ static void walk_inside(ReadWalk *walk, Op *op)
 {
     for (int i = 0; i < op->operand_count; i++)
         walk_value(walk, tt_operand(op, i), op->opcode == OP_dot && i == 2);
+    walk_regions(walk, op);
+}
+
+void walk_regions(ReadWalk *walk, const Op *op)
+{
     for (int i = 0; i < op->region_count; i++)
         for (Op *inner = op->regions[i]->first; inner; inner = inner->next)
             walk_inside(walk, inner);

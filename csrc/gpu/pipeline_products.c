@@ -80,17 +80,24 @@ static Op *first_part(Op *product)
     return before && before->parent == product->parent ? before : product;
 }
 
+/* What is waited for; one that was not cut in parts may have been given a wait for those before it. */
+static Op *product_of(const Op *wait)
+{
+    const Value *sums = tt_operand(wait, 0);
+    return tt_def(sums, OP_wgmma_wait) ? tt_operand(sums->op, 0)->op : sums->op;
+}
+
 /* All of this iteration's products may still run at its end, none of the one before. */
 void pipeline_defer_waits(Pipeline *p)
 {
     int groups = 0;
     for (int i = 0; i < p->deferred.count; i++) {
-        Op *product = tt_operand(p->deferred.data[i], 0)->op;
+        Op *product = product_of(p->deferred.data[i]);
         groups += first_part(product) == product ? 1 : 2;
     }
     for (int i = 0; i < p->deferred.count; i++) {
         Op *wait = p->deferred.data[i];
-        int carried = pipeline_carried_index(p, tt_operand(first_part(tt_operand(wait, 0)->op), 2));
+        int carried = pipeline_carried_index(p, tt_operand(first_part(product_of(wait)), 2));
         tt_set_attr(wait, tt_attr_int(p->module, ATTR_left, p->in_halves ? 1 : groups, NULL));
         if ((p->is_compact && !p->in_halves) || i + 1 < p->deferred.count) { /* the last one speaks for all */
             tt_replace_all_uses(wait->results[0], tt_operand(wait, 0));

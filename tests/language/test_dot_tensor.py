@@ -247,6 +247,12 @@ def test_trip_counts_of_other_types(dtype):
         check_product(*operands(dtype, 50, 40, k, whole=True), (64, 32, 32), STAGES=3, CARRIED=True)
 
 
+@pytest.mark.parametrize("stages", [6, 7])
+def test_products_of_one_step(stages):
+    """No part can be issued ahead of the rest; with 7 stages a slot more would cost a program on the multiprocessor."""
+    check_product(*operands("float16", 64, 64, 90, whole=True), (64, 64, 16), STAGES=stages, num_warps=4)
+
+
 @triton.jit
 def nested(a, b, K, splits, c, N: tl.constexpr, BK: tl.constexpr):
     """Sum over i of a_i b_i: a loop of products in a loop."""

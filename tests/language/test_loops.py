@@ -197,6 +197,66 @@ def test_variables_of_a_branch_that_is_never_left_open():
     assert result(source, 3) == 7 and result(source, 1) == 0
 
 
+def test_tiles_change_places_in_a_branch():
+    source = """
+        def kernel(out, n):
+            a = tl.arange(0, 4) + 1
+            b = a * 10
+            for i in range(n):
+                if i % 3 != 1:
+                    a, b = b, a
+            tl.store(out + tl.arange(0, 4), a)
+            tl.store(out + 4 + tl.arange(0, 4), b)
+    """
+    a, b = [1, 2, 3, 4], [10, 20, 30, 40]
+    for n, swapped in [(0, False), (1, True), (2, True), (3, False), (4, True)]:
+        assert result(source, n, count=8) == (b + a if swapped else a + b)
+
+
+def test_branches_assign_what_both_carried_tiles_gave():
+    source = """
+        def kernel(out, n, flag):
+            a = tl.arange(0, 4)
+            b = tl.flip(a)
+            while n > 0:
+                n -= 1
+                b = a + b
+                if flag == 1:
+                    a = b
+                elif flag == 2:
+                    a, b = b + 1, a
+                else:
+                    b = tl.sum(a) + a
+                    a = a * 2
+            tl.store(out + tl.arange(0, 4), a)
+            tl.store(out + 4 + tl.arange(0, 4), b)
+    """
+    for flag in range(3):
+        a, b = np.arange(4), np.arange(4)[::-1]
+        for n in range(4):
+            assert result(source, n, flag, count=8) == [*a, *b], (flag, n)
+            b = a + b
+            a, b = [(a * 2, a.sum() + a), (b, b), (b + 1, a)][flag]
+
+
+def test_a_loop_keeps_what_was_computed_from_the_tile_that_it_changes():
+    source = """
+        def kernel(out, n, m):
+            a = tl.arange(0, 4)
+            for i in range(n):
+                before = a + 1
+                for j in range(m):
+                    a = a * 2 + before
+            tl.store(out + tl.arange(0, 4), a)
+    """
+    a = np.arange(4)
+    for n in range(4):
+        assert result(source, n, 3, count=4) == a.tolist()
+        before = a + 1
+        for _ in range(3):
+            a = a * 2 + before
+
+
 def test_conditions_of_every_type():
     for n, expected in [(0, 2), (5, 1), (-1, 1)]:
         check("1 if n else 2", {"n": n}, np.asarray(expected, np.int32))
