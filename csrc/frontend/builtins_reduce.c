@@ -62,6 +62,14 @@ static Value *combined_value(Walker *w, const Operands *o, int index, Term resul
     return result.value;
 }
 
+/* What works on scalars, in messages. */
+static const char *function_of_scalars(Walker *w)
+{
+    return strcmp(w->call->name, "map_elements")
+               ? tt_arena_format(w->arena, "the combine function of %s", tt_call_name(w))
+               : "the function of tl.map_elementwise";
+}
+
 /* Elements are combined in any order and number, so there is nothing but arithmetic. */
 static void check_combine(Op *op, void *context)
 {
@@ -69,7 +77,7 @@ static void check_combine(Op *op, void *context)
     if (!tt_has(op, READS | WRITES | HAS_EFFECT))
         return;
     tt_error_with_remedy(op->loc, "compute from the parameters only, and load before the call",
-                         "the combine function of %s cannot access memory, print or assert", tt_call_name(w));
+                         "%s cannot access memory, print or assert", function_of_scalars(w));
 }
 
 /* ---- one element is a scalar ---------------------------------------------------------------------------------- */
@@ -83,10 +91,9 @@ static void make_scalar(Walker *w, const Op *op, Value *value)
     for (int i = 0; i < type->rank; i++)
         count *= type->shape[i];
     if (count != 1)
-        tt_error_with_remedy(
-            op->loc, "compute with the parameters and numbers, element by element",
-            "the combine function of %s works on scalars, and here is a tile of %lld elements",
-            tt_call_name(w), (long long)count);
+        tt_error_with_remedy(op->loc, "compute with the parameters and numbers, element by element",
+                             "%s works on scalars, and here is a tile of %lld elements",
+                             function_of_scalars(w), (long long)count);
     value->type = type->element;
 }
 
@@ -123,6 +130,20 @@ static void make_scalars(Op *op, void *context)
         tt_erase_op(op);
 }
 
+int tt_call_on_scalars(Walker *w, Region *region, Term function, const Term *scalars, int count,
+                       Term *results, int max_results)
+{
+    int given = tt_call_in_region(w, region, function, scalars, count, results, max_results);
+    tt_walk(region, check_combine, w);
+    return given;
+}
+
+void tt_end_scalar_function(Walker *w, Region *region, Value *const *results, int count)
+{
+    tt_build_op(&w->builder, OP_yield, results, count, NULL, 0, NULL);
+    tt_walk(region, make_scalars, w);
+}
+
 /* Fills the region of a reduce or scan: the combine function called on two elements of each operand. */
 static void build_combine(Walker *w, Op *op, const Operands *o, Term function)
 {
@@ -133,8 +154,7 @@ static void build_combine(Walker *w, Op *op, const Operands *o, Term function)
         const Dtype *dtype = o->items[i % o->count].dtype;
         scalars[i] = tt_value_term(tt_add_region_arg(region, tt_dtype_ir(w, dtype)), dtype);
     }
-    int given = tt_call_in_region(w, region, function, scalars, 2 * o->count, results, MAX_OPERANDS);
-    tt_walk(region, check_combine, w);
+    int given = tt_call_on_scalars(w, region, function, scalars, 2 * o->count, results, MAX_OPERANDS);
     if (given != o->count)
         tt_fail(w, "the combine function of %s must return %d value%s, one for each tile, not %d",
                 tt_call_name(w), o->count, o->count == 1 ? "" : "s", given);
@@ -143,8 +163,7 @@ static void build_combine(Walker *w, Op *op, const Operands *o, Term function)
     w->builder.loc = outside.loc;
     for (int i = 0; i < given; i++)
         values[i] = combined_value(w, o, i, results[i]);
-    tt_build_op(&w->builder, OP_yield, values, given, NULL, 0, NULL);
-    tt_walk(region, make_scalars, w);
+    tt_end_scalar_function(w, region, values, given);
     w->builder = outside;
 }
 

@@ -56,5 +56,10 @@ Value *tt_splat_int(Walker *w, const Type *element, const Shape *shape, int64_t 
 
 /* ---- builtins: used by operators and by more than one file --------------------------------------------- */
 
+/* A function called on scalars in a region, where it may do nothing but compute; how many results it gave. Then, with the
+ * builder in the region, the end of it: what the function made of tiles of one element are scalars, too. */
+int tt_call_on_scalars(Walker *w, Region *region, Term function, const Term *scalars, int count,
+                       Term *results, int max_results);
+void tt_end_scalar_function(Walker *w, Region *region, Value *const *results, int count);
 Term tt_dot(Walker *w, const char *what, Term a, Term b);
 Term tt_power(Walker *w, Term base, Term exponent);

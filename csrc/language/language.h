@@ -135,3 +135,5 @@ Typed tt_typed_atomic(Builder *b, const AtomicInfo *info, Typed pointer, Value *
                       Attr *attrs);
 Typed tt_typed_load(Builder *b, Typed pointer, Value *mask, Value *other, Attr *attrs);
 void tt_typed_store(Builder *b, Typed pointer, Value *value, Value *mask, Attr *attrs);
+/* Whether a mask holds for any element along an axis, which is gone. */
+Value *tt_build_any(Builder *b, Value *mask, int axis);

@@ -53,3 +53,21 @@ void tt_typed_store(Builder *b, Typed pointer, Value *value, Value *mask, Attr *
     Value *operands[] = {pointer.value, value, mask};
     tt_build_op(b, OP_store, operands, mask ? 3 : 2, NULL, 0, attrs);
 }
+
+Value *tt_build_any(Builder *b, Value *mask, int axis)
+{
+    Module *module = b->module;
+    Shape shape = tt_shape_of_type(mask->type), rest = {0};
+    for (int i = 0; i < shape.rank; i++)
+        if (i != axis)
+            rest.extents[rest.rank++] = shape.extents[i];
+    const Type *bit = tt_scalar_type(module, TT_I1),
+               *type = tt_shaped_type(module, bit, rest.extents, rest.rank);
+    Op *op = tt_build_op(b, OP_reduce, &mask, 1, &type, 1, tt_attr_int(module, ATTR_axis, axis, NULL));
+    Builder inner = tt_builder_at_end(op->regions[0]);
+    inner.loc = b->loc;
+    Value *x = tt_add_region_arg(op->regions[0], bit), *y = tt_add_region_arg(op->regions[0], bit);
+    Value *either = tt_build2(&inner, OP_or, x, y);
+    tt_build_op(&inner, OP_yield, &either, 1, NULL, 0, NULL);
+    return op->results[0];
+}

@@ -29,20 +29,7 @@ static _Noreturn void mask_error(CWalker *w, const Shape *mask_shape, Operand po
 /* Where any element along the axis holds; the axis stays, with extent 1. */
 static Value *any_along(CWalker *w, Value *mask, int axis)
 {
-    Shape shape = tt_shape_of_type(mask->type), rest = {0};
-    for (int i = 0; i < shape.rank; i++)
-        if (i != axis)
-            rest.extents[rest.rank++] = shape.extents[i];
-    const Type *bit = tt_scalar_type(w->module, TT_I1),
-               *type = tt_shaped_type(w->module, bit, rest.extents, rest.rank);
-    Attr *attr = tt_attr_int(w->module, ATTR_axis, axis, NULL);
-    Op *op = tt_build_op(&w->builder, OP_reduce, &mask, 1, &type, 1, attr);
-    Builder b = tt_builder_at_end(op->regions[0]);
-    b.loc = w->builder.loc;
-    Value *x = tt_add_region_arg(op->regions[0], bit), *y = tt_add_region_arg(op->regions[0], bit);
-    Value *either = tt_build2(&b, OP_or, x, y);
-    tt_build_op(&b, OP_yield, &either, 1, NULL, 0, NULL);
-    return tt_build_expand_dims(&w->builder, op->results[0], axis);
+    return tt_build_expand_dims(&w->builder, tt_build_any(&w->builder, mask, axis), axis);
 }
 
 /* What many elements read is read if it counts for any of them. */

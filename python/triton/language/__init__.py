@@ -32,6 +32,7 @@ from .standard import (
     cumsum,
     flip,
     interleave,
+    map_elementwise,
     max,
     min,
     ravel,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._builtin import method, outside
+from ._builtin import builtin, method, outside
 from .tensors import tensor
 
 
@@ -30,6 +30,17 @@ def associative_scan(input: tensor | tuple, axis: int, combine_fn, reverse: bool
     :param combine_fn: a ``@triton.jit`` function as for `reduce`; it must be associative.
     :param reverse: begin at the end: combine each element with all after it.
     :return: a tile of the shape of `input`; a tuple of them for a tuple.
+    """
+    outside()
+
+
+@builtin
+def map_elements(function, values: tuple) -> tensor | tuple:
+    """`triton.language.map_elementwise` of values that are broadcast, an element at a time.
+
+    :param function: a ``@triton.jit`` function of as many scalars as there are values.
+    :param values: tiles and numbers.
+    :return: a tile, or a tuple of them where the function returns several scalars.
     """
     outside()
 

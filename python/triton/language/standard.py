@@ -6,6 +6,7 @@ from ..runtime.jit import jit
 from . import core
 from .compile_time import constexpr_function
 from .core import constexpr
+from .reduction import map_elements
 
 # What decides about shapes and types at compile time is plain Python.
 
@@ -356,6 +357,63 @@ def reduce_or(input, axis=None, keep_dims=False) -> core.tensor:
     """The bitwise "or" of the integers along `axis` (None: of all)."""
     core.static_assert(input.dtype.is_int(), "the elements are no integers")
     return core.reduce(input, axis, _or_combine, keep_dims=keep_dims)
+
+
+# Any function of elements.
+
+
+@jit
+def _parts(x, count: constexpr):
+    """Every `count`-th element of a line, from the first on, from the second on, ..."""
+    if count == 1:
+        return (x,)
+    else:
+        even, odd = core.split(core.reshape(x, (x.shape[0] // 2, 2)))
+        first, second = _parts(even, count // 2), _parts(odd, count // 2)
+        parts = ()
+        for i in core.static_range(count // 2):
+            parts = parts + (first[i], second[i])
+        return parts
+
+
+@jit
+def _line_of(parts):
+    """The line that `_parts` took apart."""
+    if len(parts) == 1:
+        return parts[0]
+    else:
+        line = core.join(_line_of(parts[0::2]), _line_of(parts[1::2]))
+        return core.reshape(line, (line.numel,))
+
+
+@jit
+def map_elementwise(scalar_fn: constexpr, *args, pack: constexpr = 1):
+    """A function of scalars, called for each element of tiles.
+
+    It may branch and loop on the values of its parameters: what it does for one element does not depend on the others.
+    It computes only, without access to memory.
+
+    :param scalar_fn: a ``@triton.jit`` function. It returns a scalar, or several as a tuple.
+    :param args: tiles and numbers, one for each parameter of `scalar_fn`, broadcast to one shape.
+    :param pack: a power of 2: the function gets so many neighbours at a time, of each tile in turn, and returns as many
+        of each result. Neighbours are elements that follow each other in row-major order.
+    :return: a tile, or a tuple of them where the function returns several scalars.
+    """
+    if pack == 1:
+        return map_elements(scalar_fn, args)
+    else:
+        core.static_assert(pack == _next_power_of_2(pack), "pack must be a power of 2")
+        tiles = core.broadcast(*args) if len(args) > 1 else args
+        parts = ()
+        for tile in core.static_range(len(args)):
+            parts = parts + _parts(core.reshape(tiles[tile], (tiles[tile].numel,)), pack)
+        results = map_elements(scalar_fn, parts)
+        core.static_assert(len(results) % pack == 0, "the function must return `pack` scalars of each result")
+        lines = ()
+        for i in core.static_range(len(results) // pack):
+            line = _line_of(results[i * pack : (i + 1) * pack])
+            lines = lines + (core.reshape(line, tiles[0].shape),)
+        return lines[0] if len(lines) == 1 else lines
 
 
 # Scans.
