@@ -43,6 +43,7 @@ struct CudaKernel {
     CudaImage image;
     pthread_mutex_t lock;
     CUlibrary library; /* its modules are the library's; NULL: each device has one of its own */
+    char *log;         /* of the library's compilation; it says what is wrong when the entry is looked up */
     LoadedKernel *_Atomic loaded[TT_MAX_CUDA_DEVICES];
 };
 

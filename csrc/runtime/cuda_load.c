@@ -65,6 +65,7 @@ void tt_cuda_release_kernel(CudaKernel *kernel)
     for (int i = 0; i < TT_MAX_CUDA_DEVICES; i++)
         free(kernel->loaded[i]);
     pthread_mutex_destroy(&kernel->lock);
+    free(kernel->log);
     free((char *)kernel->image.name);
     free((char *)kernel->image.ptx);
     free(kernel);
@@ -106,13 +107,15 @@ static JitOptions jit_options(const CudaImage *image, char log[LOG_SIZE])
         {log, (void *)(intptr_t)LOG_SIZE, (void *)(intptr_t)image->effort}};
 }
 
-/* Makes the machine code, once for all devices. */
-static CUresult make_library(CudaKernel *kernel, char log[LOG_SIZE])
+/* Makes the machine code, once for all devices. PTX that is refused comes out in what is done with the library. */
+static CUresult make_library(CudaKernel *kernel)
 {
-    JitOptions options = jit_options(&kernel->image, log);
     CUlibrary library = NULL;
     if (kernel->library)
         return CUDA_SUCCESS;
+    if (!kernel->log && !(kernel->log = calloc(1, LOG_SIZE)))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    JitOptions options = jit_options(&kernel->image, kernel->log);
     CUresult error = tt_cuda_api.cuLibraryLoadData(&library, kernel->image.ptx, options.names, options.values,
                                                    TT_COUNT(options.names), NULL, NULL, 0);
     if (!error)
@@ -126,12 +129,16 @@ static CUresult find_function(CudaKernel *kernel, LoadedKernel *loaded, char log
     const CudaImage *image = &kernel->image;
     CUkernel entry;
     if (tt_cuda_has_libraries()) {
-        CUresult error = make_library(kernel, log);
+        CUresult error = make_library(kernel);
         if (!error)
             error = tt_cuda_api.cuLibraryGetKernel(&entry, kernel->library, image->name);
         if (!error)
             error = tt_cuda_api.cuKernelGetFunction(&loaded->function, entry);
-        return error ? error : tt_cuda_api.cuLibraryGetModule(&loaded->module, kernel->library);
+        if (!error)
+            error = tt_cuda_api.cuLibraryGetModule(&loaded->module, kernel->library);
+        if (error && kernel->log)
+            memcpy(log, kernel->log, LOG_SIZE);
+        return error;
     }
     JitOptions options = jit_options(image, log);
     CUresult error = tt_cuda_api.cuModuleLoadDataEx(&loaded->module, image->ptx, TT_COUNT(options.names),
@@ -291,11 +298,10 @@ void tt_cuda_prepare(CudaKernel *kernel, int device, Arena *arena)
     if (!tt_cuda_has_libraries())
         return;
     tt_cuda_enter_or_raise(device, &scope, arena);
-    char *log = tt_arena_alloc(arena, LOG_SIZE);
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     tt_cuda_exchange_capture_mode(&mode);
     pthread_mutex_lock(&kernel->lock);
-    make_library(kernel, log);
+    make_library(kernel);
     pthread_mutex_unlock(&kernel->lock);
     tt_cuda_exchange_capture_mode(&mode);
     tt_cuda_leave(&scope);

@@ -18,6 +18,7 @@ typedef struct Module {
 } Module;
 typedef struct Library { /* and its only kernel */
     char *image;
+    int error;
     Module *modules[DEVICES];
 } Library;
 typedef struct Event {
@@ -375,10 +376,8 @@ int cuLibraryLoadData(Library **library, const char *code, int *options, void **
                       int *library_options, void **library_values, unsigned library_count)
 {
     (void)library_options, (void)library_values, (void)library_count;
-    int error = translate(count, options, values);
-    if (error)
-        return error;
     *library = calloc(1, sizeof **library);
+    (*library)->error = translate(count, options, values); /* which the real one tells later, too */
     (*library)->image = strdup(code);
     libraries++;
     return unsafe();
@@ -401,7 +400,7 @@ int cuLibraryUnload(Library *library)
 int cuLibraryGetKernel(Library **kernel, Library *library, const char *name)
 {
     *kernel = library;
-    return strstr(library->image, name) ? 0 : 500;
+    return library->error ? library->error : strstr(library->image, name) ? 0 : 500;
 }
 
 int cuKernelGetFunction(Module **function, Library *kernel)
