@@ -52,12 +52,9 @@ def make_kernel():
     import triton
     import triton.language as tl
 
-    tunable = getattr(triton, "tunable", lambda *values: tl.constexpr)
-
-    @triton.jit
     def product(
         a_ptr, b_ptr, c_ptr, M, N, K, stride_a, stride_b, stride_c,
-        BM: tunable(32, 256), BN: tunable(32, 256), BK: tunable(32, 256), GROUP: tunable([1, 8]),
+        BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
     ):  # fmt: skip
         program = tl.program_id(0)
         across = tl.cdiv(N, BN)
@@ -79,7 +76,10 @@ def make_kernel():
         c = c_ptr + rows[:, None] * stride_c + columns[None, :]
         tl.store(c, sums.to(c_ptr.dtype.element_ty), mask=(rows[:, None] < M) & (columns[None, :] < N))
 
-    return product
+    if hasattr(triton, "tunable"):  # others look annotations up when they compile, and know none but their own
+        sizes = dict.fromkeys(("BM", "BN", "BK"), triton.tunable(32, 256))
+        product.__annotations__.update(sizes, GROUP=triton.tunable([1, 8]))
+    return triton.jit(product)
 
 
 def child(how, count, size):

@@ -158,7 +158,7 @@ void tt_check_depth(Walker *w)
     WalkerState *state = w->state;
     if (!(++state->steps & 63) && PyErr_CheckSignals() < 0)
         tt_raise(&(Diagnostic){.kind = TT_PYTHON_ERROR, .loc = tt_here(w), .message = "interrupted"});
-    if (!(state->steps & 7) && state->breathe)
+    if (!(state->steps & 1) && state->breathe)
         state->breathe();
     if (tt_stack_is_short(&state->stack, MOST))
         tt_fail_with_remedy(w, "split it into simpler statements or into functions",

@@ -158,6 +158,7 @@ static void add_items(Fingerprint *f, PyObject *items)
     tt_hasher_add_number(&f->hasher, count);
     for (Py_ssize_t i = 0; i < count && !f->unknown; i++) {
         PyObject *item = PySequence_GetItem(items, i);
+        tt_breathe();
         if (item)
             tt_fingerprint_add(f, item);
         else
@@ -186,8 +187,12 @@ static void add_dict(Fingerprint *f, PyObject *dict)
     add_tag(f, TAG_DICT);
     tt_hasher_add_number(&f->hasher, PyDict_Size(dict));
     while (!f->unknown && PyDict_Next(dict, &at, &name, &value)) {
+        Py_INCREF(name); /* whoever has the GIL in between may change the dict */
+        Py_INCREF(value);
         tt_fingerprint_add(f, name);
         tt_fingerprint_add(f, value);
+        Py_DECREF(name);
+        Py_DECREF(value);
     }
 }
 
@@ -237,6 +242,7 @@ static void add_params(Fingerprint *f, const Kernel *kernel)
     tt_hasher_add_number(&f->hasher, kernel->param_count);
     for (int i = 0; i < kernel->param_count; i++) {
         const Param *param = &kernel->params[i];
+        tt_breathe();
         add_text(f, param->name);
         tt_hasher_add_number(&f->hasher, param->kind << 2 | param->is_constexpr << 1 | param->is_const);
         if (param->default_value)
