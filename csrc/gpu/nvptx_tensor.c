@@ -252,7 +252,7 @@ const TensorOps tt_nvptx_tensor_ops = {
 static void copy(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef pointer, int bytes,
                  LLVMValueRef predicate, const Access *hints)
 {
-    LLVMValueRef base, arguments[4] = {nvptx_shared_address(s, place)};
+    LLVMValueRef base, arguments[5] = {nvptx_shared_address(s, place)};
     LLVMValueRef policy = nvptx_cache_policy(s, hints);
     int64_t offset = simt_peel_pointer(pointer, &base);
     Text text = {.arena = s->arena}, constraints = {.arena = s->arena};
@@ -273,8 +273,14 @@ static void copy(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef poi
         arguments[count++] = policy;
     }
     tt_text_add(&text, ";");
+    const char *instruction = text.data;
+    if (hints->predicate) {
+        instruction = tt_arena_format(s->arena, "@$%d %s", count, text.data);
+        tt_text_add(&constraints, ",b");
+        arguments[count++] = hints->predicate;
+    }
     tt_text_add(&constraints, ",~{memory}");
-    nvptx_asm(s, ASM_MEMORY, text.data, constraints.data, s->none, arguments, count);
+    nvptx_asm(s, ASM_MEMORY, instruction, constraints.data, s->none, arguments, count);
 }
 
 static bool has_copies(const Simt *s) { return s->options->sm >= 80; }

@@ -143,12 +143,14 @@ const TensorOps tt_sim_tensor_ops = {
 static void copy(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef pointer, int bytes,
                  LLVMValueRef predicate, const Access *hints)
 {
-    LLVMValueRef address = LLVMBuildPtrToInt(s->b, pointer, s->i64, ""), source_bytes = simt_i32(s, bytes);
+    LLVMValueRef address = LLVMBuildPtrToInt(s->b, pointer, s->i64, ""), none = simt_i32(s, 0);
+    LLVMValueRef all = simt_i32(s, bytes), source_bytes = all;
     if (predicate)
-        source_bytes = LLVMBuildSelect(s->b, predicate, source_bytes, simt_i32(s, 0), "");
-    (void)hints; /* a cache's matter */
-    MACHINE(s, tt_sim_copy_async, s->none, machine_thread(s), shared_place(s, place, constant), address,
-            simt_i32(s, bytes), source_bytes, machine_site(s));
+        source_bytes = LLVMBuildSelect(s->b, predicate, all, none, "");
+    if (hints->predicate)
+        all = LLVMBuildSelect(s->b, hints->predicate, all, none, "");
+    MACHINE(s, tt_sim_copy_async, s->none, machine_thread(s), shared_place(s, place, constant), address, all,
+            source_bytes, machine_site(s));
 }
 
 static void commit(Simt *s) { MACHINE(s, tt_sim_copy_commit, s->none, machine_thread(s)); }

@@ -98,7 +98,7 @@ typedef struct TensorOps {
 /* Copies from global to shared memory that go on while the thread does other things. */
 typedef struct AsyncOps {
     /* `bytes`: 4, 8 or 16, at addresses that are multiples of it. Where the i1 `predicate` (NULL: true) is false zeros are
-     * stored and nothing is read. `hints`: to which caches. */
+     * stored and nothing is read; where that of `hints` is false nothing happens. `hints`: to which caches besides. */
     void (*copy)(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef pointer, int bytes,
                  LLVMValueRef predicate, const Access *hints);
     void (*commit)(Simt *s);         /* those since the last commit are a group */

@@ -258,6 +258,8 @@ static void land_early(SimThread *self, const SimCopy *copy)
 void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32_t bytes,
                        int32_t source_bytes, const SimSite *site)
 {
+    if (!bytes)
+        return; /* another thread copies it */
     if (bytes != 4 && bytes != 8 && bytes != 16)
         sim_fail(self, FAILURE_OTHER, site, "an asynchronous copy of %d bytes", bytes);
     check_alignment(self, offset, bytes, site);

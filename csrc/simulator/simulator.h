@@ -138,7 +138,7 @@ float tt_sim_double_to_f16(double value);
 /* printf; each argument in a slot of 64 bits. */
 void tt_sim_print(SimThread *self, const char *format, const uint64_t *arguments);
 
-/* cp.async of 4, 8 or 16 bytes, of which `source_bytes` come from memory and the rest are zero; commit_group;
+/* cp.async of 4, 8 or 16 bytes (0: none is issued), of which `source_bytes` come from memory and the rest are zero; commit_group;
  * wait_group n. */
 void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32_t bytes,
                        int32_t source_bytes, const SimSite *site);

@@ -522,6 +522,32 @@ def test_loads_that_depend_on_other_operands(stages, in_pointer, dtype):
 
 
 @triton.jit
+def scaled_rows(a, b, scales, K, c, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    """Each step's products are multiplied by numbers of their rows and of all columns."""
+    i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    acc = tl.zeros((M, N), tl.float32)
+    for step in range(0, K // BK):
+        x = tl.load(a + i * K + step * BK + k[None, :])
+        y = tl.load(b + (step * BK + k[:, None]) * N + j)
+        of_rows = tl.load(scales + tl.arange(0, M) * (K // BK) + step)
+        of_columns = tl.load(scales + tl.arange(0, N) // N * (K // BK) + step)
+        acc += tl.dot(x, y) * of_rows[:, None] * of_columns[None, :]
+    tl.store(c + i * N + j, acc)
+
+
+@pytest.mark.parametrize("warps", [1, 4, 8])
+def test_numbers_of_rows_are_copied_once(warps):
+    m, n, k, depth = 64, 32, 96, 32
+    x, y = operands("float16", m, n, k, whole=True)
+    scales = small((m, k // depth), "float32", 5)
+    found = launch(
+        scaled_rows, (1,), x, y, scales, k, out=blank((m, n), "float32"), M=m, N=n, BK=depth, num_warps=warps
+    )
+    parts = exact(x).reshape(m, -1, depth), exact(y).reshape(-1, depth, n), exact(scales)
+    near(found, sum(parts[0][:, s] @ parts[1][s] * parts[2][:, [s]] * parts[2][0, s] for s in range(k // depth)), 0)
+
+
+@triton.jit
 def chosen(tables, b, K, c, N: tl.constexpr, BK: tl.constexpr):
     """The operand's array is looked up for each step of the loop."""
     i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
