@@ -316,6 +316,22 @@ static Term special_getattr(Walker *w, PyObject *function, const Arguments *args
     return tt_walk_attribute_of(w, args->items[0], args->items[1].object);
 }
 
+/* Of a value: what tl.tensor has; of a tuple: what its class has. */
+static Term special_hasattr(Walker *w, PyObject *function, const Arguments *args)
+{
+    Term t = args->count ? args->items[0] : tt_none(w);
+    bool is_value = tt_is_value(t) || t.kind == TERM_BLOCK_POINTER;
+    if (args->count != 2 || args->named_count || !tt_term_string(w, args->items[1]) ||
+        (!is_value && t.kind != TERM_TUPLE))
+        return tt_call_host(w, function, args);
+    PyObject *type = is_value   ? tt_language_object(w, "tensor")
+                     : t.object ? t.object
+                                : (PyObject *)&PyTuple_Type;
+    PyObject *fields = tt_keep(w, PyObject_GetAttrString(tt_language_object(w, "tensor"), "__annotations__"));
+    bool is_field = is_value && PyDict_GetItem(fields, args->items[1].object);
+    return tt_bool_term(w, is_field || PyObject_HasAttr(type, args->items[1].object));
+}
+
 static Term special_print(Walker *w, PyObject *function, const Arguments *args)
 {
     if (!any_values(args)) {
@@ -340,16 +356,27 @@ HostSpecial *tt_find_host_special(Walker *w, PyObject *object)
         const char *name;
         HostSpecial *function;
     } specials[] = {
-        {"abs", special_abs},           {"all", special_all},
-        {"any", special_any},           {"bool", special_bool},
-        {"divmod", special_divmod},     {"enumerate", special_enumerate},
-        {"float", special_float},       {"getattr", special_getattr},
-        {"int", special_int},           {"isinstance", special_isinstance},
-        {"len", special_len},           {"list", special_tuple},
-        {"max", special_max},           {"min", special_min},
-        {"pow", special_pow},           {"print", special_print},
-        {"reversed", special_reversed}, {"sum", special_sum},
-        {"tuple", special_tuple},       {"zip", special_zip},
+        {"abs", special_abs},
+        {"all", special_all},
+        {"any", special_any},
+        {"bool", special_bool},
+        {"divmod", special_divmod},
+        {"enumerate", special_enumerate},
+        {"float", special_float},
+        {"getattr", special_getattr},
+        {"hasattr", special_hasattr},
+        {"int", special_int},
+        {"isinstance", special_isinstance},
+        {"len", special_len},
+        {"list", special_tuple},
+        {"max", special_max},
+        {"min", special_min},
+        {"pow", special_pow},
+        {"print", special_print},
+        {"reversed", special_reversed},
+        {"sum", special_sum},
+        {"tuple", special_tuple},
+        {"zip", special_zip},
     };
     for (size_t i = 0; i < TT_COUNT(specials); i++)
         if (PyDict_GetItemString(w->state->builtins, specials[i].name) == object)

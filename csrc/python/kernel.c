@@ -333,7 +333,26 @@ static PyMethodDef kernel_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyObject *kernel_debug(PyObject *self, void *closure)
+{
+    (void)closure;
+    PyObject *debug = ((Kernel *)self)->debug;
+    return Py_NewRef(debug ? debug : Py_None);
+}
+
+static int kernel_set_debug(PyObject *self, PyObject *value, void *closure)
+{
+    (void)closure;
+    Kernel *kernel = (Kernel *)self;
+    PyObject *old = kernel->debug;
+    kernel->debug = !value || value == Py_None ? NULL : Py_NewRef(value);
+    Py_XDECREF(old);
+    return 0;
+}
+
 static PyGetSetDef kernel_attributes[] = {
+    {"debug", kernel_debug, kernel_set_debug,
+     "The option `debug` of launches that do not say; None: what holds for all kernels.", NULL},
     {"pre_run_hooks", kernel_pre_run_hooks, NULL,
      "The list of functions that are called before every launch.", NULL},
     {NULL, NULL, NULL, NULL, NULL},

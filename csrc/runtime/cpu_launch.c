@@ -5,6 +5,7 @@
 #include "runtime/thread_pool.h"
 #include "runtime/watch.h"
 #include "support/guard.h"
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,12 +92,15 @@ static uint64_t read_bits(const void *data, int64_t index, int bytes)
     return bits;
 }
 
-/* The shortest decimal that reads back to the same value of its format. */
+/* The shortest decimal that reads back to the same value of its format; with an exponent below 1e-4 and from 1e16 on, as
+ * Python has it. */
 static void write_float(Text *text, const FloatFormat *format, double value)
 {
     char digits[40];
+    int whole =
+        value && value - value == 0 ? (int)floor(log10(fabs(value))) + 1 : 1; /* digits before the point */
     for (int precision = 1; precision <= 17; precision++) {
-        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        snprintf(digits, sizeof digits, "%.*g", whole > precision && whole <= 16 ? whole : precision, value);
         double read = strtod(digits, NULL);
         if (read == value ||
             (format && (format == &tt_format_f32

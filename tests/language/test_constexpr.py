@@ -1,5 +1,8 @@
 """What is decided while a kernel is compiled."""
 
+import textwrap
+from collections import namedtuple
+
 import numpy as np
 import pytest
 from harness import Buffer, check, jit
@@ -193,3 +196,16 @@ def test_values_for_constexpr_parameters_of_functions():
     out = Buffer(np.zeros(4, np.int32))
     calls_mixed[(1,)](out.argument, 10)
     assert out.host().values.tolist() == [0, 11, 22, 33]
+
+
+def test_attributes_that_there_are():
+    code = """
+        tl.static_assert(hasattr(x, "shape") and hasattr(x, "sum") and not hasattr(x, "mean"))
+        tl.static_assert(hasattr(pair, "left") and not hasattr(pair, "middle") and hasattr((x, 1), "index"))
+        tl.static_assert(hasattr(tl, "dot") and not hasattr(tl, "dots") and not hasattr(N, "shape"))
+        out = x
+    """
+    left_and_right = namedtuple("left_and_right", "left right")
+    x = np.arange(4, dtype=np.int32)
+    names = {"make": left_and_right, "N": tl.constexpr(3)}
+    check("pair = make(x, 2)" + textwrap.dedent(code), {"x": x}, x, names=names)

@@ -62,6 +62,20 @@ def test_device_print_of_every_dtype(capfd, dtype):
     assert [float(line.split()[-1]) for line in lines] == [1, 2]
 
 
+@pytest.mark.compiled
+def test_device_print_of_floats_has_the_shortest_digits(capfd, target):
+    """On a CPU; what a GPU prints, the driver formats."""
+    if target != "cpu":
+        pytest.skip("a CPU writes the numbers itself")
+    texts = ["10", "100", "123456", "10000000000", "0.1", "0.33333334", "1e-07", "0.0001", "1e+16", "16777216"]
+    texts += ["999999.9", "0", "-0", "nan", "-inf"]
+    x = np.array(texts, np.float32)
+    assert [line.split()[-1] for line in printed(capfd, 'tl.device_print("v", x)', {"x": x})] == texts
+    for dtype, text in (("float64", "0.30000000000000004"), ("float64", "5e-324"), ("float16", "65504")):
+        lines = printed(capfd, 'tl.device_print("v", x)', {"x": np.array([text], dtype)})
+        assert lines[0].split()[-1] == text
+
+
 def test_static_print(capfd):
     code = """
         tl.static_print("shape", x.shape, x.dtype)

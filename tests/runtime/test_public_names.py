@@ -156,6 +156,40 @@ def test_the_source_is_not_assigned():
         helper.src = "def helper(x):\n    return x\n"
 
 
+def test_keys_are_forgotten_and_made_again():
+    def changed(old, new):
+        """The key with another text for a while."""
+        kernel.hash = None
+        helper._unsafe_update_src(helper.src.replace(old, new))
+        try:
+            return kernel.hash
+        finally:
+            helper._unsafe_update_src(helper.src.replace(new, old))
+
+    before = kernel.cache_key
+    assert changed("SCALE", "SCALE") == before == kernel.cache_key != changed("x *", "x +")
+    with pytest.raises(AttributeError, match="the key of kernel 'kernel' follows from its source"):
+        kernel.hash = "other"
+
+
+def test_a_kernel_may_be_debugged_later():
+    @triton.jit
+    def check(x):
+        tl.device_assert(tl.load(x) == 1, "not one")
+
+    x = np.zeros(1)
+    check[(1,)](x)
+    check.debug = True
+    assert check.debug is True
+    with pytest.raises(RuntimeError, match="not one"):
+        check[(1,)](x)
+    ((variants, _),) = check.device_caches.values()
+    assert len(variants) == 2
+    check.debug = None
+    check[(1,)](x)
+    assert check.debug is None
+
+
 def test_a_finder_of_dependencies():
     def found(source, **names):
         finder = triton.runtime.jit.DependenciesFinder("f", {"helper": helper, **names}, {}, source)

@@ -58,7 +58,7 @@ class Dependencies:
         """A text that is another one when the source of a function, or one of the values, is."""
         from hashlib import sha256
 
-        sources = [(each.src, each.first_line, each.noinline, each.version) for each in self.functions]
+        sources = [(each.src, each.fn.__code__.co_firstlineno, each.noinline, each.version) for each in self.functions]
         return sha256(repr((sources, sorted(self._uses))).encode()).hexdigest()
 
 

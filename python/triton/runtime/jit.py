@@ -209,7 +209,6 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         )
         super().__init__(fn.__name__, self.params, debug)
         self.version = version
-        self.debug = debug
         self.noinline = bool(noinline)
         self.repr = repr or partial(_own_name, fn.__name__)
         self.launch_metadata = launch_metadata
@@ -316,7 +315,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
 
         target = driver.active.get_current_target()
         variants = {
-            str((each.info["signature"], each.info["constants"], each.info["options"])): each
+            str((each.info["signature"], each.info["constants"], each.info["options"], each.info["debug"])): each
             for each in self.variants()
         }
         return {driver.active.get_current_device(): (variants, target)}
@@ -327,7 +326,17 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         name outside of them that they use; the same in every process."""
         return Dependencies(self).key()
 
-    hash = cache_key
+    @property
+    def hash(self):
+        """The same. Keys are made when they are asked for: code that sets it to None, for one to be made again, may."""
+        return self.cache_key
+
+    @hash.setter
+    def hash(self, value):
+        if value is not None:
+            raise AttributeError(
+                f"the key of kernel {self.__name__!r} follows from its source; it can only be forgotten"
+            )
 
     # Programs that take a kernel apart, to send it to another process, set this to None, like `fn` and `__globals__`.
     @cached_property
@@ -367,7 +376,7 @@ def _without_function(params, debug, attributes):
     """A kernel to look at, whose function stayed in another process."""
     kernel = JITFunction.__new__(JITFunction)
     Kernel.__init__(kernel, attributes["__name__"], params, debug)
-    vars(kernel).update(attributes, params=params, debug=debug, fn=None, __globals__=None, launch_metadata=None)
+    vars(kernel).update(attributes, params=params, fn=None, __globals__=None, launch_metadata=None)
     return kernel
 
 
