@@ -98,6 +98,15 @@ void simt_smem_load(Simt *s, const Op *op)
 
 /* ---- asynchronous copies ----------------------------------------------------------------------------------------------------------- */
 
+/* Which elements of a vector a constant mask leaves out differs from vector to vector. */
+static bool are_uniform_masks(const Masks *masks, const Vectors *v, int registers)
+{
+    for (int r = 0; r < registers; r++)
+        if (!((uint32_t)r & v->mask) && !simt_is_uniform_mask(masks, v, r))
+            return false;
+    return true;
+}
+
 /* As many neighbours as are neighbours in the buffer, too, and under one mask. */
 static Vectors plan_copies(Simt *s, const Op *op, const Masks *masks, const uint64_t *columns)
 {
@@ -108,7 +117,7 @@ static Vectors plan_copies(Simt *s, const Op *op, const Masks *masks, const uint
         bool neighbours = bytes << v.count_bits >= 4;
         for (int i = 0; i < v.count_bits; i++)
             neighbours &= columns[v.bits[i]] == 1ull << i;
-        if (neighbours && simt_is_uniform_mask(masks, &v, 0))
+        if (neighbours && are_uniform_masks(masks, &v, 1 << layout->in_bits[LAYOUT_REGISTER]))
             return v;
         if (most * bytes <= 4)
             tt_bug("an asynchronous copy of less than 4 bytes");

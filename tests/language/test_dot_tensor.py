@@ -254,6 +254,27 @@ def test_products_of_one_step(stages):
 
 
 @triton.jit
+def of_narrow_rows(a, b, n, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, LIMIT: tl.constexpr):
+    """The first LIMIT elements of rows that a thread holds whole: the mask is constant, and may end within 16 bytes."""
+    i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    acc = tl.zeros((M, N), tl.float32)
+    for step in range(n):
+        x = tl.load(a + (step * M + i) * K + k[None, :], mask=k[None, :] < LIMIT, other=0)
+        y = tl.load(b + (step * K + k[:, None]) * N + j)
+        acc = tl.dot(x.to(tl.float16), y.to(tl.float16), acc)
+    tl.store(c + i * N + j, acc)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float8e5", "float16"])
+def test_masks_that_end_within_a_copy(dtype):
+    for limit in (4, 8, 12):
+        x, y = small((3, 32, 16), dtype, 1), small((3, 16, 32), "float16", 2)
+        shape = {"M": 32, "N": 32, "K": 16, "LIMIT": limit}
+        found = launch(of_narrow_rows, (1,), x, y, 3, out=blank((32, 32), "float32"), num_warps=8, **shape)
+        near(found, (exact(x)[:, :, :limit] @ exact(y)[:, :limit]).sum(0), 0)
+
+
+@triton.jit
 def nested(a, b, K, splits, c, N: tl.constexpr, BK: tl.constexpr):
     """Sum over i of a_i b_i: a loop of products in a loop."""
     i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
