@@ -32,6 +32,14 @@ VARIANTS = {  # compiler flags, linker flags
 
 CC = shlex.split(os.environ.get("CC", "gcc"))
 
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    raise SystemExit(
+        "tritonc does not build for free-threaded Python (3.13t, 3.14t): the one binary for every Python is made "
+        "against the limited API, which these interpreters do not have, and the tables that launches look kernels up "
+        "in are guarded by the interpreter's lock. Use a Python with the lock: compiling, kernels on the CPU and "
+        "launches on a GPU run without it, in as many threads as there are."
+    )
+
 
 def output(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import parse
@@ -33,3 +34,14 @@ def test_import_is_light():
     """A command-line tool that merely imports triton must not pay for torch and numpy."""
     code = "import sys, triton; assert not {'torch', 'numpy', 'random', 'threading'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_free_threaded_python_is_told_why_there_is_no_build():
+    setup = Path(__file__).parent.parent / "setup.py"
+    code = (
+        "import runpy, sysconfig; known = sysconfig.get_config_var; "
+        "sysconfig.get_config_var = lambda name: 1 if name == 'Py_GIL_DISABLED' else known(name); "
+        f"runpy.run_path({str(setup)!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True, cwd=setup.parent)
+    assert done.returncode == 1 and "does not build for free-threaded Python (3.13t, 3.14t)" in done.stderr

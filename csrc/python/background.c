@@ -281,8 +281,6 @@ static bool put(Request *request)
 void tt_compile_behind(Request *request)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (!request)
-        return;
     pthread_once(&once, watch_forks);
     pthread_mutex_lock(&queue.lock);
     bool is_put = put(request);

@@ -411,7 +411,7 @@ bool tt_background_enabled(void);
 /* For the variant of a specialisation; NULL when there is no memory. */
 Request *tt_new_request(Kernel *kernel, const Specialization *s, const int32_t extents[3]);
 void tt_release_request(Request *request);
-/* Takes the request over, unless it is NULL. */
+/* Takes the request over. */
 void tt_compile_behind(Request *request);
 /* In that thread, in place of tt_run_apart. False: the process ends. */
 bool tt_run_behind(Apart *apart);

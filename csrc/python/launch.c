@@ -367,9 +367,13 @@ static Compiled *launch_specialized(Launch *launch)
         compiled = find_missing(launch, extents);
     if (compiled && !start(launch, compiled, extents))
         Py_CLEAR(compiled);
-    if (launch->request && compiled && s->target.kind == TARGET_CUDA)
-        tt_cuda_mark(s->place.device, s->place.stream); /* which the background waits for */
-    tt_compile_behind(launch->request);
+    if (launch->request && !compiled) {
+        tt_release_request(launch->request);
+    } else if (launch->request) {
+        if (s->target.kind == TARGET_CUDA)
+            tt_cuda_mark(s->place.device, s->place.stream); /* which the background waits for */
+        tt_compile_behind(launch->request);
+    }
     return compiled;
 }
 
