@@ -1,16 +1,20 @@
 """The experiments of the paper that Triton comes from, in Triton-C (paper.tc), beside the vendor's libraries.
 
-    python benchmarks/paper.py --json results/paper.json
+    python benchmarks/paper.py --json results/paper.json --plot results/paper
 
 Matrix products of three kinds of networks, dense convolutions as implicit products, and shift convolutions, in fp32
 (exact products), tf32 and fp16, beside torch: cuBLAS and cuDNN on a GPU, MKL and oneDNN on a CPU, where there is fp32
-only and sizes are reduced (--reduce 1 leaves them). Each kernel is tried with some tiles, and the best of them counts.
-`tflops` of a row says how much was computed in a second.
+only and sizes are reduced (--reduce 1 leaves them). Arrays lie as in the paper: products are D * W.T, images N C H W.
+
+Each kernel is tried with some tiles and, where there would be too few instances, with K in parts. All are compiled
+first, on all cores; then each is timed briefly, and the fastest in full, in turns with the libraries. On a GPU a time
+is that of a call in a CUDA graph of many, for everybody: what the host does does not count, and caches are warm.
+`tflops` of a row says how much was computed in a second. Figures 8, 10 and 11 of the paper are what --plot draws.
 """
 
 import os
+import re
 import statistics
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +28,7 @@ import torch  # noqa: E402
 
 import triton  # noqa: E402
 import triton.c  # noqa: E402
+from triton.runtime.parallel import for_each  # noqa: E402
 
 DEVICE = "cuda" if ON_GPU else "cpu"
 PRECISIONS = {  # type in Triton-C, products, torch's type, error that may be
@@ -51,30 +56,81 @@ CONVOLUTIONS = [  # height, width, channels, images, filters, their height and w
     (79, 341, 32, 8, 32, 5, 10),
 ]
 
-# TM, TN, TK, warps, stages
+# TM, TN, bytes of a row of TK, warps, stages
 GPU_TILES = [
-    (128, 256, 64, 8, 3),
-    (128, 128, 64, 4, 3),
-    (128, 128, 32, 8, 3),
-    (128, 64, 32, 4, 4),
-    (64, 128, 32, 4, 4),
-    (64, 64, 64, 4, 4),
-    (64, 32, 64, 4, 4),
-    (32, 64, 64, 4, 4),
-    (32, 32, 64, 4, 5),
+    (128, 256, 128, 8, 3),
+    (256, 128, 128, 8, 3),
+    (128, 128, 128, 8, 3),
+    (128, 128, 128, 4, 3),
+    (128, 128, 64, 4, 4),
+    (128, 64, 128, 4, 4),
+    (128, 64, 128, 4, 6),
+    (64, 128, 128, 4, 4),
+    (64, 128, 128, 4, 6),
+    (64, 64, 128, 4, 4),
+    (64, 64, 128, 4, 8),
+    (64, 64, 256, 4, 3),
+    (64, 64, 256, 4, 5),
+    (128, 32, 128, 4, 5),
+    (64, 32, 128, 4, 5),
+    (64, 32, 128, 4, 8),
+    (64, 32, 256, 4, 4),
+    (32, 64, 256, 4, 4),
+    (32, 32, 256, 4, 4),
 ]
-EXACT_TILES = [(128, 128, 16, 8, 3), (128, 128, 8, 8, 4), (128, 64, 16, 4, 3), (64, 64, 16, 4, 3), (64, 32, 16, 4, 3),
-               (32, 32, 32, 4, 3)]  # fmt: skip
-CPU_TILES = [(64, 64, 64, 4, 1), (32, 32, 64, 4, 1), (128, 64, 32, 4, 1)]
-SHARED = 160 << 10  # bytes that the tiles of all stages may take
+GATHERING_TILES = [
+    (128, 256, 128, 8, 3),
+    (256, 128, 128, 8, 3),
+    (128, 128, 128, 8, 3),
+    (128, 128, 64, 4, 3),
+    (128, 128, 64, 8, 3),
+    (128, 64, 128, 4, 3),
+    (128, 64, 128, 8, 3),
+    (128, 64, 64, 4, 3),
+    (64, 128, 128, 4, 3),
+    (64, 128, 128, 8, 3),
+    (64, 64, 128, 4, 3),
+    (64, 64, 128, 8, 3),
+    (256, 32, 64, 8, 3),
+    (128, 32, 128, 4, 3),
+    (128, 32, 128, 8, 3),
+    (128, 32, 64, 4, 3),
+    (64, 32, 128, 4, 3),
+]
+EXACT_TILES = [(128, 128, 64, 8, 3), (128, 128, 32, 8, 4), (128, 64, 64, 4, 3), (64, 64, 64, 4, 3), (64, 32, 64, 4, 3),
+               (32, 32, 128, 4, 3)]  # fmt: skip
+CPU_TILES = [(64, 64, 256, 4, 1), (32, 32, 256, 4, 1), (128, 64, 128, 4, 1)]
+SHARED = 200 << 10  # bytes that the tiles of all stages may take
+BRIEF, FULL = 0.5, 3  # milliseconds that a graph takes, which is replayed ten times
+FINALISTS, ROUNDS = 3, 3
+MANY = 512  # programs, which share operands in the second cache if they go through the tiles in bands
 
 
-def tiles_for(precision, m, n):
-    """The tiles worth trying: not much larger than the result."""
-    tiles = CPU_TILES if not ON_GPU else EXACT_TILES if precision == "fp32" else GPU_TILES
+def processors():
+    properties = triton.runtime.driver.active.utils.get_device_properties(0)
+    return properties["multiprocessor_count"]
+
+
+def tiles_for(precision, m, n, tiles):
+    """(TM, TN, TK, warps, stages) worth trying: not much larger than the result, and not a great many."""
+    tiles = CPU_TILES if not ON_GPU else EXACT_TILES if precision == "fp32" else tiles
     size = PRECISIONS[precision][2].itemsize
-    small = [t for t in tiles if t[0] < 2 * max(m, 32) and t[1] < 2 * max(n, 32)]
-    return [t for t in small if size * t[2] * (t[0] + t[1]) * t[4] <= SHARED] or tiles[-1:]
+
+    def suits(rows, columns, row_bytes, stages):
+        least, most = (rows <= max(m, 64), columns <= max(n, 32)), 64 * processors()
+        few = triton.cdiv(m, rows) * triton.cdiv(n, columns) <= most
+        return all(least) and few and row_bytes * (rows + columns) * stages <= SHARED
+
+    chosen = [(a, b, row // size, warps, s) for a, b, row, warps, s in tiles if suits(a, b, row, s)]
+    return chosen or [(a, b, row // size, warps, s) for a, b, row, warps, s in tiles[-1:]]
+
+
+def parts_for(tile, m, n, k):
+    """How many parts K may have: so that there is work for all multiprocessors where M and N are small."""
+    programs = triton.cdiv(m, tile[0]) * triton.cdiv(n, tile[1])
+    steps = triton.cdiv(k, tile[2])
+    few, many = (0, 2) if not ON_GPU else (processors() // 3, 4 * processors())
+    return [1, *(parts for parts in (2, 3, 4, 6, 8, 12, 16) if parts <= steps and few <= parts * programs <= many)]
 
 
 def kernel_of(name, precision):
@@ -82,9 +138,7 @@ def kernel_of(name, precision):
     key = name, precision
     if key not in KERNELS:
         text = (Path(__file__).parent / "paper.tc").read_text()
-        for word, meaning in (("const T *", f"const {kind} *"), ("PRECISION", f'"{products}"')):
-            text = text.replace(word, meaning)
-        text = text.replace(" T ", f" {kind} ")
+        text = re.sub(r"\bPRECISION\b", f'"{products}"', re.sub(r"\bT\b", kind, text))
         KERNELS[key] = triton.c.compile(text, name)
     return KERNELS[key]
 
@@ -92,89 +146,97 @@ def kernel_of(name, precision):
 KERNELS = {}
 
 
-def options(tile):
-    rows, columns, depth, warps, stages = tile
-    return dict(TM=rows, TN=columns, TK=depth, num_warps=warps, num_stages=stages)
+class Choice:
+    """A launch of a kernel with some tile, and K in some parts."""
+
+    def __init__(self, kernel, arguments, out, m, n, tile, parts):
+        """The arguments are those before `sums`, and those between `counts` and `parts`."""
+        first, last = arguments
+        rows, columns, depth, warps, stages = tile
+        grid = triton.cdiv(m, rows), triton.cdiv(n, columns), parts
+        programs = grid[0] * grid[1]
+        sums = torch.empty(programs * parts * rows * columns if parts > 1 else 1, device=DEVICE)
+        counts = torch.zeros(programs if parts > 1 else 1, device=DEVICE, dtype=torch.int32)
+        options = dict(TM=rows, TN=columns, TK=depth, num_warps=warps, num_stages=stages)
+        options |= dict(SPLIT=int(parts > 1), BAND=8 if programs > MANY else 0)
+        self.name = "x".join(map(str, (*tile, parts)))
+        self.out, self.failure = out, None
+        self.compile = partial(kernel.warmup, *first, sums, counts, *last, parts, grid=grid, **options)
+        self.launch = partial(kernel[grid], *first, sums, counts, *last, parts, **options)
+
+    def prepare(self):
+        """Compile and load; `failure` says why that cannot be."""
+        try:
+            self.compile()._init_handles()
+        except (triton.OutOfResources, triton.CUDAError) as error:
+            self.failure = error
+
+
+def all_choices(kernel, arguments, out, sizes, tiles):
+    m, n, k = sizes
+    return [Choice(kernel, arguments, out, m, n, tile, parts) for tile in tiles for parts in parts_for(tile, m, n, k)]
+
+
+class Case:
+    """What is computed: our launches, the peers' functions, what checks a result, and the number of operations."""
+
+    def __init__(self, name, precision, choices, peers, reference, operations):
+        self.name, self.precision, self.choices = f"{name} {precision}", precision, choices
+        self.peers, self.reference, self.operations = peers, reference, operations
+
+    def check(self, result, expected):
+        error = ((result.double() - expected).norm() / expected.norm()).item()
+        if not error < PRECISIONS[self.precision][3]:
+            raise AssertionError(f"{self.name}: the relative error is {error:.1e}")
 
 
 # ---- matrix products ------------------------------------------------------------------------------------------------
 
 
-def parts_for(m, n, k, tile):
-    """How often K is split: so that there is work for all multiprocessors where M and N are small."""
-    programs = triton.cdiv(m, tile[0]) * triton.cdiv(n, tile[1])
-    processors = triton.runtime.driver.active.utils.get_device_properties(0)["multiprocessor_count"]
-    most = max(1, k // (4 * tile[2]))
-    return [1, *(parts for parts in (2, 4, 8, 16) if parts <= most and parts * programs <= 4 * processors)]
-
-
-def matmul(m, n, k, precision):
-    """The contenders, and what checks a result."""
+def matmul(name, m, n, k, precision):
     dtype = PRECISIONS[precision][2]
     d, w = (torch.randn(rows, k, device=DEVICE).to(dtype) for rows in (m, n))
-    out, other, sums = (torch.empty(m, n, device=DEVICE, dtype=t) for t in (dtype, dtype, torch.float32))
-    kernel = kernel_of("matmul", precision)
-
-    def ours(tile, parts):
-        grid = (triton.cdiv(m, tile[0]) * triton.cdiv(n, tile[1]), parts)
-        if parts > 1:
-            sums.zero_()
-        kernel[grid](d, w, out, sums, m, n, k, PARTS=parts, **options(tile))
-        if parts > 1:
-            out.copy_(sums)
-        return out
-
-    choices = {}
-    for tile in tiles_for(precision, m, n):
-        for parts in parts_for(m, n, k, tile):
-            choices["x".join(map(str, (*tile, parts)))] = partial(ours, tile, parts)
+    out, other = (torch.empty(m, n, device=DEVICE, dtype=dtype) for _ in range(2))
+    arguments = (d, w, out), (m, n, k)
+    tiles = tiles_for(precision, m, n, GPU_TILES)
+    choices = all_choices(kernel_of("matmul", precision), arguments, out, (m, n, k), tiles)
     peers = {"cuBLAS" if ON_GPU else "torch": lambda: torch.matmul(d, w.T, out=other)}
-    return choices, peers, lambda: d.double() @ w.double().T, 2 * m * n * k
+    return Case(name, precision, choices, peers, lambda: d.double() @ w.double().T, 2 * m * n * k)
 
 
 # ---- convolutions ---------------------------------------------------------------------------------------------------
 
 
-def conv_kernel(precision, x, w, delta, tap, shape, pads):
-    """The launches of the implicit product of x with w, (filters, columns), for each choice of tiles."""
+def conv_choices(precision, x, w, columns, shape, pads):
+    """Launches of the implicit product of x with w, (filters, columns). `columns` has for each column of the product
+    the channel and the element of the window. Also the number of operations."""
     images, channels, height, width = x.shape
-    filters, columns = w.shape
-    p, q = shape
-    m = images * p * q
-    y = torch.empty(images, filters, p, q, device=DEVICE, dtype=x.dtype)
-    kernel = kernel_of("conv", precision)
-
-    def ours(tile):
-        grid = (triton.cdiv(m, tile[0]) * triton.cdiv(filters, tile[1]),)
-        sizes = m, filters, columns, channels, height, width, p, q, *pads
-        kernel[grid](x, w, y, delta, tap, *sizes, **options(tile))
-        return y
-
-    tiles = tiles_for(precision, m, filters)
-    return {"x".join(map(str, tile)): partial(ours, tile) for tile in tiles}, 2 * m * filters * columns
+    channel, row, column = columns
+    delta, tap = channel * height * width + row * width + column, (1 << row) | (65536 << column)
+    tables = [table.to(torch.int32).to(DEVICE) for table in (delta, tap)]
+    m, n, k = images * shape[0] * shape[1], *w.shape
+    y = torch.empty(images, n, *shape, device=DEVICE, dtype=x.dtype)
+    arguments = (x, w, y), (*tables, m, n, k, channels, height, width, *shape, *pads)
+    tiles = tiles_for(precision, m, n, GATHERING_TILES)
+    return all_choices(kernel_of("conv", precision), arguments, y, (m, n, k), tiles), 2 * m * n * k
 
 
-def tables(channel, rows, columns, height, width):
-    """`delta` and `tap` for arrays of channels and of distances in height and width."""
-    delta = channel * height * width + rows * width + columns
-    return (torch.as_tensor(t).to(torch.int32).to(DEVICE) for t in (delta, 256 * rows + columns))
-
-
-def convolution(height, width, channels, images, filters, r, s, precision):
+def convolution(name, height, width, channels, images, filters, r, s, precision):
     dtype = PRECISIONS[precision][2]
     x = torch.randn(images, channels, height, width, device=DEVICE).to(dtype)
     w = (torch.randn(filters, channels, r, s, device=DEVICE) / (channels * r * s) ** 0.5).to(dtype)
     pads = (r - 1) // 2, (s - 1) // 2
     column = torch.arange(channels * r * s)
-    delta, tap = tables(column // (r * s), column // s % r, column % s, height, width)
+    columns = column // (r * s), column // s % r, column % s
     shape = height + 2 * pads[0] - r + 1, width + 2 * pads[1] - s + 1
-    choices, operations = conv_kernel(precision, x, w.view(filters, -1), delta, tap, shape, pads)
+    choices, operations = conv_choices(precision, x, w.view(filters, -1), columns, shape, pads)
     convolve = torch.nn.functional.conv2d
     peers = {"cuDNN" if ON_GPU else "torch": lambda: convolve(x, w, padding=pads)}
-    return choices, peers, lambda: convolve(x.double(), w.double(), padding=pads), operations
+    reference = lambda: convolve(x.double(), w.double(), padding=pads)  # noqa: E731
+    return Case(name, precision, choices, peers, reference, operations)
 
 
-def shift_convolution(height, width, channels, images, filters, r, s, precision):
+def shift_convolution(name, height, width, channels, images, filters, r, s, precision):
     """Each channel is shifted by one of the r times s distances, and then the channels are mixed."""
     dtype = PRECISIONS[precision][2]
     x = torch.randn(images, channels, height, width, device=DEVICE).to(dtype)
@@ -182,8 +244,7 @@ def shift_convolution(height, width, channels, images, filters, r, s, precision)
     channel = torch.arange(channels)
     rows, columns = channel % (r * s) // s, channel % s
     pads = (r - 1) // 2, (s - 1) // 2
-    delta, tap = tables(channel, rows, columns, height, width)
-    choices, operations = conv_kernel(precision, x, w, delta, tap, (height, width), pads)
+    choices, operations = conv_choices(precision, x, w, (channel, rows, columns), (height, width), pads)
     windows = [(i, j) for i in range(r) for j in range(s)]
     places = [(torch.nonzero((rows == i) & (columns == j)).ravel().to(DEVICE), i, j) for i, j in windows]
 
@@ -195,47 +256,49 @@ def shift_convolution(height, width, channels, images, filters, r, s, precision)
         return out
 
     convolve = partial(torch.nn.functional.conv2d, weight=w[:, :, None, None])
-    peers = {"shift, then 1x1": lambda: convolve(shifted(x)), "1x1 alone": lambda: convolve(x)}
+    flat = x.view(images, channels, -1)
+    peers = {
+        "1x1, product": lambda: torch.matmul(w, flat),
+        "1x1, conv2d": lambda: convolve(x),
+        "shift, then 1x1": lambda: torch.matmul(w, shifted(x).view(images, channels, -1)),
+    }
     reference = partial(torch.nn.functional.conv2d, weight=w.double()[:, :, None, None])
-    return choices, peers, lambda: reference(shifted(x).double()), operations
+    return Case(name, precision, choices, peers, lambda: reference(shifted(x).double()), operations)
 
 
 # ---- the measurements -----------------------------------------------------------------------------------------------
 
 
-def milliseconds(function):
+def milliseconds(function, length):
     if ON_GPU:
-        return triton.testing.do_bench(function, warmup=25, rep=100, return_mode="median")
+        return triton.testing.do_bench_cudagraph(function, rep=length, return_mode="median")
     return report.measure({"it": function}, rounds=5, sample=0.01)["it"] * 1e3
 
 
-def best(choices, check):
-    """Name and time of the fastest of the choices that give the right result."""
-    times = {}
-    for name, launch in choices.items():
-        try:
-            check(launch())
-            times[name] = milliseconds(launch)
-        except (triton.OutOfResources, triton.CUDAError) as error:
-            print(f"    {name}: {type(error).__name__}", file=sys.stderr)
-    name = min(times, key=times.get)
-    return name, times[name]
+def fastest(case):
+    """The choices that are timed in full, which give the right result."""
+    works = [choice for choice in case.choices if choice.failure is None]
+    brief = {choice: milliseconds(choice.launch, BRIEF) for choice in works}
+    chosen = sorted(works, key=brief.get)[:FINALISTS]
+    expected = case.reference()
+    for choice in chosen:
+        choice.out.fill_(float("nan"))
+        choice.launch()
+        case.check(choice.out, expected)
+    return chosen
 
 
-def run(rows, case, make, precision):
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
-    choices, peers, reference, operations = make()
-    expected = reference()
-
-    def check(result):
-        error = ((result.double() - expected).norm() / expected.norm()).item()
-        if not error < PRECISIONS[precision][3]:
-            raise AssertionError(f"{case}: the relative error is {error:.1e}")
-
-    chosen, ours = best(choices, check)
-    theirs = {name: statistics.median(milliseconds(function) for _ in range(3)) for name, function in peers.items()}
-    rates = {name: operations / time * 1e-9 for name, time in {"ours": ours, **theirs}.items()}
-    rows.add(case, "ms", ours, theirs, tile=chosen, tflops=rates)
+def run(rows, case):
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = case.precision == "tf32"
+    contenders = {choice.name: choice.launch for choice in fastest(case)}
+    ours = list(contenders)
+    contenders |= case.peers
+    rounds = [{name: milliseconds(each, FULL) for name, each in contenders.items()} for _ in range(ROUNDS)]
+    times = {name: statistics.median(each[name] for each in rounds) for name in contenders}
+    chosen = min(ours, key=times.get)
+    theirs = {name: times[name] for name in case.peers}
+    rates = {name: case.operations / time * 1e-9 for name, time in {"ours": times[chosen], **theirs}.items()}
+    rows.add(case.name, "ms", times[chosen], theirs, tile=chosen, tflops=rates)
 
 
 def reduced(number, factor):
@@ -247,7 +310,7 @@ def cases(factor):
     for kind, shapes in {"square": SQUARES, "DeepSpeech2": DEEP_SPEECH, "transformer": TRANSFORMER}.items():
         for shape in shapes:
             m, n, k = (reduced(extent, factor) for extent in shape)
-            yield f"matmul {kind} {m}x{n}x{k}", partial(matmul, m, n, k)
+            yield partial(matmul, f"matmul {kind} {m}x{n}x{k}", m, n, k)
     for kind, make, layers in (
         ("conv", convolution, CONVOLUTIONS),
         ("shift", shift_convolution, CONVOLUTIONS[:5]),
@@ -258,7 +321,67 @@ def cases(factor):
                 max(reduced(w, factor), s),
                 *(reduced(each, factor) for each in (c, b, k)),
             ]
-            yield f"{kind} {'x'.join(map(str, (*sizes, r, s)))}", partial(make, *sizes, r, s)
+            yield partial(make, f"{kind} {'x'.join(map(str, (*sizes, r, s)))}", *sizes, r, s)
+
+
+def summary(rows):
+    """Geometric means of the ratios to the first peer, by kind and precision."""
+    groups = {}
+    for row in rows:
+        kind, *rest, precision = row["case"].split()
+        groups.setdefault((kind, *rest[:-1], precision), []).append(row["ratio"])
+    return {" ".join(key): statistics.geometric_mean(ratios) for key, ratios in groups.items()}
+
+
+# ---- plots ----------------------------------------------------------------------------------------------------------
+
+FIGURES = {  # of the paper: what it shows, and the cases
+    "8": ("Matrix products, D * W.T", "matmul "),
+    "10": ("Convolutions as implicit products", "conv "),
+    "11": ("Shift convolutions", "shift "),
+}
+COLOURS = "#1f5fa8", "#9aa5b1", "#c9a66b", "#d5dae0"
+
+
+def plot(prefix, rows, precisions):
+    """A picture for each figure: TFLOP/s of all contenders, a row of panels for each precision."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    for number, (title, start) in FIGURES.items():
+        shown = [
+            [row for row in rows if row["case"].startswith(start) and row["case"].endswith(precision)]
+            for precision in precisions
+        ]
+        shown = [each for each in shown if each]
+        if not shown:
+            continue
+        figure, panels = pyplot.subplots(len(shown), 1, figsize=(11, 3.3 * len(shown)), squeeze=False)
+        for panel, cases in zip(panels[:, 0], shown, strict=True):
+            draw(panel, cases, start)
+        panels[0, 0].set_title(title, loc="left", fontweight="bold")
+        figure.tight_layout()
+        figure.savefig(f"{prefix}-figure-{number}.png", dpi=110)
+        pyplot.close(figure)
+
+
+def draw(panel, cases, start):
+    names = list(cases[0]["tflops"])
+    width = 0.8 / len(names)
+    for i, name in enumerate(names):
+        heights = [row["tflops"][name] for row in cases]
+        places = [at + (i - (len(names) - 1) / 2) * width for at in range(len(cases))]
+        panel.bar(places, heights, width, label=name, color=COLOURS[i % len(COLOURS)])
+        if name == "ours":
+            for at, height, row in zip(places, heights, cases, strict=True):
+                panel.annotate(f"{row['ratio']:.2f}", (at, height), ha="center", va="bottom", fontsize=7)
+    labels = [row["case"].removeprefix(start).rsplit(" ", 1)[0].replace(" ", "\n") for row in cases]
+    panel.set_xticks(range(len(cases)), labels, fontsize=7)
+    panel.set_ylabel(f"TFLOP/s, {cases[0]['case'].rsplit(' ', 1)[1]}")
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.legend(fontsize=8, frameon=False, ncols=len(names))
 
 
 def main():
@@ -267,16 +390,23 @@ def main():
         arguments=[
             ("--reduce", {"type": int, "default": 1 if ON_GPU else 4, "help": "divide extents (on a CPU by 4)"}),
             ("--precisions", {"default": "fp32,tf32,fp16" if ON_GPU else "fp32"}),
+            ("--plot", {"metavar": "PREFIX", "help": "also draw PREFIX-figure-8.png and so on"}),
         ],
     )
-    for name, make in cases(rows.options.reduce):
-        for precision in rows.options.precisions.split(","):
-            case = f"{name} {precision}"
-            if rows.wants(case):
-                run(rows, case, partial(make, precision=precision), precision)
+    precisions = rows.options.precisions.split(",")
+    torch.backends.cudnn.benchmark = True
+    found = [make(precision=precision) for make in cases(rows.options.reduce) for precision in precisions]
+    found = [case for case in found if rows.wants(case.name)]
+    for_each(Choice.prepare, [choice for case in found for choice in case.choices])
+    for case in found:
+        run(rows, case)
     if ON_GPU:
         rows.machine["gpu"] = torch.cuda.get_device_name()
     rows.finish()
+    for name, ratio in summary(rows.rows).items():
+        print(f"  {name}: geometric mean {ratio:.2f}")
+    if rows.options.plot:
+        plot(rows.options.plot, rows.rows, precisions)
 
 
 if __name__ == "__main__":

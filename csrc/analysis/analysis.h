@@ -12,6 +12,8 @@
  * An "aligned group" starts at an index that is a multiple of its size; the last one may be cut off by the
  * extent, so a number as large as the extent stands for any. All numbers are at least 1 and hold for every
  * run of the program.
+ *   looked_up[d]    whether numbers read from memory decide it: neighbours that are computed are likelier to be
+ *                   neighbours in memory than those that are looked up in a table
  *
  * They are meant for choosing how memory is accessed, and rest on two assumptions that only matter there:
  * index arithmetic does not overflow, and a scalar of unknown sign (a parameter, a loaded value, a difference
@@ -21,6 +23,7 @@
 typedef struct AxisInfo {
     int rank;
     int64_t contiguity[TT_MAX_RANK], divisibility[TT_MAX_RANK], constancy[TT_MAX_RANK];
+    bool looked_up[TT_MAX_RANK];
     bool non_negative; /* as a signed integer, by the assumption above */
     bool is_constant;  /* every element equals `constant` */
     int64_t constant;
@@ -30,6 +33,9 @@ typedef struct AxisInfos AxisInfos;
 AxisInfos *tt_analyze_axis_info(const Function *function, Arena *arena);
 /* Never NULL: a value that the analysis did not see gets ones. */
 const AxisInfo *tt_axis_info(const AxisInfos *infos, const Value *value);
+
+/* Do the elements lie closer together along dimension a than along b, for all that is known? */
+bool tt_is_faster_axis(const AxisInfo *info, int a, int b);
 
 /* ---- bounds.c ---------------------------------------------------------------------------------------------
  * Signed bounds that hold for every element in every run; false when none are known. */

@@ -71,6 +71,7 @@ AxisInfo tt_meet_axes(AxisOperand a, AxisOperand b)
         info.constancy[dim] = tt_meet_groups(a.info->constancy[dim], b.info->constancy[dim], extent);
         int64_t group = info.contiguity[dim] > 1 ? info.contiguity[dim] : info.constancy[dim];
         info.divisibility[dim] = tt_gcd(tt_divisor_at(a, dim, group), tt_divisor_at(b, dim, group));
+        info.looked_up[dim] = a.info->looked_up[dim] || b.info->looked_up[dim];
     }
     info.non_negative = a.info->non_negative && b.info->non_negative;
     info.is_constant = a.info->is_constant && b.info->is_constant && a.info->constant == b.info->constant;
@@ -93,6 +94,13 @@ const AxisInfo *tt_axis_info(const AxisInfos *infos, const Value *value)
     return info ? info : &ones;
 }
 
+bool tt_is_faster_axis(const AxisInfo *info, int a, int b)
+{
+    if (info->contiguity[a] != info->contiguity[b])
+        return info->contiguity[a] > info->contiguity[b];
+    return info->looked_up[b] && !info->looked_up[a];
+}
+
 static AxisOperand operand_of(const AxisInfos *infos, const Value *value)
 {
     return (AxisOperand){tt_axis_info(infos, value), value->type};
@@ -102,7 +110,7 @@ static bool same_info(const AxisInfo *a, const AxisInfo *b)
 {
     for (int dim = 0; dim < a->rank; dim++)
         if (a->contiguity[dim] != b->contiguity[dim] || a->constancy[dim] != b->constancy[dim] ||
-            a->divisibility[dim] != b->divisibility[dim])
+            a->divisibility[dim] != b->divisibility[dim] || a->looked_up[dim] != b->looked_up[dim])
             return false;
     return a->non_negative == b->non_negative && a->is_constant == b->is_constant &&
            a->constant == b->constant;
@@ -216,6 +224,18 @@ static AxisInfo axes_of_op(const Op *op, const AxisOperand *operands)
     return tt_axes_of_arithmetic(op, operands);
 }
 
+/* What is computed from numbers that were looked up is, too, in the dimensions in which its elements differ. */
+static void note_lookups(AxisInfo *info, const Op *op, const AxisOperand *operands)
+{
+    const Type *type = op->results[0]->type;
+    for (int dim = 0; dim < info->rank; dim++) {
+        bool looked_up = info->looked_up[dim] || op->opcode == OP_load;
+        for (int i = 0; i < op->operand_count && tt_has(op, ELEMENTWISE); i++)
+            looked_up |= operands[i].info->rank == info->rank && operands[i].info->looked_up[dim];
+        info->looked_up[dim] = looked_up && info->constancy[dim] < tt_extent(type, dim);
+    }
+}
+
 /* ---- the walk ------------------------------------------------------------------------------------------ */
 
 static void visit_region(AxisInfos *infos, const Region *region);
@@ -287,7 +307,9 @@ static void visit_op(AxisInfos *infos, const Op *op)
         AxisOperand operands[3];
         for (int i = 0; i < op->operand_count; i++)
             operands[i] = operand_of(infos, tt_operand(op, i));
-        set_info(infos, op->results[0], axes_of_op(op, operands));
+        AxisInfo info = axes_of_op(op, operands);
+        note_lookups(&info, op, operands);
+        set_info(infos, op->results[0], info);
     } else if (tt_has(op, SHAPE)) {
         AxisOperand x = operand_of(infos, tt_operand(op, 0));
         for (int i = 0; i < op->result_count; i++)

@@ -11,7 +11,7 @@ enum { LARGEST_CHEAP_CHAIN = 24, SECTOR = 32, SECTOR_RUN = 64 /* bytes in a row 
  * lanes at most go on along it. */
 typedef struct Preference {
     int order[TT_MAX_RANK];
-    int64_t vector, lanes;
+    int64_t vector, lanes, bytes; /* bytes of an element */
     int64_t weight;
 } Preference;
 
@@ -180,7 +180,7 @@ static void order_by_contiguity(const AxisInfo *info, int rank, int *order)
 {
     for (int i = 0; i < rank; i++) {
         int axis = rank - 1 - i, at = i;
-        while (at && info->contiguity[order[at - 1]] < info->contiguity[axis]) {
+        while (at && tt_is_faster_axis(info, axis, order[at - 1])) {
             order[at] = order[at - 1];
             at--;
         }
@@ -197,7 +197,7 @@ static int64_t run_in_buffer(const LinearLayout *layout, int axis)
     return 1ll << bits;
 }
 
-/* False when the pointers are not contiguous anywhere: then one layout is as good as another. The mask does not matter:
+/* False when nothing is known of how the elements lie: then one layout is as good as another. The mask does not matter:
  * vectors that it cuts are accessed element by element. */
 static bool preference_of(const LayoutGroups *g, const Op *op, Preference *preference)
 {
@@ -219,8 +219,9 @@ static bool preference_of(const LayoutGroups *g, const Op *op, Preference *prefe
         widest = TT_MIN(widest, in_buffer);
     }
     preference->vector = whole ? widest : TT_MIN(widest, tt_next_pow2(elements_per_thread(g, type)));
+    preference->bytes = bytes;
     preference->weight = type->count * bytes;
-    return run > 1;
+    return run > 1 || tt_is_faster_axis(info, fastest, preference->order[type->rank - 1]);
 }
 
 static bool is_strong(const LayoutGroups *g, const Op *op, Preference *preference)
@@ -432,7 +433,10 @@ static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
     if (!best)
         return NULL;
     int64_t size[TT_MAX_RANK] = {0};
-    enum { SECTORS = 4 /* lanes with 16 bytes each that make whole sectors */ };
+    enum {
+        VECTOR = 16 /* bytes */,
+        SECTORS = 64 /* bytes that lanes take before others go along the next dimension */
+    };
     int axis = permuted_axis(g, group);
     bool turned = group->stored_axes && !(group->stored_axes >> best->order[0] & 1);
     if (turned) /* neighbours in the buffer, too, and lanes whose vectors lie in different banks there */
@@ -440,10 +444,11 @@ static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
     size[best->order[0]] = best->vector;
     if (axis >= 0 && axis != best->order[0]) {
         int64_t left = tt_next_pow2(elements_per_thread(g, group->type)) / best->vector;
-        size[axis] = TT_MIN(best->vector, left);
+        size[axis] = TT_MIN(turned ? TT_MAX(1, VECTOR / best->bytes) : best->vector, left);
     }
-    return blocked_by(g->module, group->type, best->order, size, group->combined_axes,
-                      turned ? SECTORS : best->lanes, g->options->num_warps);
+    int64_t lanes = turned ? TT_MIN(TT_LANES, SECTORS / (best->vector * best->bytes)) : best->lanes;
+    return blocked_by(g->module, group->type, best->order, size, group->combined_axes, lanes,
+                      g->options->num_warps);
 }
 
 static bool decide_by_votes(LayoutGroups *g)

@@ -156,9 +156,10 @@ void nvptx_load(Simt *s, const Access *access, LLVMValueRef const *other, LLVMVa
         return;
     }
     Instruction i = new_instruction(s);
-    int bits = access->word_bits;
-    LLVMTypeRef type = register_type(s, bits), types[16];
-    const char *output = tt_arena_format(s->arena, "=%s", register_constraint(bits));
+    int bits = access->word_bits,
+        width = TT_MAX(bits, 32); /* what is loaded into half a register is moved once more */
+    LLVMTypeRef type = register_type(s, width), types[16];
+    const char *output = tt_arena_format(s->arena, "=%s", register_constraint(width));
     for (int w = 0; w < access->words; w++) {
         add_operand(&i, output, NULL);
         types[w] = type;

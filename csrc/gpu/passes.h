@@ -66,8 +66,9 @@ const LinearLayout *tt_buffer_layout(Module *module, const Type *type, int faste
 int tt_buffer_axis(const LinearLayout *layout);
 /* The dimension, of the last two, along which a load's elements lie in memory. */
 int tt_fastest_axis(const AxisInfos *infos, const Op *load);
-/* The same of a tile, which may be permuted; the last where its elements do not come from memory. */
-int tt_staged_axis(const AxisInfos *infos, const Value *value);
+/* The same of an operand of a product, which may be permuted; K, one of the two, where its elements are loaded one by one,
+ * and the last where they do not come from memory. */
+int tt_staged_axis(const AxisInfos *infos, const Value *value, int along_k);
 /* Is the product's tile one for wgmma, as it is or `turned`? */
 bool tt_fits_wgmma(const Op *dot, const GpuOptions *options, bool turned);
 

@@ -76,8 +76,8 @@ static void allocate(Pipeline *p, Staged *staged)
     staged->buffer->name = staged->load->results[0]->name;
 }
 
-/* The first `distance` iterations' loads. */
-static void load_before(Pipeline *p, Staged *staged, int iteration)
+/* The load of one of the first `distance` iterations; NULL if it is a copy. */
+static Value *load_before(Pipeline *p, Staged *staged, int iteration)
 {
     Builder *b = &p->before;
     Value *operands[3] = {0}, *runs = pipeline_runs_before(p, iteration);
@@ -85,30 +85,48 @@ static void load_before(Pipeline *p, Staged *staged, int iteration)
     b->loc = staged->load->loc;
     for (int j = 0; j < staged->load->operand_count; j++)
         operands[j] = pipeline_value_before(p, staged->ahead, tt_operand(staged->load, j), iteration);
-    if (staged->is_async) {
-        copy_async(p, b, staged, operands[0], operands[1], runs, slot);
-        return;
-    }
-    Value *loaded = pipeline_repeat(b, staged->load, operands, runs);
-    if (iteration == staged->ahead->distance - 1)
-        staged->carried = tt_add_carried(&p->loop, loaded);
-    else
-        store_slot(b, staged, loaded, slot);
+    if (!staged->is_async)
+        return pipeline_repeat(b, staged->load, operands, runs);
+    copy_async(p, b, staged, operands[0], operands[1], runs, slot);
+    return NULL;
+}
+
+/* What leads to loads, for all iterations that begin before the loop: so that none waits for it while others could be under
+ * way. */
+static void look_up_before(Pipeline *p)
+{
+    Ahead *views[] = {&p->near, &p->far};
+    for (int i = 0; i < p->leading.count; i++)
+        for (int v = 0; v < (int)TT_COUNT(views); v++)
+            for (int d = 0; d <= views[v]->distance; d++)
+                pipeline_value_before(p, views[v], p->leading.data[i]->results[0], d);
 }
 
 /* Copies for as many iterations as there are slots to fill; loads for the first one's slot, and for the second, which stay
- * in registers. */
+ * in registers. All are under way before the first is waited for. */
 static void fill_slots(Pipeline *p)
 {
+    Value **first = TT_NEW_ARRAY(p->scratch, Value *, p->loads.count);
+    look_up_before(p);
     for (int d = 0; d < p->distance; d++) {
         for (int i = 0; i < p->loads.count; i++)
-            if (p->loads.data[i].is_async || d == 0)
+            if (p->loads.data[i].is_async)
                 load_before(p, &p->loads.data[i], d);
         build_effect(&p->before, OP_async_commit, NULL);
     }
     for (int i = 0; i < p->loads.count; i++)
+        if (!p->loads.data[i].is_async)
+            first[i] = load_before(p, &p->loads.data[i], 0);
+    for (int i = 0; i < p->loads.count; i++) {
+        Staged *staged = &p->loads.data[i];
+        if (!staged->is_async)
+            staged->carried =
+                tt_add_carried(&p->loop, staged->is_kept ? first[i] : load_before(p, staged, 1));
+    }
+    for (int i = 0; i < p->loads.count; i++)
         if (p->loads.data[i].ahead == &p->near)
-            load_before(p, &p->loads.data[i], 1);
+            store_slot(&p->before, &p->loads.data[i], first[i],
+                       tt_build_int(&p->before, tt_scalar_type(p->module, TT_I32), 0));
 }
 
 /* ---- in the loop -------------------------------------------------------------------------------------------------------------------------- */
@@ -182,6 +200,17 @@ static void load_ahead(Pipeline *p, Staged *staged, Value *slot)
                        pipeline_repeat(b, staged->load, operands, staged->runs));
 }
 
+/* What leads to loads through registers: in front of copies and products, so that it is there when they begin; the loads
+ * themselves leave no registers to carry it from the iteration before. */
+static void look_up_near(Pipeline *p)
+{
+    bool any = false;
+    for (int i = 0; i < p->loads.count; i++)
+        any |= p->loads.data[i].ahead == &p->near;
+    for (int i = 0; i < p->leading.count && any; i++)
+        pipeline_value_ahead(p, &p->near, p->leading.data[i]->results[0]);
+}
+
 static void rewrite_body(Pipeline *p)
 {
     Value *next_read, *next_write;
@@ -190,21 +219,35 @@ static void rewrite_body(Pipeline *p)
     Value *read = carry_slot(p, 0, &next_read), *write = carry_slot(p, p->distance, &next_write);
     bool is_busy = p->deferred.count; /* with the products of the iteration before */
     for (int i = 0; is_busy && i < p->loads.count; i++)
-        prepare(p, &p->loads.data[i]);
+        if (p->loads.data[i].ahead != &p->near) /* what is in registers is to leave them first */
+            prepare(p, &p->loads.data[i]);
     build_wait(&p->inside, p->distance - 1);
     for (int i = 0; i < p->loads.count; i++)
         use_slot(p, &p->loads.data[i], read);
     pipeline_halve(p);
     p->inside.before = pipeline_place_of_copies(p);
     for (int i = 0; !is_busy && i < p->loads.count; i++)
-        prepare(p, &p->loads.data[i]);
+        if (p->loads.data[i].ahead != &p->near)
+            prepare(p, &p->loads.data[i]);
     for (int i = 0; i < p->loads.count; i++)
         if (p->loads.data[i].ahead == &p->near)
             store_slot(&p->inside, &p->loads.data[i], tt_carried(&p->loop, p->loads.data[i].carried),
                        next_read);
+    look_up_near(p);
     for (int i = 0; i < p->loads.count; i++)
-        load_ahead(p, &p->loads.data[i], write);
+        if (p->loads.data[i].is_async)
+            load_ahead(p, &p->loads.data[i], write);
     build_effect(&p->inside, OP_async_commit, NULL);
+    if (p->inside.before->opcode == OP_wgmma) /* loads into registers take longer to issue */
+        p->inside.before = p->inside.before->next;
+    for (int i = 0; i < p->loads.count; i++)
+        if (p->loads.data[i].ahead == &p->near)
+            prepare(p, &p->loads.data[i]);
+    for (int i = 0; i < p->loads.count; i++)
+        if (!p->loads.data[i].is_async)
+            load_ahead(p, &p->loads.data[i], write);
+    pipeline_look_up(p, &p->far);
+    pipeline_advance_carried(p, &p->behind_far);
     pipeline_advance_carried(p, &p->far);
     pipeline_advance_carried(p, &p->near);
     pipeline_advance_carried(p, &p->next);
@@ -323,7 +366,7 @@ static bool pipeline_loop(Pipeline *p, Op *op)
 {
     Map seen = {.arena = p->scratch};
     p->loop = tt_loop(op);
-    p->loads.count = p->deferred.count = 0;
+    p->loads.count = p->deferred.count = p->leading.count = 0;
     p->kept_bytes = 0;
     TT_FOR_OPS(product, p->loop.body)
     for (int i = 0; i < 2 && tt_is_product(product); i++)
@@ -342,6 +385,8 @@ static bool pipeline_loop(Pipeline *p, Op *op)
     p->far = pipeline_new_ahead(p, p->distance);
     p->near = pipeline_new_ahead(p, 2);
     p->next = pipeline_new_ahead(p, 1);
+    p->behind_far = pipeline_new_ahead(p, p->distance + 1);
+    p->far.further = &p->behind_far;
     for (int i = 0; i < p->loads.count; i++) {
         Staged *staged = &p->loads.data[i];
         staged->ahead = staged->is_async ? &p->far : staged->is_kept ? &p->next : &p->near;

@@ -3,9 +3,18 @@
 #include "gpu/passes.h"
 #include "opt/pass.h"
 
+/* What leads to a load (an index, an address): read an iteration further ahead than the load, and carried to it. */
+typedef struct Lookup {
+    const Op *load;
+    int carried;
+} Lookup;
+
 /* A view of the loop's values some iterations ahead. */
 typedef struct Ahead {
     int distance;
+    struct Ahead
+        *further; /* one more iteration, for lookups; NULL: they are repeated where they are asked for */
+    TT_VECTOR(Lookup) lookups;
     Map inside;  /* Value* -> its value that many iterations on, for use in the loop */
     Map *before; /* for each iteration up to `distance`: Value* -> its value there, before the loop */
     TT_VECTOR(int) carried, copies; /* carried values that are also carried ahead, and as which */
@@ -37,7 +46,8 @@ typedef struct Pipeline {
     bool in_halves;     /* goes the only product, whose left operand is read into registers for each */
     bool is_compact;    /* S = D + 1 although products stay under way */
     int64_t kept_bytes; /* of each thread's registers */
-    Ahead far, near, next;
+    Ahead far, near, next, behind_far; /* behind: where its lookups are */
+    TT_VECTOR(Op *) leading;           /* loads of the body that lead to others */
     TT_VECTOR(Staged) loads;
     TT_VECTOR(Op *) deferred; /* waits for products whose sums the next iteration adds to */
 } Pipeline;
@@ -50,6 +60,8 @@ int pipeline_carried_index(const Pipeline *p,
 /* The buffer made of just this load, or NULL: then the elements are first computed with. */
 Op *pipeline_buffer_of(const Op *load);
 const Type *pipeline_tile_of(Module *module, const Op *load); /* a number is a tile of one element */
+bool pipeline_keep(Pipeline *p,
+                   const Type *type); /* is it little enough to keep in registers? then that is noted */
 /* The loads of this loop's body that an operand of a product is made of; then those that are computed with besides. */
 void pipeline_find_loads(Pipeline *p, const Value *value, Map *seen);
 void pipeline_find_other_loads(Pipeline *p);
@@ -60,6 +72,7 @@ Ahead pipeline_new_ahead(Pipeline *p, int distance);
 Value *pipeline_value_before(Pipeline *p, Ahead *a, Value *value,
                              int iteration);                      /* in that iteration, before the loop */
 Value *pipeline_value_ahead(Pipeline *p, Ahead *a, Value *value); /* Ahead.distance iterations on */
+void pipeline_look_up(Pipeline *p, Ahead *a); /* what leads to the next iteration's loads */
 void pipeline_advance_carried(Pipeline *p,
                               Ahead *a); /* at the end: what is carried ahead goes one iteration on */
 /* i1: does the loop come to this iteration; is there one so many after that which runs? */

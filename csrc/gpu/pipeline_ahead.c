@@ -94,6 +94,33 @@ Value *pipeline_value_before(Pipeline *p, Ahead *a, Value *value, int iteration)
     return *tt_map_slot_ptr(&a->before[iteration], value) = result;
 }
 
+/* The lookup, in registers; or NULL if it is to be repeated. */
+static Value *carry_lookup(Pipeline *p, Ahead *a, const Op *load)
+{
+    bool leads = false;
+    for (int i = 0; i < p->leading.count && a->further; i++)
+        leads |= p->leading.data[i] == load;
+    if (!leads || !pipeline_keep(p, load->results[0]->type))
+        return NULL;
+    Lookup lookup = {load,
+                     tt_add_carried(&p->loop, pipeline_value_before(p, a, load->results[0], a->distance))};
+    tt_push(p->scratch, a->lookups, lookup);
+    return tt_carried(&p->loop, lookup.carried);
+}
+
+void pipeline_look_up(Pipeline *p, Ahead *a)
+{
+    for (int i = 0; i < a->lookups.count; i++) {
+        const Op *load = a->lookups.data[i].load;
+        Value *operands[3] = {0};
+        for (int j = 0; j < load->operand_count; j++)
+            operands[j] = pipeline_value_ahead(p, a->further, tt_operand(load, j));
+        Value *runs = pipeline_runs_ahead(p, a->further->distance);
+        Value *next = pipeline_repeat(&p->inside, load, operands, runs);
+        tt_set_operand(p->loop.yield, a->lookups.data[i].carried, next);
+    }
+}
+
 Value *pipeline_value_ahead(Pipeline *p, Ahead *a, Value *value)
 {
     value = as_loaded(p, value);
@@ -110,6 +137,8 @@ Value *pipeline_value_ahead(Pipeline *p, Ahead *a, Value *value)
         tt_push(p->scratch, a->carried, carried);
         tt_push(p->scratch, a->copies, copy);
         result = tt_carried(&p->loop, copy);
+        result->name = value->name;
+    } else if (value->op && value->op->opcode == OP_load && (result = carry_lookup(p, a, value->op))) {
         result->name = value->name;
     } else if (!value->op) {
         Value *steps = tt_build_int(b, value->type, a->distance);

@@ -113,8 +113,7 @@ Op *pipeline_buffer_of(const Op *load)
     return NULL;
 }
 
-/* Is it little enough to keep? */
-static bool keep(Pipeline *p, const Type *type)
+bool pipeline_keep(Pipeline *p, const Type *type)
 {
     enum { MOST_BYTES = 64 };
     int64_t threads = (int64_t)TT_LANES * p->options->num_warps;
@@ -140,7 +139,7 @@ static void add_number(Pipeline *p, Staged *staged)
     staged->layout = tt_buffer_layout(p->module, pipeline_tile_of(p->module, staged->load), 0);
     staged->is_async = p->options->sm >= 80 && gives_zeros(staged->load) && tt_byte_width(type) >= 4;
     staged->is_kept = !staged->is_async;
-    if (staged->is_async || keep(p, type))
+    if (staged->is_async || pipeline_keep(p, type))
         tt_push(p->scratch, p->loads, *staged);
 }
 
@@ -195,7 +194,8 @@ static void add_load(Pipeline *p, Op *load)
     staged.is_factor = alloc && is_factor(alloc->results[0]);
     staged.is_async = can_be_async(p, &staged);
     staged.is_kept = !alloc && !staged.is_async;
-    bool fits = staged.is_kept ? keep(p, load->results[0]->type) : staged.is_async || !staged.is_factor;
+    bool fits =
+        staged.is_kept ? pipeline_keep(p, load->results[0]->type) : staged.is_async || !staged.is_factor;
     if (fits)
         tt_push(p->scratch, p->loads, staged);
 }
@@ -248,5 +248,7 @@ void pipeline_find_other_loads(Pipeline *p)
         bool is_little = type && (!tt_is_tile(type) || type->count * tt_byte_width(type) <= MOST_BYTES);
         if (is_little && !tt_map_find_ptr(&sources, op))
             add_load(p, op);
+        else if (is_little && can_move(p, op))
+            tt_push(p->scratch, p->leading, op);
     }
 }

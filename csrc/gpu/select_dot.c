@@ -163,17 +163,25 @@ int tt_fastest_axis(const AxisInfos *infos, const Op *load)
 {
     const AxisInfo *info = tt_axis_info(infos, tt_operand(load, 0));
     int last = info->rank - 1;
-    return last && info->contiguity[last - 1] > info->contiguity[last] ? last - 1 : last;
+    return last && tt_is_faster_axis(info, last - 1, last) ? last - 1 : last;
 }
 
-/* The dimension, of the last two, along which the elements lie in global memory; the last where they come from elsewhere. */
-static int fastest_axis(const AxisInfos *infos, const Value *value)
+/* Elements that are loaded one by one, since no two of them are known to be neighbours. */
+static bool is_gathered(const AxisInfos *infos, const Op *load, int axis)
+{
+    enum { LEAST_BYTES = 4 /* that asynchronous copies take */ };
+    const AxisInfo *info = tt_axis_info(infos, tt_operand(load, 0));
+    int64_t bytes = tt_byte_width(load->results[0]->type);
+    return TT_MIN(info->contiguity[axis] * bytes, info->divisibility[axis]) < LEAST_BYTES;
+}
+
+/* The dimension, of the last two, along which an operand is to lie in its buffer: as in global memory; along K if it does
+ * not come from there, or element by element, so that threads gather whole vectors along K. */
+static int fastest_axis(const AxisInfos *infos, const Value *value, int along_k)
 {
     const Op *load = load_behind(value);
-    int last = value->type->rank - 1;
-    if (!load)
-        return last;
-    return tt_fastest_axis(infos, load);
+    int axis = load ? tt_fastest_axis(infos, load) : value->type->rank - 1;
+    return load && is_gathered(infos, load, axis) ? along_k : axis;
 }
 
 const LinearLayout *tt_buffer_layout(Module *module, const Type *type, int fastest)
@@ -259,12 +267,12 @@ static Value *stage(Selector *s, Value *value, const LinearLayout *layout, Op *b
     return before ? buffer : (*tt_map_slot(&s->buffers, &key, sizeof key) = buffer);
 }
 
-int tt_staged_axis(const AxisInfos *infos, const Value *value)
+int tt_staged_axis(const AxisInfos *infos, const Value *value, int along_k)
 {
     if (!tt_def(value, OP_permute))
-        return fastest_axis(infos, value);
+        return fastest_axis(infos, value, along_k);
     const Attr *order = tt_find_attr(value->op, ATTR_order);
-    int source = tt_staged_axis(infos, tt_operand(value->op, 0));
+    int source = tt_staged_axis(infos, tt_operand(value->op, 0), (int)order->ints[along_k]);
     for (int i = order->count - 2; i < order->count; i++)
         if (order->ints[i] == source)
             return i;
@@ -274,8 +282,7 @@ int tt_staged_axis(const AxisInfos *infos, const Value *value)
 static Value *stage_operand(Selector *s, Op *dot, int operand, bool along_k)
 {
     Value *value = tt_operand(dot, operand);
-    int last = value->type->rank - 1,
-        axis = along_k ? (operand ? last - 1 : last) : tt_staged_axis(s->axis_infos, value);
+    int k = value->type->rank - 1 - operand, axis = along_k ? k : tt_staged_axis(s->axis_infos, value, k);
     return stage(s, value, tt_buffer_layout(s->module, value->type, axis), NULL);
 }
 
@@ -370,8 +377,8 @@ static void use_mma(Selector *s, Op *dot)
  * element, others hold 16 bytes each. -1: they go along the other dimension. */
 static int spread_of(const Selector *s, const Value *value, int operand)
 {
-    int last = value->type->rank - 1, bytes = tt_byte_width(value->type);
-    if (tt_staged_axis(s->axis_infos, value) != (operand ? last - 1 : last))
+    int k = value->type->rank - 1 - operand, bytes = tt_byte_width(value->type);
+    if (tt_staged_axis(s->axis_infos, value, k) != k)
         return -1;
     bool is_copied = s->options->sm >= 80 && bytes >= 4 && load_behind(value);
     return is_copied ? 0 : tt_log2(TT_MAX(1, 16 / bytes));
@@ -428,7 +435,7 @@ static Value *build_partial_sums(Builder *b, Value *const operands[3], int64_t d
  * registers of the left operand. */
 static bool goes_in_any_order(const Selector *s, const Value *value)
 {
-    return tt_element(value->type)->kind == TT_F32 && tt_staged_axis(s->axis_infos, value) != 1;
+    return tt_element(value->type)->kind == TT_F32 && tt_staged_axis(s->axis_infos, value, 1) != 1;
 }
 
 static void use_wgmma(Selector *s, Op *dot, const int64_t warps[2])
@@ -453,10 +460,10 @@ static bool has_rows(const Selector *s, const Op *dot)
 {
     for (int i = 0; i < 2; i++) {
         const Value *value = tt_operand(dot, i);
-        int bytes = tt_byte_width(value->type), last = value->type->rank - 1;
+        int bytes = tt_byte_width(value->type), k = value->type->rank - 1 - i;
         if (!i && goes_in_any_order(s, value))
             continue;
-        int axis = bytes != 2 ? (i ? last - 1 : last) : tt_staged_axis(s->axis_infos, value);
+        int axis = bytes != 2 ? k : tt_staged_axis(s->axis_infos, value, k);
         if (tt_next_pow2(value->type->shape[axis]) * bytes < 32)
             return false;
     }

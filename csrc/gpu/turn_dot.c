@@ -24,19 +24,19 @@ static int carried_sum(const Loop *loop, const Op *dot)
     return is_alone ? index : -1;
 }
 
-static bool is_loaded_along(const Turning *t, const Value *value, int axis)
+static bool is_loaded_along(const Turning *t, const Value *value, int axis, int along_k)
 {
     const Value *source = value;
     while (tt_def(source, OP_permute))
         source = tt_operand(source->op, 0);
-    return tt_def(source, OP_load) && tt_staged_axis(t->axis_infos, value) == axis;
+    return tt_def(source, OP_load) && tt_staged_axis(t->axis_infos, value, along_k) == axis;
 }
 
 static bool gains(const Turning *t, const Op *dot)
 {
     const Value *a = tt_operand(dot, 0), *b = tt_operand(dot, 1);
     return tt_element(a->type)->kind == TT_F32 && tt_fits_wgmma(dot, t->options, false) &&
-           tt_fits_wgmma(dot, t->options, true) && is_loaded_along(t, a, 1) && is_loaded_along(t, b, 1);
+           tt_fits_wgmma(dot, t->options, true) && is_loaded_along(t, a, 1, 1) && is_loaded_along(t, b, 1, 0);
 }
 
 static void visit(Op *op, void *context)
