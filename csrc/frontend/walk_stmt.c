@@ -112,10 +112,11 @@ static void walk_ann_assign(Walker *w, PyObject *node)
     tt_at(w, node);
     if (is_constexpr_annotation(w, tt_field(w, node, FIELD_annotation))) {
         PyObject *object = tt_term_python(w, value);
-        if (!object && tt_has_values(value))
-            tt_fail_with_remedy(
-                w, "remove the annotation, or compute the value from constants and tl.constexpr parameters",
-                "a name annotated tl.constexpr needs a compile-time value, not %s", tt_describe(w, value));
+        if (!object && tt_has_values(value)) /* kernels of libraries have it, so it is no error */
+            tt_remark(w->module, tt_here(w),
+                      "annotated tl.constexpr, but the value is known at run time only, %s: leave the "
+                      "annotation out",
+                      tt_describe(w, value));
         if (object && value.kind == TERM_VALUE)
             value = tt_python_term(w, object);
     } else {

@@ -149,11 +149,6 @@ CASES = [
     ("§a, b = 1, 2, 3", "exactly 2 names are to be assigned, but there are 3 values", None),
     ("§a, *b, c = (1,)", "at least 2 names are to be assigned, but there are 1 values", None),
     ("§a, b = n", "int32 cannot be unpacked into 2 names", "tl.split"),
-    (
-        "§x: tl.constexpr = n + 1",
-        "a name annotated tl.constexpr needs a compile-time value, not int32",
-        "remove the annotation",
-    ),
     # expressions
     ("§1 // 0", "evaluating this at compile time raised ZeroDivisionError", None),
     ("§(1, 2)[2]", "index 2 is out of range: the tuple has 2 items", None),

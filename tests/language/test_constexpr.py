@@ -209,3 +209,21 @@ def test_attributes_that_there_are():
     x = np.arange(4, dtype=np.int32)
     names = {"make": left_and_right, "N": tl.constexpr(3)}
     check("pair = make(x, 2)" + textwrap.dedent(code), {"x": x}, x, names=names)
+
+
+@triton.jit
+def annotate(x, n):
+    total: tl.constexpr = n + 1
+    tl.store(x, total)
+
+
+@pytest.mark.compiled
+def test_a_run_time_value_that_is_annotated_constexpr(monkeypatch):
+    """It is what it is, and that is said."""
+    x = Buffer(np.zeros(1, np.int32))
+    with pytest.warns(RuntimeWarning, match="annotated tl.constexpr, but the value is known at run time only, int32"):
+        annotate[(1,)](x.argument, 41)
+    assert x.host().values[0] == 42
+    monkeypatch.setenv("TRITON_STRICT", "1")
+    with pytest.raises(triton.CompilationError, match="annotated tl.constexpr"):
+        triton.jit(annotate.fn)[(1,)](x.argument, 7)
