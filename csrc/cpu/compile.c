@@ -120,14 +120,22 @@ static Codegen *lower_again(const CpuImage *image, Module *module, Places *place
 
 const char *tt_cpu_text(const CpuImage *image, const char *what, Arena *arena)
 {
-    bool assembly = !strcmp(what, "asm"), tiles = !strcmp(what, "ttir");
+    bool located = !strcmp(what, "asm+loc"), assembly = located || !strcmp(what, "asm");
+    bool tiles = !strcmp(what, "ttir");
     if (!assembly && !tiles && strcmp(what, "llir"))
         return NULL;
     Module *module = tt_parse_module(arena, image->source, image->name);
     if (tiles)
         return tt_print_module(module, arena, 0);
-    Codegen *codegen = lower_again(image, module, NULL, arena);
-    return assembly ? tt_codegen_assembly(codegen) : tt_codegen_llvm_text(codegen);
+    Places *places = located ? new_places(arena) : NULL;
+    Codegen *codegen = lower_again(image, module, places, arena);
+    if (!assembly)
+        return tt_codegen_llvm_text(codegen);
+    Text text = {.arena = arena};
+    tt_text_add(&text, "%s", tt_codegen_assembly(codegen));
+    for (int i = 1; places && place_text(places, i); i++)
+        tt_text_add(&text, "# place %d: %s\n", i, place_text(places, i));
+    return text.data;
 }
 
 /* Line tables do not change the code, as a rule: where they do, they say nothing of the code that runs. */

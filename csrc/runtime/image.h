@@ -73,7 +73,8 @@ typedef struct Image {
  * afterwards; the image is in `arena`. */
 Image *tt_make_image(Module *module, const CodeOptions *options, Arena *arena);
 /* Text of a stage that is made from the source again, in `arena`: "ttir", "ttgir", "llir", "asm"; "ptx" is the code.
- * "ttir+loc" and "ttgir+loc" have the place of each operation, too. NULL for a stage that the target has not. */
+ * "ttir+loc" and "ttgir+loc" have the place of each operation, too, "asm+loc" that of reads and writes, numbers of the
+ * places at its end. NULL for a stage that the target has not. */
 const char *tt_image_text(const Image *image, const char *stage, Arena *arena);
 
 /* Sealed, in `arena`. */

@@ -75,6 +75,13 @@ def test_lines_of_stages(stage, part, line):
     assert next(place for text, place in pairs if part in text and place) == line
 
 
+def test_lines_of_a_processors_reads_and_writes():
+    compiled = compiled_for(("cpu", 0, 1))
+    pairs = list(located(compiled, "asm", Places(compiled)))
+    assert [text for text, _ in pairs] == compiled.asm["asm"].splitlines()
+    assert {place for _, place in pairs if place} == {LOAD, STORE}
+
+
 def test_highlighting():
     assert highlight('x = "a<b"  # c', "python") == "x = <b class=s>&quot;a&lt;b&quot;</b>  <b class=c># c</b>"
     assert highlight("\tadd.s32 \t%r1, %r2, 7; // %x", "ptx") == (

@@ -113,7 +113,9 @@ def located(compiled, stage, places):
             yield (line.replace(match[0], ""), places.of(_chain(match[1]))) if match else (line, None)
         return
     text = compiled.asm[stage]
-    if stage == "llir":
+    if stage == "asm":
+        yield from _of_processor(text, compiled._text("asm+loc"), places)
+    elif stage == "llir":
         yield from _of_llvm(text, places)
     else:
         yield from _of_assembly(text, places)
@@ -140,8 +142,28 @@ def _of_assembly(text, places):
         elif at := re.match(r'\s*//## File "(.*?)", line (\d+)', line):
             now = places.of_inlined((at[1], int(at[2])))
         elif line.strip() not in ("// begin inline asm", "// end inline asm"):
-            is_code = line[:1].isspace() and not line.lstrip().startswith((".", "//"))
-            yield line, now if is_code else None
+            yield line, now if _is_code(line) else None
+
+
+def _of_processor(text, located, places):
+    """The lines of reads and writes of memory, which is what the line table for a CPU has (cpu/places.c)."""
+    texts = dict(re.findall(r"^# place (\d+): (.*)$", located, re.MULTILINE))
+    chains = {number: re.findall(r"(?:^|, called at )(.*?):(\d+)", text) for number, text in texts.items()}
+    now, known = None, []
+    for line in located.splitlines():
+        if at := re.match(r"\s*\.loc\s+\d+ (\d+)", line):
+            now = places.of([(file, int(number)) for file, number in chains.get(at[1], ())])
+        elif _is_code(line):
+            known.append((line, now))
+    lines = text.splitlines()
+    same = [line for line, _ in known] == list(filter(_is_code, lines))
+    rest = iter(known)
+    for line in lines:
+        yield line, next(rest)[1] if same and _is_code(line) else None
+
+
+def _is_code(line):
+    return line[:1].isspace() and not line.lstrip().startswith((".", "#", "//"))
 
 
 # ---- the page
