@@ -30,6 +30,41 @@ void tt_gpu_run_passes(Module *module, const char *last, const GpuOptions *optio
     tt_run_passes(module, &table, last);
 }
 
+static void count_stages(Op *op, void *most)
+{
+    *(int *)most = TT_MAX(*(int *)most, (int)tt_int_attr(op, ATTR_num_stages, 0));
+}
+
+/* What a loop asks for is a request. The pipeliner knows the buffers, but not yet the scratch of what stands around them: where
+ * shared memory does not suffice for both, the passes run again with fewer stages. The module that they have run on. */
+static Module *run_passes(Module *given, GpuOptions *options)
+{
+    Module *volatile module = given;
+    int asked = options->num_stages > TT_DEFAULT_STAGES ? options->num_stages : 0;
+    tt_walk(given->functions->body, count_stages, &asked);
+    for (volatile int stages = TT_MAX(asked, options->num_stages);;) {
+        Trap trap;
+        if (tt_try(&trap, given->arena)) {
+            tt_gpu_run_passes(module, NULL, options);
+            tt_end_try(&trap);
+            given->remarks = module->remarks;
+            return module;
+        }
+        if (trap.diag.kind != TT_OUT_OF_RESOURCES || !options->source || stages <= 1)
+            tt_raise(&trap.diag);
+        options->most_stages = --stages;
+        module = tt_parse_module(given->arena, options->source, given->functions->name);
+        module->asked_choices = given->asked_choices;
+        module->choices = given->choices;
+        if (asked)
+            tt_remark(module, trap.diag.loc,
+                      "num_stages is lowered to %d: with more, this program would need %lld bytes of shared "
+                      "memory, and it can "
+                      "have %lld",
+                      stages, (long long)trap.diag.needed, (long long)trap.diag.available);
+    }
+}
+
 static void check_options(const GpuOptions *options)
 {
     if (options->sm < 75)
@@ -63,14 +98,16 @@ static Codegen *new_codegen(const Module *module, const GpuOptions *options, Are
     return tt_new_nvptx_codegen(arena, module->functions->name, cpu, tt_arena_format(arena, "+ptx%d", ptx));
 }
 
-GpuEstimate tt_gpu_estimate(Module *module, const GpuOptions *options)
+GpuEstimate tt_gpu_estimate(Module *given, const GpuOptions *asked)
 {
     static const int64_t warps[] = {1, 2, 4, 8, 16};
-    check_options(options);
-    tt_choose(module, "num_warps", warps, TT_COUNT(warps), options->num_warps);
-    tt_gpu_run_passes(module, NULL, options);
-    tt_wanted_programs(module, options); /* a choice, too */
+    GpuOptions options = *asked;
+    check_options(asked);
+    tt_choose(given, "num_warps", warps, TT_COUNT(warps), options.num_warps);
+    Module *module = run_passes(given, &options);
+    tt_wanted_programs(module, &options); /* a choice, too */
     tt_check_choices(module);
+    given->choices = module->choices;
     return (GpuEstimate){tt_shared_bytes(module), tt_tile_registers(module)};
 }
 
@@ -89,11 +126,11 @@ static void bound_effort(GpuKernel *kernel, Codegen *codegen)
     kernel->effort = work > FOR_NONE ? NONE : work > LONG ? LITTLE : FULL_EFFORT;
 }
 
-GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *asked, Arena *arena)
+GpuKernel *tt_gpu_compile(Module *given, const GpuOptions *asked, Arena *arena)
 {
     check_options(asked);
-    const GpuOptions with_strips = tt_with_strips(module, asked), *options = &with_strips;
-    tt_gpu_run_passes(module, NULL, options);
+    GpuOptions with_strips = tt_with_strips(given, asked), *options = &with_strips;
+    Module *module = run_passes(given, options);
     GpuKernel *kernel = TT_NEW(arena, GpuKernel);
     kernel->name = module->functions->name;
     kernel->num_warps = asked->num_warps;
@@ -118,12 +155,12 @@ GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *asked, Arena *arena)
 
 /* Compiling is most of the time of what runs once or twice, so it is done without optimisation. All threads of a block
  * have stacks: they are kept small. */
-SimKernel *tt_gpu_compile_for_simulator(Module *module, const GpuOptions *asked, Arena *arena)
+SimKernel *tt_gpu_compile_for_simulator(Module *given, const GpuOptions *asked, Arena *arena)
 {
     enum { LONGEST_FUNCTION = 8000, STACK_FOR_INSTRUCTION = 64, STACK_FOR_LIBRARIES = 64 << 10 };
     check_options(asked);
-    const GpuOptions with_strips = tt_with_strips(module, asked), *options = &with_strips;
-    tt_gpu_run_passes(module, NULL, options);
+    GpuOptions with_strips = tt_with_strips(given, asked), *options = &with_strips;
+    Module *module = run_passes(given, options);
     SimKernel *kernel = TT_NEW(arena, SimKernel);
     kernel->num_warps = asked->num_warps;
     if (options->texts)

@@ -10,6 +10,9 @@ typedef struct GpuOptions {
     int num_warps;   /* a power of two, 1 to 32; where tiles are cut into strips, times their number */
     int strips;      /* that each warp does one after the other; 0: one. The compiler's own: see strips.c */
     int num_stages;
+    int most_stages; /* of any loop, where the rest would not fit beside more; 0: what they ask for. The compiler's own */
+    const char
+        *source; /* the module's text with its places, to begin again from with fewer stages; NULL: none */
     int max_registers;     /* a thread; 0: no limit asked for */
     bool enable_fp_fusion; /* a * b + c may be rounded once */
     bool debug;            /* a failed assertion leaves a record (below); else it ends the context */
@@ -22,6 +25,7 @@ typedef struct GpuOptions {
         padding; /* for tests: what elements outside of a tile's shape are filled with; 0: with anything */
 } GpuOptions;
 
+enum { TT_DEFAULT_STAGES = 3 /* of a kernel for which nobody asked for any */ };
 enum { FULL_EFFORT = 4 }; /* the highest of the driver's levels of optimisation */
 
 /* Owned by the arena that it was compiled in. */

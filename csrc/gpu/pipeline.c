@@ -333,7 +333,6 @@ static int choose_stages(Pipeline *p)
 /* As many iterations ahead as was asked for and there is memory for. */
 static void choose_distance(Pipeline *p)
 {
-    enum { DEFAULT_STAGES = 3 }; /* of a kernel for which nobody asked for any */
     Occupied others = {.loop = p->loop.op};
     int64_t each = 0, limit = tt_shared_limit(p->options->sm);
     tt_walk(p->module->functions->body, count_buffer, &others);
@@ -346,6 +345,8 @@ static void choose_distance(Pipeline *p)
     for (int i = 0; i < p->loads.count; i++)
         any_async |= p->loads.data[i].is_async;
     int stages = choose_stages(p);
+    if (p->options->most_stages)
+        stages = TT_MIN(stages, p->options->most_stages);
     int wanted = any_async ? stages - 1 : TT_MIN(stages - 1, 1);
     p->distance = wanted;
     while (p->distance > 0 && each * (p->distance + 1) + others.bytes > limit)
@@ -354,7 +355,7 @@ static void choose_distance(Pipeline *p)
     bool is_tight = bytes + each > limit || programs_at_once(p, bytes + each) < programs_at_once(p, bytes);
     p->is_compact = p->deferred.count && is_tight;
     p->slots = p->distance + (p->deferred.count && !p->is_compact ? 2 : 1);
-    bool is_asked = tt_find_attr(p->loop.op, ATTR_num_stages) || stages > DEFAULT_STAGES;
+    bool is_asked = tt_find_attr(p->loop.op, ATTR_num_stages) || stages > TT_DEFAULT_STAGES;
     if (p->distance < wanted && is_asked)
         tt_remark(p->module, p->loop.op->loc,
                   "num_stages=%d is lowered to %d: one more would take %lld bytes of shared memory, and a "

@@ -109,6 +109,7 @@ static void estimate(Survey *s, Variant *variant)
     }
     Module *module = tt_parse_module(&s->arena, s->text, "survey");
     module->asked_choices = variant->choices;
+    variant->options.source = s->text;
     variant->estimate = tt_gpu_estimate(module, &variant->options);
     variant->points = module->choices.data;
     variant->point_count = module->choices.count;

@@ -141,6 +141,7 @@ static void make_for_cuda(Image *image, Module *module, Arena *arena)
     GpuOptions options = gpu_options(&image->options);
     image->source = tt_print_module(module, arena, TT_PRINT_LOCATIONS);
     TT_FOR_FUNCTIONS(function, module) { tt_walk(function->body, find_assembly, &image->assembly); }
+    options.source = image->source;
     const GpuKernel *kernel = tt_gpu_compile(module, &options, arena);
     image->code = (Bytes){kernel->ptx, strlen(kernel->ptx)};
     image->memory = kernel->shared_bytes;
@@ -168,6 +169,7 @@ static void make_for_simulator(Image *image, Module *module, Arena *arena)
     GpuOptions options = gpu_options(&image->options);
     image->source = tt_print_module(module, arena, TT_PRINT_LOCATIONS);
     add_arrays(image, module->functions->body, arena);
+    options.source = image->source;
     const SimKernel *kernel = tt_gpu_compile_for_simulator(module, &options, arena);
     image->code = kernel->object.file;
     image->code_size = kernel->object.code_size;
@@ -219,6 +221,7 @@ static const char *gpu_text(const Image *image, bool llvm, bool locations, Arena
 {
     GpuOptions options = gpu_options(&image->options);
     options.locations = locations;
+    options.source = image->source;
     Module *module = tt_parse_module(arena, image->source, image->name);
     module->asked_choices = image->options.choices;
     options.texts = true;

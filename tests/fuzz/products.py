@@ -48,6 +48,9 @@ class Generator:
         self.dtype = self.pick("float16", "float16", "bfloat16", "int8", "float32", "float8e5", "float8e4nv", "float64")
         self.sum = SUMS.get(self.dtype, "float32")
         self.warps, self.stages = self.pick(1, 2, 4, 4, 8), self.pick(1, 2, 3, 4, 5, 6)
+        if self.dtype == "float32" and self.chance(0.2):  # so many sums that one program has a multiprocessor
+            self.m, self.n = self.pick((256, 128), (128, 256))
+            self.warps = 8
         self.parts = self.pick(1, 1, 2, 3)  # iterations of a loop around
         self.before, self.inside, self.arrays = [], [], {}
         self.loads = 0

@@ -543,6 +543,33 @@ def test_loads_that_depend_on_other_operands(stages, in_pointer, dtype):
 
 
 @triton.jit
+def looked_up_rows(a, table, b, K, c, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr):
+    """The addresses of `b` change places between threads, which takes as much shared memory as two of its tiles."""
+    i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    acc = tl.zeros((M, N), tl.float32)
+    for start in tl.range(0, K, BK, num_stages=STAGES):
+        inside = start + k[:, None] < K
+        rows = tl.load(table + start + k[:, None], mask=inside, other=0)
+        x = tl.load(a + i * K + start + k[None, :])
+        acc += tl.dot(x + x, tl.load(b + j * K + rows, mask=inside, other=0))
+    tl.store(c + i * N + j, acc)
+
+
+@pytest.mark.filterwarnings("ignore:.*num_stages:RuntimeWarning")
+@pytest.mark.parametrize("stages", [1, 4])
+def test_stages_are_lowered_until_everything_fits(stages, target):
+    m, n, k = 128, 256, 128
+    x, y = operands("float32", m, n, k, whole=True)
+    order = Array(np.random.default_rng(0).permutation(k).astype(np.int32), "int32")
+    turned = Array(np.ascontiguousarray(y.values.T), "float32")
+    found = launch(
+        looked_up_rows, (1,), x, order, turned, k,
+        out=blank((m, n), "float32"), M=m, N=n, BK=64, STAGES=stages, num_warps=8,
+    )  # fmt: skip
+    near(found, 2 * exact(x) @ exact(y)[order.values], 0)
+
+
+@triton.jit
 def scaled_rows(a, b, scales, K, c, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
     """Each step's products are multiplied by numbers of their rows and of all columns."""
     i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
