@@ -17,7 +17,7 @@ def test_tunable():
     assert triton.tunable([3, 96]).values == (3, 96)
     assert triton.tunable(16, 128).values == (16, 32, 64, 128)
     assert triton.tunable(8, 8).values == (8,)
-    with pytest.raises(ValueError, match=r"tunable\(3, 64\): the bounds are powers of two"):
+    with pytest.raises(ValueError, match=r"tunable\(3, 64\): each bound must be a power of 2"):
         triton.tunable(3, 64)
     with pytest.raises(ValueError, match="there is no value to choose"):
         triton.tunable(64, 32)
