@@ -1,5 +1,5 @@
-/* Atomic read-modify-write and compare-and-swap. A tile's atomics run one element after the other; a false mask turns
- * the operation to a place of our own. What the hardware has no instruction for is a compare-and-swap loop. */
+/* Atomic read-modify-write and compare-and-swap. A tile's atomics run one element after the other; a false mask skips
+ * the operation, or turns it to a place of our own. What the hardware has no instruction for is a compare-and-swap loop. */
 #include "cpu/lower.h"
 
 static LLVMAtomicOrdering ordering_of(const Op *op)
@@ -146,13 +146,34 @@ void lower_scalar_atomic(Lower *l, Op *op)
     info_of(op->results[0])->scalar = atomic_on(l, op, operands[0], operands[1], operands[2]);
 }
 
+/* Only where the mask is true, since a plain branch is nothing beside an atomic operation; for operations whose results
+ * are not used. */
+static void run_where(Nest *n, const Op *op, const Vec *operands)
+{
+    Emit *e = n->e;
+    LLVMValueRef mask = op->opcode == OP_atomic_rmw ? operands[2].v : NULL;
+    if (!mask) {
+        atomic_on(n->l, op, operands[0].v, operands[1].v, operands[2].v);
+        return;
+    }
+    LLVMBasicBlockRef update = new_block(e, "update"), after = new_block(e, "masked");
+    LLVMBuildCondBr(e->b, mask, update, after);
+    LLVMPositionBuilderAtEnd(e->b, update);
+    atomic_on(n->l, op, operands[0].v, operands[1].v, NULL);
+    LLVMBuildBr(e->b, after);
+    LLVMPositionBuilderAtEnd(e->b, after);
+}
+
 void sink_atomic(Nest *n, Op *op)
 {
     Vec operands[3] = {0};
     for (int i = 0; i < op->operand_count; i++)
         operands[i] = eval(n, tt_operand(op, i), n->coords);
     at_level(n, n->level);
+    if (!tt_has_uses(op->results[0])) {
+        run_where(n, op, operands);
+        return;
+    }
     LLVMValueRef old = atomic_on(n->l, op, operands[0].v, operands[1].v, operands[2].v);
-    if (tt_has_uses(op->results[0]))
-        write_buffer(n, info_of(op->results[0])->buffer, 0, n->coords, (Vec){old, n->level, true});
+    write_buffer(n, info_of(op->results[0])->buffer, 0, n->coords, (Vec){old, n->level, true});
 }

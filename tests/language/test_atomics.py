@@ -160,3 +160,25 @@ def test_float_minimum_and_maximum_of_both_signs():
         y = values[::-1].copy()
         expected = function(values, y)
         check(code.format(name) + "\nout += 0.0", {"x": values, "y": y}, expected + np.float32(0))
+
+
+COUNT = jit("""
+    def kernel(x, counts, n, STEP: tl.constexpr, SIZE: tl.constexpr):
+        i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+        tl.atomic_add(counts + tl.load(x + i, mask=i < n), STEP, mask=i < n)
+""")
+
+
+@pytest.mark.parametrize("index", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("first, last", [(0, 5), (0, 4000), (70000, 70300), (0, 80000), (3, 3)])
+def test_counting(index, dtype, first, last):
+    """One number added at many places, near each other or not, from several programs."""
+    size, bins = 2048, 90000
+    for n, step in [(3 * size, 1), (3 * size - 700, -3), (0, 1)]:
+        x = np.random.default_rng(n).integers(first, last + 1, 3 * size).astype(index)
+        x[n:] = 1 << 30  # under the mask
+        counts = Buffer(Array(np.arange(bins).astype(dtype), dtype))
+        COUNT[(3,)](Buffer(Array(x, index)).argument, counts.argument, n, step, size)
+        wanted = np.arange(bins) + step * np.bincount(x[:n], minlength=bins)
+        np.testing.assert_array_equal(counts.host().values, wanted.astype(dtype))
