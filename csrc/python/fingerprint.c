@@ -262,8 +262,13 @@ static void add_kernel(Fingerprint *f, PyObject *value)
         return;
     tt_push(f->arena, f->functions, kernel);
     PyObject *text = attribute(value, "_text"), *fn = attribute(value, "fn");
-    PyObject *code = fn ? attribute(fn, "__code__") : NULL;
-    if (text && PyTuple_Check(text) && code) {
+    PyObject *code = fn ? attribute(fn, "__code__") : NULL, *source = code ? NULL : attribute(value, "src");
+    if (source && PyUnicode_Check(source)) { /* of another front end: a program, in which it has a name */
+        add_text(f, source);
+        add_attribute(f, value, "source_file");
+        add_attribute(f, value, "__name__");
+        add_params(f, kernel);
+    } else if (text && PyTuple_Check(text) && code) {
         tt_fingerprint_add(f, text);
         add_attribute(f, code, "co_freevars");
         add_attribute(f, value, "noinline");
@@ -274,6 +279,7 @@ static void add_kernel(Fingerprint *f, PyObject *value)
     Py_XDECREF(text);
     Py_XDECREF(fn);
     Py_XDECREF(code);
+    Py_XDECREF(source);
 }
 
 static void add_module(Fingerprint *f, PyObject *value)
@@ -514,7 +520,7 @@ static bool add_marked(Fingerprint *f, PyObject *value)
     PyObject *kind = PyObject_GetAttr((PyObject *)Py_TYPE(value), f->state->names.__triton_kind__);
     tt_forget();
     bool is_marked = true;
-    if (is_kind(kind, "jit") && PyObject_TypeCheck(value, f->state->kernel_type))
+    if (PyObject_TypeCheck(value, f->state->kernel_type))
         add_kernel(f, value);
     else if (is_kind(kind, "constexpr"))
         add_tag(f, TAG_CONSTEXPR), add_attribute(f, value, "value");

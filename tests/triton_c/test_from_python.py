@@ -228,3 +228,18 @@ def test_errors_of_the_command_line(tmp_path):
     assert "has no kernel 'g'" in command(file, "--kernel", "g").stderr
     assert "f has no tunable 'T'" in command(file, "-D", "T=3").stderr
     assert "No such file" in command(tmp_path / "none.tc").stderr
+
+
+@pytest.mark.parametrize("name", ["f", "g"])
+def test_programs_that_differ_in_a_body_alone_are_not_taken_for_each_other(name, tmp_path, monkeypatch):
+    """What one of them was compiled to lies on disk when the other one is."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    for setting in ("TRITON_CACHE_SIZE", "TRITON_VERIFY"):
+        monkeypatch.delenv(setting, raising=False)
+    found = []
+    for body in ("c", "7", "c * c", "c"):
+        out = np.zeros(16, np.int32)
+        launch(f"kernel void {name}(int *o) {{ int c[16] = 0 ... 16; *(o + c) = {body}; }}", out)
+        found.append(out.tolist())
+    numbers = np.arange(16)
+    assert found == [numbers.tolist(), [7] * 16, (numbers**2).tolist(), numbers.tolist()]
