@@ -361,7 +361,7 @@ def plot(prefix, rows, precisions):
         figure, panels = pyplot.subplots(len(shown), 1, figsize=(11, 3.3 * len(shown)), squeeze=False)
         for panel, cases in zip(panels[:, 0], shown, strict=True):
             draw(panel, cases, start)
-        panels[0, 0].set_title(title, loc="left", fontweight="bold")
+        panels[0, 0].set_title(f"{title} (numbers: ours to {list(shown[0][0]['tflops'])[1]})", loc="left")
         figure.tight_layout()
         figure.savefig(f"{prefix}-figure-{number}.png", dpi=110)
         pyplot.close(figure)
@@ -378,6 +378,8 @@ def draw(panel, cases, start):
             for at, height, row in zip(places, heights, cases, strict=True):
                 panel.annotate(f"{row['ratio']:.2f}", (at, height), ha="center", va="bottom", fontsize=7)
     labels = [row["case"].removeprefix(start).rsplit(" ", 1)[0].replace(" ", "\n") for row in cases]
+    if len(cases) > 8:  # one extent a line
+        labels = [label.replace("x", "\n") for label in labels]
     panel.set_xticks(range(len(cases)), labels, fontsize=7)
     panel.set_ylabel(f"TFLOP/s, {cases[0]['case'].rsplit(' ', 1)[1]}")
     panel.spines[["top", "right"]].set_visible(False)

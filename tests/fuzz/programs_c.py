@@ -156,6 +156,11 @@ def constant(number, dtype):
     return cast(dtype, Expression(f"({int(number)})", INT, (), lambda s: np.asarray(number, INT)))
 
 
+def limit_of(count, state):
+    """How often a loop runs."""
+    return int(count) if count.isdigit() else int(state.variables["n"]) + (count == "n + 1")
+
+
 # ---- programs -------------------------------------------------------------------------------------------------------
 
 
@@ -200,7 +205,8 @@ class Generator:
         shapes = shapes or self.shapes
         if depth <= 0 or self.chance(0.15):
             return self.leaf(shapes)
-        once = ["logic", "choose", "choose", "cast", "unary", "call", "load", "reduce", "extremum"]
+        once = ["logic", "choose", "choose", "cast", "unary", "call", "load", "reduce", "extremum", "builtin"]
+        once += ["reduce_axis", "product"]
         kind = self.pick(["arithmetic"] * 5 + ["integer"] * 3 + ["compare"] * 2 + once)
         return getattr(self, f"make_{kind}")(depth - 1, shapes)
 
@@ -294,6 +300,71 @@ class Generator:
             f"{how}({name}, 0)", result, (), lambda s: getattr(s.variables[name].astype(result), how)(dtype=result)
             if how == "sum" else getattr(s.variables[name].astype(result), how)()
         )  # fmt: skip
+
+    def make_builtin(self, depth, shapes):
+        how = self.pick(["abs", "cdiv", "turned"])
+        if how == "abs":
+            a = self.expression(depth, shapes)
+            dtype = promoted(a.dtype)
+            return Expression(f"abs({a.source})", dtype, a.shape, lambda s: np.abs(a.value(s).astype(dtype)))
+        if how == "cdiv":  # of numbers that are small enough to be added up, and positive
+            a, b = (
+                binary("+", binary("&", self.integer(depth, shapes), constant(63, INT)), constant(1, INT))
+                for _ in range(2)
+            )
+            dtype, shape = common(a.dtype, b.dtype), np.broadcast_shapes(a.shape, b.shape)
+
+            def up(s):
+                return (-(-a.value(s).astype(np.int64) // b.value(s).astype(np.int64))).astype(dtype)
+
+            return Expression(f"cdiv({a.source}, {b.source})", dtype, shape, up)
+        name = self.tile(shapes)
+        if name is None:
+            return self.leaf(shapes)
+        dtype, shape = self.variables[name]
+        source = self.pick(
+            [f"trans(trans({name}))", f"reshape({name}, {shape[0]}, {shape[1]})", f"trans({name}, 0, 1)"]
+        )
+        return Expression(f"({source})", dtype, shape, lambda s: s.variables[name])
+
+    def tile(self, shapes, kinds="biuf"):
+        """The name of a variable with rows and columns, if one may be used here, or None."""
+        whole = (self.rows, self.columns)
+        names = [name for name, (dtype, shape) in self.variables.items() if shape == whole and dtype.kind in kinds]
+        return self.pick(names) if names and whole in shapes and not self.masked else None
+
+    def make_reduce_axis(self, depth, shapes):
+        """Of rows or of columns; a result of rows lies across, as a column."""
+        name = self.tile(shapes, "iu")
+        if name is None:
+            return self.leaf(shapes)
+        dtype = self.variables[name][0]
+        how, axis = self.pick(["sum", "max", "min"]), int(self.random.integers(2))
+        narrow = dtype.itemsize < 4
+        result = (TYPES["uint32"] if how == "sum" and dtype.kind == "u" else INT) if narrow else dtype
+
+        def value(s):
+            reduced = getattr(np, how)(s.variables[name].astype(result), axis=axis).astype(result)
+            return reduced[:, None] if axis else reduced
+
+        source = f"{how}({name}, {axis})" + ("[:, newaxis]" if axis else "")
+        return Expression(source, result, (self.rows, 1) if axis else (self.columns,), value)
+
+    def make_product(self, depth, shapes):
+        """Of small whole numbers, whose sums are exact in any order: of a tile and another one turned, row by row."""
+        a, b = self.tile(shapes, "biu"), self.tile(shapes, "biu")
+        if a is None:
+            return self.leaf(shapes)
+        kind, total = self.pick([("half", "float"), ("float", "float"), ("double", "double")])
+        few = [f"(({kind})({name} & 7))" for name in (a, b)]
+
+        def value(s):
+            x, y = (s.variables[name].astype(np.int64) & 7 for name in (a, b))
+            return (
+                (x.astype(np.float64) @ y.astype(np.float64).T).sum(1, dtype=np.float64)[:, None].astype(TYPES[total])
+            )
+
+        return Expression(f"(sum(dot({few[0]}, trans({few[1]})), 1)[:, newaxis])", TYPES[total], (self.rows, 1), value)
 
     def make_call(self, depth, shapes):
         if not self.functions:
@@ -445,10 +516,7 @@ class Generator:
         del self.variables[name]
 
         def run(s, mask):
-            limit = {"n": int(s.variables["n"]), "n + 1": int(s.variables["n"]) + 1}.get(count) or (
-                int(count) if count.isdigit() else 0
-            )
-            for number in numbers(limit):
+            for number in numbers(limit_of(count, s)):
                 s.variables[name] = np.asarray(number, np.int32)
                 try:
                     run_body(s, mask)
@@ -456,7 +524,26 @@ class Generator:
                     if leave.how == "break":
                         break
 
+        if self.chance(0.3):  # what counts comes first, so that `continue` does not leave it out
+            return self.counting(name, count, body), self.counted(name, count, run_body)
         return f"for ({header}) {body}", run
+
+    @staticmethod
+    def counting(name, count, body):
+        return f"{{\nint {name} = 0;\nwhile ({name} < {count}) {{\n{name} += 1;\n{body[2:]}\n}}"
+
+    @staticmethod
+    def counted(name, count, run_body):
+        def run(s, mask):
+            for number in range(limit_of(count, s)):
+                s.variables[name] = np.asarray(number + 1, np.int32)
+                try:
+                    run_body(s, mask)
+                except Leave as leave:
+                    if leave.how == "break":
+                        break
+
+        return run
 
     def predicate(self, depth, mask_shape):
         condition = self.expression(
