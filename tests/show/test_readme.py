@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 FAST = README.partition("## How fast")[2].partition("\n## ")[0]
 CPU = "benchmarks/results/2026-11-20-amd-epyc-zen4-2-cores"
+KERNELS = "benchmarks/results/2026-11-23-amd-epyc-zen4-2-cores"
 GPU = "benchmarks/results/2026-11-22-nvidia-h200/gpu.json"
 PEERS = {"torch": "torch", "NumPy": "numpy", "Triton 3.6": "peer"}
 
@@ -42,7 +43,7 @@ def same(text, value):
 
 def test_tables():
     seen = list(tables())
-    assert {file for file, _, _ in seen} == {f"{CPU}/cpu.json", GPU}
+    assert {file for file, _, _ in seen} == {f"{KERNELS}/cpu.json", f"{KERNELS}/cpu-avx2.json", GPU}
     for file, heads, (case, ours, *peers, ratio) in seen:
         row = rows_of(file)[case]
         assert same(ours, row["ours"]), case
