@@ -41,6 +41,9 @@ struct Simt {
 
 /* ---- order.c: of a module after its passes --------------------------------------------------------------------------------- */
 void tt_order_arithmetic(struct Codegen *codegen, Arena *arena);
+/* nvptx_memory.c: takes away the loads and stores whose predicate turned out to be false; whether there were any. ptxas
+ * would do so, too late: of a constant that is left of a load of fp8 it then widens the wrong half (13.0). */
+bool tt_nvptx_drop_accesses(struct Codegen *codegen);
 
 /* ---- simt_values.c: types and values --------------------------------------------------------------------------------- */
 
