@@ -251,7 +251,7 @@ static bool build_code(Compilation *c)
     if (!has_ended)
         c->build = NULL;
     if (goes_on && !has_ended)
-        PyErr_SetString(PyExc_KeyboardInterrupt, "the process ends");
+        PyErr_SetString(PyExc_SystemExit, "the process ends");
     if (!goes_on || !has_ended)
         return false;
     if (c->build->apart.raised) {

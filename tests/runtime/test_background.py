@@ -228,9 +228,9 @@ launch(48)
 """
 
 
-def run(tmp_path, text):
+def run(tmp_path, text, before=""):
     path = tmp_path / "program.py"
-    path.write_text(PROGRAM + text)
+    path.write_text(before + PROGRAM + text)
     environment = os.environ | {"TRITON_CACHE_DIR": str(tmp_path / "cache"), "TRITON_VERIFY": "0"}
     return subprocess.run(
         [sys.executable, path], env=environment, check=False, capture_output=True, text=True, timeout=100
@@ -241,6 +241,27 @@ def run(tmp_path, text):
 def test_the_process_ends_meanwhile(tmp_path, text):
     result = run(tmp_path, text)
     assert result.returncode == 0 and not result.stderr
+
+
+def test_the_process_ends_in_the_middle_of_a_compilation(tmp_path):
+    """Which is not told to Python's main thread as an interrupt."""
+    result = run(
+        tmp_path,
+        """
+@triton.jit
+def long(x_ptr, n, BLOCK: tl.constexpr):
+    o = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + o, mask=o < n)
+    for i in tl.static_range(1500):
+        x = tl.where(x > i, x * i, x - i) * x
+    tl.store(x_ptr + o, x, mask=o < n)
+
+long[(1,)](np.ones(64, np.float32), 48, BLOCK=64)
+time.sleep(0.1)
+""",
+        before="import atexit, time\natexit.register(lambda: [time.sleep(0.001) for _ in range(100)])\n",
+    )
+    assert result.returncode == 0 and not result.stderr, result.stderr
 
 
 def test_a_forked_process_begins_without(tmp_path):
