@@ -6,7 +6,8 @@ import sys
 import textwrap
 
 PRELUDE = """
-import ctypes, faulthandler, mmap, os, re, sys, threading
+import ctypes, faulthandler, mmap, os, re, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's jobs in the background ignore
 import numpy as np
 import triton
 import triton.language as tl
