@@ -108,6 +108,7 @@ static void take_buffer(Lower *l, const RegionPlan *plan, Value *value, Target t
             tt_is_control(accumulator->op) || !can_overwrite(l, plan, accumulator, target.old))
             return;
         info_of(accumulator)->buffer = target.buffer;
+        info_of(accumulator)->old = target.old;
         value = accumulator;
     }
 }
@@ -207,7 +208,7 @@ static void assign_results(Lower *l, Op *op)
             info_of(op->results[i])->buffer = new_buffer(l, op->results[i]->type);
     if (op->opcode == OP_dot)
         take_buffer(l, plan_of(l, op->parent), op->results[0],
-                    (Target){info_of(op->results[0])->buffer, NULL});
+                    (Target){info_of(op->results[0])->buffer, info_of(op->results[0])->old});
 }
 
 static void assign_region(Lower *l, Region *region, const Target *targets)

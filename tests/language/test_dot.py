@@ -121,6 +121,16 @@ def test_a_chain_of_products():
     check("tl.dot(tl.dot(x, y), z)", {"x": x, "y": y, "z": z}, x.values @ y.values @ z.values)
 
 
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_sums_that_begin_with_a_product_of_what_they_replace(count):
+    x = whole((16, 16), "float64", 1)
+    code = "out = x\nfor i in range(count):\n    out = tl.dot(x, x, tl.dot(x, x, tl.dot(out, x, x)))"
+    expected = x.values
+    for _ in range(count):
+        expected = x.values @ x.values * 2 + expected @ x.values + x.values
+    check(code, {"x": x, "count": count}, expected)
+
+
 MATMUL = """
     @triton.jit
     def kernel(a, b, c, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
