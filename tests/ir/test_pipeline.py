@@ -72,7 +72,7 @@ def test_passes_of_a_gpu_are_dumped_too():
 )
 def test_dump_after_an_unknown_pass(monkeypatch, switch, question):
     monkeypatch.setenv("TRITON_DUMP", switch)
-    names = "combine, induction, .*, inline_calls, .*, refuse_assembly, all, opt, gpu, cpu$"
+    names = "combine, induction, .*, inline_calls, .*, refuse_assembly, .*all, opt, gpu, cpu$"
     message = re.escape(f"TRITON_DUMP={switch}: there is no such pass\n{question}it can be after: ")
     with pytest.raises(ValueError, match=message + names):
         _C._run_gpu_passes(KERNEL)

@@ -76,6 +76,17 @@ def test_one_operand(dtype):
     np.testing.assert_allclose(run(tanh, x, dtype), np.tanh(x), rtol=1e-6)
 
 
+@triton.jit
+def root(x):
+    symbols: tl.constexpr = {(core.dtype("fp32"),): ("__nv_sqrtf", core.dtype("fp32"))}
+    return core.dispatch(None, "libdevice", "", [x], symbols)
+
+
+def test_its_other_name():
+    x = np.linspace(0, 9, 16).astype(np.float32)
+    np.testing.assert_allclose(run(root, x), np.sqrt(x), rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 def test_two_operands(dtype):
     x, y = np.linspace(0.5, 2, 8).astype(np.float32), np.arange(8).astype(dtype)
