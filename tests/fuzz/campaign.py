@@ -3,6 +3,8 @@
     mutants    mangled kernels have to compile or to raise, on every target, within 10 s and 2 GB (mutate.py)
     kernels    random kernels have to compute what NumPy says (kernels.py)
     products   random loops of matrix products have to give on every target what they give on a CPU (products.py)
+    loops      random loops of loads, products, reductions and other tiles have to compute what NumPy says (loops.py)
+    flow       random branches, loops and calls around tiles have to compute what Python says (flow.py)
     c-programs random programs in Triton-C have to compute what NumPy says (programs_c.py)
     c-mutants  mangled programs in Triton-C have to compile or to raise (mutate_c.py)
 
@@ -42,6 +44,8 @@ FUZZERS = {
     "mutants": ("mutate", ["cpu", "sim:80", "sim:90", "ptx"], 1000),
     "kernels": ("kernels", ["cpu", "sim:80", "sim:90"], 200),
     "products": ("products", ["sim:80", "sim:90"], 50),
+    "loops": ("loops", ["cpu", "sim:80", "sim:90"], 50),
+    "flow": ("flow", ["cpu", "sim:80", "sim:90"], 50),
     "c-programs": ("programs_c", ["cpu", "sim:90"], 200),
     "c-mutants": ("mutate_c", ["cpu", "ptx"], 2000),
 }

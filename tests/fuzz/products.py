@@ -1,12 +1,9 @@
 """Random loops of products, on tensor cores and without: `python tests/fuzz/campaign.py products` runs many.
 
 Operands are small whole numbers, so every order of adding gives the same: the simulator's results, for GPUs with wgmma
-and with mma.sync, have to be those of the CPU, bit by bit. `--explain N` prints the kernel of a seed and what is wrong
-with it.
+and with mma.sync, have to be those of the CPU, bit by bit. `--explain N` prints what is wrong with one, and its kernel.
 """
 
-import argparse
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +12,8 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 
-from harness import DTYPES, PADDINGS, Array, Buffer, define, padding, round_to  # noqa: E402
-
-import triton  # noqa: E402
+from harness import DTYPES, PADDINGS, Array, round_to  # noqa: E402
+from launches import Chooser, Launch, explain, indented  # noqa: E402
 
 TARGETS = "sim:90", "sim:80"
 SUMS = {"int8": "int32", "float64": "float64"}
@@ -38,10 +34,9 @@ class Operand:
     is_turned: bool  # it lies in memory, and is loaded, as its transposed matrix
 
 
-class Generator:
+class Generator(Chooser):
     def __init__(self, seed):
-        self.random = np.random.default_rng(seed)
-        self.pick = lambda *choices: choices[self.random.integers(len(choices))]
+        super().__init__(seed)
         self.m, self.n = self.pick(16, 32, 64, 64, 128), self.pick(8, 16, 32, 64, 64, 128)
         self.k = self.pick(16, 32, 32, 64)
         self.size = int(self.random.integers(0, 5 * self.k + 1))  # of all K
@@ -54,9 +49,6 @@ class Generator:
         self.parts = self.pick(1, 1, 2, 3)  # iterations of a loop around
         self.before, self.inside, self.arrays = [], [], {}
         self.loads = 0
-
-    def chance(self, probability):
-        return self.random.random() < probability
 
     def array(self, name, shape, dtype):
         values = self.random.integers(-3, 4, shape)
@@ -222,9 +214,9 @@ class Generator:
         elif self.chance(0.15):
             loop = ["start = 0", "while start < size:"]
             self.inside.append(f"start += {self.k}")
-        body = [*self.before, *loop, *("    " + line for line in self.inside)]
+        body = [*self.before, *loop, *indented(self.inside)]
         if self.parts > 1:
-            body = [f"for part_number in range({self.parts}):", *("    " + line for line in [*body, "acc2 += acc"])]
+            body = [f"for part_number in range({self.parts}):", *indented([*body, "acc2 += acc"])]
         if self.n >= 16 and self.chance(0.2):
             self.arrays["w"] = round_to(self.random.integers(-2, 3, (self.n, self.n)), self.dtype)
             body.append(f"last = tl.load(w + tl.arange(0, {self.n})[:, None] * {self.n} + j)")
@@ -241,42 +233,23 @@ class Generator:
         text = "".join(f"    {line}\n" for line in lines)
         return f"@triton.jit\ndef kernel({', '.join(self.arrays)}, side, out, size):\n{text}"
 
-
-def result(kernel, g, target):
-    """Every array afterwards, and the sums."""
-    os.environ["TRITON_TARGET"] = target
-    blank = Array(np.zeros((g.m, g.n), DTYPES[g.sum].values), g.sum)
-    buffers = [Buffer(a) for a in [*g.arrays.values(), blank, blank]]
-    kernel[(1,)](*(b.argument for b in buffers), g.size, num_warps=g.warps)
-    return [b.host().values for b in buffers]
+    def launch(self):
+        source = self.source()
+        blank = Array(np.zeros((self.m, self.n), DTYPES[self.sum].values), self.sum)
+        arrays = {**self.arrays, "side": blank, "out": blank}
+        return Launch(source, arrays, [self.size], 1, {"num_warps": self.warps}, self.pick(None, *PADDINGS))
 
 
 def outcomes(seed, targets, begin):
     """Yields whether each target gives what the CPU does, or what differs."""
     begin(targets[0])
-    g = Generator(seed)
-    source = g.source()
-    about = f"seed {seed}, {g.warps} warps, size {g.size}\n{source}"
+    launch = Generator(seed).launch()
     try:
-        kernel, word = define(source)["kernel"], g.pick(None, *PADDINGS)
-        expected = result(kernel, g, "cpu")
+        expected = launch.results("cpu")
     except Exception as error:
-        yield f"differs: cpu: {type(error).__name__}: {error}\n{about}"
+        yield launch.raised(error, "cpu: ")
         return
-    for target in targets:
-        begin(target)
-        try:
-            with padding(word):
-                found = result(kernel, g, target)
-        except triton.OutOfResources:
-            yield "OutOfResources"
-            continue
-        except Exception as error:
-            yield f"differs: {type(error).__name__}: {error}\n{about}"
-            continue
-        names = zip([*g.arrays, "side", "out"], found, expected, strict=True)
-        wrong = [f"{(x != y).sum()} of {x.size} of {name}" for name, x, y in names if not np.array_equal(x, y)]
-        yield f"differs: {', '.join(wrong)}\n{about}" if wrong else "agrees"
+    yield from launch.outcomes(expected, targets, begin)
 
 
 def prepare():
@@ -289,14 +262,5 @@ def script(seed, target):
     return f"# python tests/fuzz/products.py --explain {seed} --targets {target}\n{Generator(seed).source()}"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--explain", type=int, metavar="SEED", required=True)
-    parser.add_argument("--targets", nargs="+", default=TARGETS)
-    options = parser.parse_args()
-    begin = lambda target: print(target, end=": ")  # noqa: E731
-    print(*outcomes(options.explain, options.targets, begin), sep="\n")
-
-
 if __name__ == "__main__":
-    main()
+    explain(outcomes, TARGETS, __doc__)

@@ -1,0 +1,87 @@
+"""Launches of random kernels on several targets, whose results have to be the same, bit by bit."""
+
+import argparse
+import functools
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from harness import Buffer, define, padding
+
+import triton
+
+
+class Chooser:
+    """Makes the random choices of a seed."""
+
+    def __init__(self, seed):
+        self.random = np.random.default_rng(seed)
+
+    def pick(self, *choices):
+        return choices[self.random.integers(len(choices))]
+
+    def chance(self, probability):
+        return self.random.random() < probability
+
+
+@dataclass
+class Launch:
+    """Of the function `kernel` of a source: its arrays by the names of its parameters, then the other arguments."""
+
+    source: str
+    arrays: dict
+    arguments: list
+    grid: int
+    options: dict
+    padding: str | None  # what a simulator fills padding with, if not with what comes
+
+    @functools.cached_property
+    def kernel(self):
+        return define(self.source)["kernel"]
+
+    def results(self, target):
+        """Name -> values of every array afterwards."""
+        os.environ["TRITON_TARGET"] = target
+        buffers = {name: Buffer(array) for name, array in self.arrays.items()}
+        with padding(self.padding):
+            self.kernel[(self.grid,)](*(b.argument for b in buffers.values()), *self.arguments, **self.options)
+        return {name: buffer.host().values for name, buffer in buffers.items()}
+
+    def outcomes(self, expected, targets, begin):
+        """Yields whether each target gives what is expected of it, or what differs."""
+        for target in targets:
+            begin(target)
+            try:
+                found = self.results(target)
+            except triton.OutOfResources:
+                yield "OutOfResources"
+            except Exception as error:
+                yield self.raised(error)
+            else:
+                yield self.verdict(found, expected)
+
+    def verdict(self, found, expected):
+        differing = {name: found[name] != values for name, values in expected.items()}
+        wrong = [f"{each.sum()} of {each.size} of {name}" for name, each in differing.items() if each.any()]
+        return f"differs: {', '.join(wrong)}\n{self.about()}" if wrong else "agrees"
+
+    def raised(self, error, where=""):
+        return f"differs: {where}{type(error).__name__}: {error}\n{self.about()}"
+
+    def about(self):
+        return f"{self.options}, arguments {self.arguments}, grid {self.grid}, padding {self.padding}\n{self.source}"
+
+
+def indented(lines):
+    return [f"    {line}" for line in lines]
+
+
+def explain(outcomes, targets, about):
+    """Prints what comes of the seed that the command line names on each target, and its kernel where that is wrong."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--explain", type=int, metavar="SEED", required=True)
+    parser.add_argument("--targets", nargs="+", default=targets)
+    options = parser.parse_args()
+    begun = []
+    for outcome in outcomes(options.explain, options.targets, begun.append):
+        print(f"{begun[-1]}: {outcome}")
