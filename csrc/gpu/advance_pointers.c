@@ -14,7 +14,8 @@ typedef struct Advance {
     Offsets *offsets;
     Loop loop;
     Builder before;
-    Map first; /* Value* of the body -> its value in the first iteration, before the loop */
+    Map first;  /* Value* of the body -> its value in the first iteration, before the loop */
+    Map slopes; /* Value* of the body -> Slope*: values may be shared many times over */
     bool changed;
 } Advance;
 
@@ -92,13 +93,8 @@ static Slope slope_of_offset(Advance *a, Value *value)
     return !slope.step || is_exact ? slope : unknown;
 }
 
-static Slope slope_of(Advance *a, Value *value)
+static Slope slope_of_op(Advance *a, Op *op)
 {
-    if (!is_inside(a, value))
-        return none;
-    Op *op = value->op;
-    if (!op)
-        return slope_of_argument(a, value);
     if (op->parent != a->loop.body || op->result_count != 1 || !tt_is_pure(op))
         return unknown;
     Value *x = op->operand_count ? tt_operand(op, 0) : NULL,
@@ -131,6 +127,19 @@ static Slope slope_of(Advance *a, Value *value)
         }
         return op->region_count ? unknown : none;
     }
+}
+
+static Slope slope_of(Advance *a, Value *value)
+{
+    if (!is_inside(a, value))
+        return none;
+    Slope *known = tt_map_find_ptr(&a->slopes, value);
+    if (!known) {
+        known = TT_NEW(a->scratch, Slope);
+        *known = value->op ? slope_of_op(a, value->op) : slope_of_argument(a, value);
+        *tt_map_slot_ptr(&a->slopes, value) = known;
+    }
+    return *known;
 }
 
 /* Is a tile multiplied in the loop on the way? */
@@ -203,7 +212,7 @@ static void visit(Op *op, void *context)
         return;
     a->loop = tt_loop(op);
     a->before = tt_builder_before(op);
-    a->first = (Map){.arena = a->scratch};
+    a->first = a->slopes = (Map){.arena = a->scratch};
     TT_FOR_OPS_SAFE(load, a->loop.body)
     {
         if (load->opcode == OP_load)

@@ -4,6 +4,9 @@ the code is. ptxas takes it."""
 import pytest
 from gpu_kernels import assemble, column_sums, compile_ir, compile_kernel, softmax_rows, vector_add
 
+import triton
+import triton.language as tl
+
 HEAD = "kernel @f(%p: ptr<i64>, %b: i64) {\n  %zero = constant {value = 0}: i64\n"
 
 
@@ -56,3 +59,23 @@ def test_tiles_of_128_registers_stay_whole(block, strips):
     compiled = compile_kernel(vector_add, F32, F32, F32, I32, BLOCK=block)
     assert ("strip" in compiled.llir) == strips
     assert compiled.count(r"\bst\.global") == (8 if strips else 32)
+
+
+@triton.jit
+def shared_offsets(a, b, c, n, stride, K: tl.constexpr, DEPTH: tl.constexpr):
+    """Offsets that are each used twice by the next one: 2^DEPTH ways lead to the first."""
+    i, j, k = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :], tl.arange(0, K)
+    acc = tl.zeros((64, 64), tl.float32)
+    for step in range(n):
+        x, y = (step * K + k)[:, None] * stride, (step + k)[:, None] * stride
+        for _ in tl.static_range(DEPTH):
+            x, y = x + y, x - y
+        acc = tl.dot(tl.load(a + i * K + k[None, :]), tl.load(b + x + y + j), acc)
+    tl.store(c + i * 64 + j, acc)
+
+
+@pytest.mark.parametrize("sm", [80, 90])
+def test_offsets_that_many_ways_lead_to(sm):
+    arguments = ("*fp16", 16), ("*fp16", 16), F32, I32, I32
+    compiled = compile_kernel(shared_offsets, *arguments, sm=sm, K=32, DEPTH=40)
+    assert compiled.count(";") < 5000
