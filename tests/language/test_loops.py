@@ -152,6 +152,7 @@ def test_ranges_that_end_where_integers_do(bounds, leaves):
     check(code, numbers, {"count": np.asarray(count, np.int32), "total": expected})
 
 
+@pytest.mark.compiled  # Python counts down
 @pytest.mark.parametrize("step", ["n - 8", "0 - tl.num_programs(0)", "(tl.num_programs(0) < -1).to(tl.int32) - 3"])
 def test_steps_that_turn_out_negative(step):
     """A run-time step has to be positive; where it is not, the loop ends all the same."""

@@ -335,17 +335,12 @@ class Range:
         step = 1 if step is None else step
         if not has_tiles(step) and step == 0:
             raise fail("the step of this range is 0", "leave the step out to count by 1")
-        self.steps_at_run_time = has_tiles(step)
         self.bounds = run("range", (start, stop, step), {})
 
     def __iter__(self):
         dtype = self.bounds[0].dtype
         storage = STORAGE[element_of(dtype)]
-        start, stop, step = (int(bound.numpy()) for bound in self.bounds)
-        indices = range(start, stop, step or 1)
-        if self.steps_at_run_time and step <= 0:  # it has to be positive: the loop goes up, and ends all the same
-            indices = range(start, min(start + 1, stop))
-        for index in indices:
+        for index in range(*(int(bound.numpy()) for bound in self.bounds)):
             yield Tile(np.asarray(index).astype(storage), dtype)
 
 
