@@ -14,9 +14,9 @@ typedef struct Advance {
     Offsets *offsets;
     Loop loop;
     Builder before;
-    Map first;  /* Value* of the body -> its value in the first iteration, before the loop */
-    Map slopes; /* Value* of the body -> Slope*: values may be shared many times over */
-    bool changed;
+    Map first;           /* Value* of the body -> its value in the first iteration, before the loop */
+    Map slopes;          /* Value* of the body -> Slope*: values may be shared many times over */
+    bool asked, changed; /* asked: steps may have been built that nothing needs */
 } Advance;
 
 /* How much a value grows by in each iteration. */
@@ -26,16 +26,6 @@ typedef struct Slope {
 } Slope;
 
 static const Slope unknown = {false, NULL}, none = {true, NULL};
-
-static bool is_inside(const Advance *a, const Value *value)
-{
-    return !tt_is_defined_outside(value, a->loop.body);
-}
-
-static int carried_index(const Advance *a, const Value *value)
-{
-    return value->region == a->loop.first && value->index >= a->loop.arg ? value->index - a->loop.arg : -1;
-}
 
 /* A number that the kernel was given or that is written in it, as an i64; else NULL. */
 static Value *leaf(Advance *a, Value *value)
@@ -75,13 +65,13 @@ static Slope slope_of(Advance *a, Value *value);
 
 static Slope slope_of_argument(Advance *a, const Value *value)
 {
-    int carried = carried_index(a, value);
+    int carried = tt_carried_index(&a->loop, value);
     Value *step = carried < 0 ? tt_operand(a->loop.op, 2) : NULL;
     Op *next = carried < 0 ? NULL : tt_def(tt_next(&a->loop, carried), OP_add);
     for (int i = 0; next && i < 2; i++)
         if (tt_operand(next, i) == value)
             step = tt_operand(next, 1 - i);
-    Value *number = step && !is_inside(a, step) ? leaf(a, step) : NULL;
+    Value *number = step && !tt_is_in_loop(&a->loop, step) ? leaf(a, step) : NULL;
     return number && !tt_is_tile(value->type) && tt_is_int(value->type) ? (Slope){true, number} : unknown;
 }
 
@@ -131,7 +121,7 @@ static Slope slope_of_op(Advance *a, Op *op)
 
 static Slope slope_of(Advance *a, Value *value)
 {
-    if (!is_inside(a, value))
+    if (!tt_is_in_loop(&a->loop, value))
         return none;
     Slope *known = tt_map_find_ptr(&a->slopes, value);
     if (!known) {
@@ -156,44 +146,25 @@ static bool multiplies(const Advance *a, const Value *value, int depth)
     return false;
 }
 
-static Value *in_first(Advance *a, Value *value)
-{
-    if (!is_inside(a, value))
-        return value;
-    void **slot = tt_map_slot_ptr(&a->first, value);
-    if (*slot)
-        return *slot;
-    Value *result;
-    if (!value->op) {
-        int carried = carried_index(a, value);
-        result = carried < 0 ? tt_operand(a->loop.op, 0) : tt_init(&a->loop, carried);
-    } else {
-        Value **operands = TT_NEW_ARRAY(a->scratch, Value *, value->op->operand_count);
-        for (int i = 0; i < value->op->operand_count; i++)
-            operands[i] = in_first(a, tt_operand(value->op, i));
-        result = tt_build(&a->before, value->op->opcode, operands, value->op->operand_count, value->type,
-                          tt_copy_attrs(a->module, value->op->attrs));
-    }
-    return *tt_map_slot_ptr(&a->first, value) = result;
-}
-
 static void advance(Advance *a, Op *load)
 {
     Value *pointer = tt_operand(load, 0);
     if (!tt_is_tile(pointer->type) || !multiplies(a, pointer, 0))
         return;
     a->before.loc = load->loc;
+    a->asked = true;
     Slope slope = slope_of(a, pointer);
     if (!slope.is_known || !slope.step)
         return;
     const Type *i64 = tt_scalar_type(a->module, TT_I64);
     int carried = tt_add_carried(&a->loop, tt_build_int(&a->before, i64, 0));
+    Value *first = tt_in_first_iteration(&a->loop, pointer, &a->before, &a->first, a->scratch);
     Builder here = tt_builder_before(load), end = tt_builder_before(a->loop.yield);
     here.loc = end.loc = load->loc;
     Value *distance = tt_carried(&a->loop, carried);
     tt_set_operand(a->loop.yield, carried, tt_build2(&end, OP_add, distance, slope.step));
     Value *all = tt_build_splat(&here, distance, pointer->type->shape, pointer->type->rank);
-    tt_set_operand(load, 0, tt_build_addptr(&here, in_first(a, pointer), all));
+    tt_set_operand(load, 0, tt_build_addptr(&here, first, all));
     a->changed = true;
 }
 
@@ -229,7 +200,6 @@ bool tt_gpu_advance_pointers(Module *module, const GpuOptions *options, Arena *s
     if (a.changed) {
         tt_simplify(module);
         tt_opt_run_pass(module, PASS_licm);
-        tt_opt_run_pass(module, PASS_dce);
     }
-    return a.changed;
+    return (a.asked && tt_opt_run_pass(module, PASS_dce)) || a.changed;
 }

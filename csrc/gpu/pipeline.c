@@ -224,7 +224,6 @@ static void rewrite_body(Pipeline *p)
     build_wait(&p->inside, p->distance - 1);
     for (int i = 0; i < p->loads.count; i++)
         use_slot(p, &p->loads.data[i], read);
-    pipeline_halve(p);
     p->inside.before = pipeline_place_of_copies(p);
     for (int i = 0; !is_busy && i < p->loads.count; i++)
         if (p->loads.data[i].ahead != &p->near)

@@ -54,9 +54,6 @@ typedef struct Pipeline {
 
 /* ---- pipeline_loads.c: what is loaded ahead, in Pipeline.loads ----------------------------------------------------------- */
 
-bool pipeline_is_inside(const Pipeline *p, const Value *value);
-int pipeline_carried_index(const Pipeline *p,
-                           const Value *value); /* which of the loop's values it is in the body, or -1 */
 /* The buffer made of just this load, or NULL: then the elements are first computed with. */
 Op *pipeline_buffer_of(const Op *load);
 const Type *pipeline_tile_of(Module *module, const Op *load); /* a number is a tile of one element */
@@ -89,8 +86,7 @@ void pipeline_simplify_pointers(Op *op, void *context);
 
 void pipeline_find_deferred(Pipeline *p); /* those that may still run at the next iteration's barrier */
 void pipeline_defer_waits(Pipeline *p);
-void pipeline_halve(Pipeline *p);
-Op *pipeline_place_of_copies(const Pipeline *p); /* in front of it; takes products apart for that */
+Op *pipeline_place_of_copies(Pipeline *p); /* in front of it; takes products apart for that */
 Op *pipeline_place_of_read(const Pipeline *p,
                            const Value *value); /* in front of it `value` is read from its buffer */
 Op *pipeline_part_of(const Region *region,

@@ -68,14 +68,14 @@ static Value *as_loaded(const Pipeline *p, Value *value)
 Value *pipeline_value_before(Pipeline *p, Ahead *a, Value *value, int iteration)
 {
     value = as_loaded(p, value);
-    if (!pipeline_is_inside(p, value))
+    if (!tt_is_in_loop(&p->loop, value))
         return value;
     void **slot = tt_map_slot_ptr(&a->before[iteration], value);
     if (*slot)
         return *slot;
     Builder *b = &p->before;
     Value *result;
-    int carried = value->op ? -1 : pipeline_carried_index(p, value);
+    int carried = tt_carried_index(&p->loop, value);
     if (carried >= 0) {
         result = iteration ? pipeline_value_before(p, a, tt_next(&p->loop, carried), iteration - 1)
                            : tt_init(&p->loop, carried);
@@ -124,14 +124,14 @@ void pipeline_look_up(Pipeline *p, Ahead *a)
 Value *pipeline_value_ahead(Pipeline *p, Ahead *a, Value *value)
 {
     value = as_loaded(p, value);
-    if (!pipeline_is_inside(p, value))
+    if (!tt_is_in_loop(&p->loop, value))
         return value;
     void **slot = tt_map_slot_ptr(&a->inside, value);
     if (*slot)
         return *slot;
     Builder *b = &p->inside;
     Value *result;
-    int carried = value->op ? -1 : pipeline_carried_index(p, value);
+    int carried = tt_carried_index(&p->loop, value);
     if (carried >= 0) {
         int copy = tt_add_carried(&p->loop, pipeline_value_before(p, a, value, a->distance));
         tt_push(p->scratch, a->carried, carried);
@@ -162,12 +162,12 @@ static Value *moving_base(const Pipeline *p, Value *pointer)
     while (tt_is_tile(pointer->type)) {
         Op *op = pointer->op;
         if (!op || (op->opcode != OP_addptr && op->opcode != OP_splat && !tt_has(op, SHAPE)) ||
-            (op->opcode == OP_addptr && pipeline_is_inside(p, tt_operand(op, 1))))
+            (op->opcode == OP_addptr && tt_is_in_loop(&p->loop, tt_operand(op, 1))))
             return NULL;
         pointer = tt_operand(op, 0);
     }
-    return pipeline_is_inside(p, pointer) && tt_def(pointer, OP_addptr) &&
-                   !pipeline_is_inside(p, tt_operand(pointer->op, 0))
+    return tt_is_in_loop(&p->loop, pointer) && tt_def(pointer, OP_addptr) &&
+                   !tt_is_in_loop(&p->loop, tt_operand(pointer->op, 0))
                ? pointer
                : NULL;
 }
@@ -187,10 +187,10 @@ static Value *based_on(Pipeline *p, const Value *pointer, Value *base)
 /* What a carried scalar grows by in each iteration, if that stays the same; else NULL. */
 static Value *step_of(const Pipeline *p, const Value *distance)
 {
-    int carried = distance->op ? -1 : pipeline_carried_index(p, distance);
+    int carried = tt_carried_index(&p->loop, distance);
     Op *next = carried < 0 ? NULL : tt_def(tt_next(&p->loop, carried), OP_add);
     for (int i = 0; next && i < 2; i++)
-        if (tt_operand(next, i) == distance && !pipeline_is_inside(p, tt_operand(next, 1 - i)))
+        if (tt_operand(next, i) == distance && !tt_is_in_loop(&p->loop, tt_operand(next, 1 - i)))
             return tt_operand(next, 1 - i);
     return NULL;
 }
@@ -217,7 +217,7 @@ static void move_as_one(Pipeline *p, Op *copy)
         tt_set_operand(copy, 0, moved(&here, fixed, distance));
         return;
     }
-    Value *first = moved(&p->before, fixed, tt_init(&p->loop, pipeline_carried_index(p, distance)));
+    Value *first = moved(&p->before, fixed, tt_init(&p->loop, tt_carried_index(&p->loop, distance)));
     int carried = tt_add_carried(&p->loop, first);
     Value *now = tt_carried(&p->loop, carried);
     tt_set_operand(p->loop.yield, carried, moved(&end, now, step));

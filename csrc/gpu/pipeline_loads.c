@@ -4,16 +4,6 @@
 
 /* ---- which loads ----------------------------------------------------------------------------------------------------------------- */
 
-bool pipeline_is_inside(const Pipeline *p, const Value *value)
-{
-    return !tt_is_defined_outside(value, p->loop.body);
-}
-
-int pipeline_carried_index(const Pipeline *p, const Value *value)
-{
-    return value->region == p->loop.first && value->index >= p->loop.arg ? value->index - p->loop.arg : -1;
-}
-
 static bool reads_what_stays(const Pipeline *p, const Op *op)
 {
     if (op->opcode != OP_load || !tt_is_plain_load(op))
@@ -25,7 +15,7 @@ static bool reads_what_stays(const Pipeline *p, const Op *op)
 /* Is the value computed from the loop's index and what it carries, without the loop's products? */
 static bool is_computable(const Pipeline *p, const Value *value, Map *asked)
 {
-    if (!pipeline_is_inside(p, value))
+    if (!tt_is_in_loop(&p->loop, value))
         return true;
     void **slot = tt_map_slot_ptr(asked, value);
     if (*slot)
@@ -33,7 +23,7 @@ static bool is_computable(const Pipeline *p, const Value *value, Map *asked)
     *slot = (void *)value;
     bool can = true;
     if (!value->op) {
-        int carried = pipeline_carried_index(p, value);
+        int carried = tt_carried_index(&p->loop, value);
         can = carried < 0 || is_computable(p, tt_next(&p->loop, carried), asked);
     } else {
         can = !value->op->region_count && value->op->parent == p->loop.body &&
@@ -224,7 +214,7 @@ static void note_sources(const Pipeline *p, const Op *op, Map *sources)
 {
     for (int i = 0; i < op->operand_count; i++) {
         const Value *value = tt_operand(op, i);
-        int carried = value->op ? -1 : pipeline_carried_index(p, value);
+        int carried = tt_carried_index(&p->loop, value);
         const Op *source = carried < 0 ? value->op : tt_next(&p->loop, carried)->op;
         if (!source || source->parent != p->loop.body || tt_map_find_ptr(sources, source))
             continue;

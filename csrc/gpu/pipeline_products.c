@@ -10,7 +10,7 @@ static bool outlives_iteration(const Pipeline *p, const Value *buffer)
 {
     while (tt_def(buffer, OP_smem_permute))
         buffer = tt_operand(buffer->op, 0);
-    if (!tt_is_buffer(buffer->type) || !pipeline_is_inside(p, buffer))
+    if (!tt_is_buffer(buffer->type) || !tt_is_in_loop(&p->loop, buffer))
         return tt_is_buffer(buffer->type);
     const Value *source = buffer->op->operand_count ? tt_operand(buffer->op, 0) : NULL;
     for (int i = 0; source && i < p->loads.count; i++)
@@ -55,7 +55,7 @@ static bool stays_under_way(const Pipeline *p, const Op *wait)
     if (!product || wait->operand_count != 1 || !tt_has_one_use(sums) || sums->uses->user != p->loop.yield)
         return false;
     const Value *carried = tt_operand(product, 2);
-    int index = carried->op ? -1 : pipeline_carried_index(p, carried);
+    int index = tt_carried_index(&p->loop, carried);
     return index >= 0 && tt_next(&p->loop, index) == sums && tt_has_one_use(carried) &&
            (outlives_iteration(p, tt_operand(product, 0)) || can_halve(p, product)) &&
            outlives_iteration(p, tt_operand(product, 1));
@@ -97,7 +97,7 @@ void pipeline_defer_waits(Pipeline *p)
     }
     for (int i = 0; i < p->deferred.count; i++) {
         Op *wait = p->deferred.data[i];
-        int carried = pipeline_carried_index(p, tt_operand(first_part(product_of(wait)), 2));
+        int carried = tt_carried_index(&p->loop, tt_operand(first_part(product_of(wait)), 2));
         tt_set_attr(wait, tt_attr_int(p->module, ATTR_left, p->in_halves ? 1 : groups, NULL));
         if ((p->is_compact && !p->in_halves) || i + 1 < p->deferred.count) { /* the last one speaks for all */
             tt_replace_all_uses(wait->results[0], tt_operand(wait, 0));
@@ -140,8 +140,10 @@ static Op *split_product(Op *product)
     split_at(product, first);
     return product;
 }
-/* The products of the iteration before have ended, in all threads; `product`, this one's first, goes on. */
-static void wait_for_earlier(const Pipeline *p, Op *product, Op *rest)
+
+/* The products of the iteration before have ended, in all threads; `product`, this one's first, goes on. Returns the last
+ * operation of the wait. */
+static Op *wait_for_earlier(const Pipeline *p, Op *product, Op *rest)
 {
     Builder b = tt_builder_after(product);
     b.loc = product->loc;
@@ -154,8 +156,7 @@ static void wait_for_earlier(const Pipeline *p, Op *product, Op *rest)
         tt_replace_all_uses(sums, wait->results[0]);
         tt_set_operand(wait, 0, sums);
     }
-    if (p->is_compact)
-        tt_build_op(&b, OP_barrier, NULL, 0, NULL, 0, NULL);
+    return p->is_compact ? tt_build_op(&b, OP_barrier, NULL, 0, NULL, 0, NULL) : wait;
 }
 
 /* The fragments once more, in front of `before`. */
@@ -171,18 +172,18 @@ static Value *read_again(Value *value, Op *before)
 
 /* The first part, with the fragments that were read for it; when what was under way before has ended, whose registers they
  * take, the fragments of the second part are read, while the tensor core is busy. The first part is a half; or a quarter where
- * copies wait for the slot that is free then. */
-void pipeline_halve(Pipeline *p)
+ * copies wait for the slot that is free then. Returns what the copies stand in front of: behind the wait and the barrier of the
+ * first part, or behind the second part. */
+static Op *halve(Pipeline *p)
 {
-    if (!p->in_halves)
-        return;
     Op *product = tt_operand(p->deferred.data[0], 0)->op;
     const Type *type = tt_operand(product, 0)->type;
     int64_t step = STEP_BYTES / tt_byte_width(type);
     int64_t half = tt_next_pow2(type->shape[1]) / 2;
     Op *first = split_at(product, TT_MAX(step, p->is_compact ? half / 2 : half));
-    wait_for_earlier(p, first, product);
+    Op *waited = wait_for_earlier(p, first, product);
     tt_set_operand(product, 0, read_again(tt_operand(product, 0), product));
+    return p->is_compact ? waited->next : product->next;
 }
 
 static Op *behind_reads(Op *op)
@@ -207,14 +208,14 @@ static bool is_deferred(const Pipeline *p, const Op *product)
  * anyway until the tensor core has done the first ones, and then nothing comes between these and the next product. Behind
  * the whole of it, and what is read from buffers meanwhile, if it is waited for in this iteration: the tensor core is not
  * to run dry. */
-Op *pipeline_place_of_copies(const Pipeline *p)
+Op *pipeline_place_of_copies(Pipeline *p)
 {
+    if (p->in_halves)
+        return halve(p);
     TT_FOR_OPS(op, p->loop.body)
     {
         if (op->opcode != OP_wgmma)
             continue;
-        if (p->in_halves) /* behind the wait and the barrier of the first part, or behind the second part */
-            return p->is_compact ? op->next->next->next : tt_operand(p->deferred.data[0], 0)->op->next;
         if (!p->is_compact && !is_deferred(p, op))
             return behind_reads(op->next);
         Op *behind = split_product(op), *rest = behind == op ? op : NULL;

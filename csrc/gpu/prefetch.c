@@ -40,35 +40,32 @@ static bool is_candidate(const Op *op)
            combines(op->regions[0]);
 }
 
-static bool is_inside(const Prefetch *p, const Value *value)
-{
-    return !tt_is_defined_outside(value, p->loop.body);
-}
+/* What is known of values: are they computed from what is known before the iteration begins, before the next one does? Values
+ * may be shared many times over. */
+typedef struct Found {
+    Map now, ahead; /* Value* -> itself where it is, the map where not */
+} Found;
 
-/* The number of a carried value, or -1. */
-static int carried_index(const Prefetch *p, const Value *value)
+static bool is_computable(const Prefetch *p, const Value *value, bool ahead, Found *found)
 {
-    for (int i = 0; i < p->loop.count; i++)
-        if (value == tt_carried(&p->loop, i))
-            return i;
-    return -1;
-}
-
-/* Is the value computed from what is known before the iteration begins? `ahead`: also of the next iteration. */
-static bool is_computable(const Prefetch *p, const Value *value, bool ahead)
-{
-    if (!is_inside(p, value))
+    if (!tt_is_in_loop(&p->loop, value))
         return true;
-    if (!value->op) {
-        int carried = carried_index(p, value);
-        return !ahead || carried < 0 || is_computable(p, tt_next(&p->loop, carried), false);
+    Map *known = ahead ? &found->ahead : &found->now;
+    const void *before = tt_map_find_ptr(known, value);
+    if (before)
+        return before == value;
+    const Op *op = value->op;
+    bool can;
+    if (!op) {
+        int carried = tt_carried_index(&p->loop, value);
+        can = !ahead || carried < 0 || is_computable(p, tt_next(&p->loop, carried), false, found);
+    } else {
+        can = !op->region_count && tt_is_pure(op) && op->parent == p->loop.body;
+        for (int i = 0; can && i < op->operand_count; i++)
+            can = is_computable(p, tt_operand(op, i), ahead, found);
     }
-    if (value->op->region_count || !tt_is_pure(value->op) || value->op->parent != p->loop.body)
-        return false;
-    for (int i = 0; i < value->op->operand_count; i++)
-        if (!is_computable(p, tt_operand(value->op, i), ahead))
-            return false;
-    return true;
+    *tt_map_slot_ptr(known, value) = can ? (void *)value : known;
+    return can;
 }
 
 static int64_t bytes_per_thread(const Prefetch *p, const Type *type)
@@ -85,8 +82,9 @@ static bool can_move(const Prefetch *p, const Op *op)
     int param = tt_pointer_param(p->pointers, tt_operand(op, 0));
     if (tt_writes_memory(p->loop.op) && (param < 0 || p->pointers->stored[param]))
         return false;
+    Found found = {.now.arena = p->scratch, .ahead.arena = p->scratch};
     for (int i = 0; i < op->operand_count; i++)
-        if (!is_computable(p, tt_operand(op, i), true))
+        if (!is_computable(p, tt_operand(op, i), true, &found))
             return false;
     return true;
 }
@@ -110,26 +108,22 @@ static Value *copied(Builder *b, Map *map, Value *value, Value *(*operand_of)(Pr
 
 static Value *at_first(Prefetch *p, Value *value)
 {
-    if (!is_inside(p, value))
-        return value;
-    if (value->op)
-        return copied(&p->before, &p->first, value, at_first, p);
-    int carried = carried_index(p, value);
-    return carried < 0 ? tt_operand(p->loop.op, 0) : tt_init(&p->loop, carried);
+    return tt_in_first_iteration(&p->loop, value, &p->before, &p->first, p->scratch);
 }
 
 static Value *at_now(Prefetch *p, Value *value)
 {
-    return !is_inside(p, value) || !value->op ? value : copied(&p->inside, &p->now, value, at_now, p);
+    return !tt_is_in_loop(&p->loop, value) || !value->op ? value
+                                                         : copied(&p->inside, &p->now, value, at_now, p);
 }
 
 static Value *at_next(Prefetch *p, Value *value)
 {
-    if (!is_inside(p, value))
+    if (!tt_is_in_loop(&p->loop, value))
         return value;
     if (value->op)
         return copied(&p->inside, &p->next, value, at_next, p);
-    int carried = carried_index(p, value);
+    int carried = tt_carried_index(&p->loop, value);
     if (carried >= 0)
         return at_now(p, tt_next(&p->loop, carried));
     return tt_build2(&p->inside, OP_add, value, tt_operand(p->loop.op, 2));

@@ -18,7 +18,7 @@ static Value *turned(Builder *b, Value *value) { return tt_build_permute(b, valu
 static int carried_sum(const Loop *loop, const Op *dot)
 {
     const Value *sum = tt_operand(dot, 2), *result = dot->results[0];
-    int index = sum->region == loop->first ? sum->index - loop->arg : -1;
+    int index = tt_carried_index(loop, sum);
     bool is_alone =
         index >= 0 && tt_has_one_use(sum) && tt_has_one_use(result) && tt_next(loop, index) == result;
     return is_alone ? index : -1;

@@ -15,6 +15,34 @@ Loop tt_loop(Op *op)
                   .arg = is_for ? 1 : 0};
 }
 
+bool tt_is_in_loop(const Loop *loop, const Value *value) { return !tt_is_defined_outside(value, loop->body); }
+
+int tt_carried_index(const Loop *loop, const Value *value)
+{
+    bool is_carried = !value->op && value->region == loop->first && value->index >= loop->arg;
+    return is_carried ? value->index - loop->arg : -1;
+}
+
+Value *tt_in_first_iteration(const Loop *loop, Value *value, Builder *before, Map *known, Arena *scratch)
+{
+    if (!tt_is_in_loop(loop, value))
+        return value;
+    if (!value->op) {
+        int carried = tt_carried_index(loop, value);
+        return carried < 0 ? tt_operand(loop->op, 0) : tt_init(loop, carried);
+    }
+    Value *result = tt_map_find_ptr(known, value);
+    if (result)
+        return result;
+    const Op *op = value->op;
+    Value **operands = TT_NEW_ARRAY(scratch, Value *, op->operand_count);
+    for (int i = 0; i < op->operand_count; i++)
+        operands[i] = tt_in_first_iteration(loop, tt_operand(op, i), before, known, scratch);
+    result = tt_build(before, op->opcode, operands, op->operand_count, value->type,
+                      tt_copy_attrs(before->module, op->attrs));
+    return *tt_map_slot_ptr(known, value) = result;
+}
+
 int tt_add_carried(Loop *loop, Value *init)
 {
     tt_add_operand(loop->op, init);

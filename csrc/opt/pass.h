@@ -74,6 +74,13 @@ Loop tt_loop(Op *op);
 static inline Value *tt_init(const Loop *loop, int i) { return tt_operand(loop->op, loop->init + i); }
 static inline Value *tt_carried(const Loop *loop, int i) { return loop->first->args[loop->arg + i]; }
 static inline Value *tt_next(const Loop *loop, int i) { return tt_operand(loop->yield, i); }
+/* Is the value made in an iteration? */
+bool tt_is_in_loop(const Loop *loop, const Value *value);
+/* Which of the carried values it is at the beginning of an iteration, or -1. */
+int tt_carried_index(const Loop *loop, const Value *value);
+/* What a value of a `for`'s body, computed by pure operations without regions, is in the first iteration: built with
+ * `before`; `known` has what was built. */
+Value *tt_in_first_iteration(const Loop *loop, Value *value, Builder *before, Map *known, Arena *scratch);
 /* Adds a carried value; returns its index. Its `yield` operand is `init` until the caller sets another. */
 int tt_add_carried(Loop *loop, Value *init);
 /* How often a `for` runs, when its bounds are constants. */

@@ -79,3 +79,21 @@ def test_offsets_that_many_ways_lead_to(sm):
     arguments = ("*fp16", 16), ("*fp16", 16), F32, I32, I32
     compiled = compile_kernel(shared_offsets, *arguments, sm=sm, K=32, DEPTH=40)
     assert compiled.count(";") < 5000
+
+
+@triton.jit
+def shared_loads_offsets(a, b, n, DEPTH: tl.constexpr):
+    total = tl.zeros((128,), tl.float32)
+    for k in tl.range(0, n, num_stages=2):
+        o = k
+        p = k + 1
+        for _ in tl.static_range(DEPTH):
+            o, p = o + p, o - p
+        x = tl.load(a + o + p * 3 + tl.arange(0, 128))
+        total += x / tl.sum(x)
+    tl.store(b + tl.arange(0, 128), total)
+
+
+def test_loads_ahead_that_many_ways_lead_to():
+    compiled = compile_kernel(shared_loads_offsets, F32, F32, I32, sm=90, DEPTH=60)
+    assert compiled.count(";") < 5000
