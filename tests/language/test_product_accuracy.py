@@ -1,0 +1,143 @@
+"""Products of random shapes, strides, masks and epilogues: the error beside fp64 is no larger than the vendor's library
+has on the same numbers; where there is none, than one rounding of the sums of rounded operands."""
+
+import pytest
+
+import triton
+import triton.language as tl
+
+torch = pytest.importorskip("torch")
+
+TYPES = {
+    "fp16": (torch.float16, torch.float16),  # of the operands, of the result
+    "bf16": (torch.bfloat16, torch.bfloat16),
+    "tf32": (torch.float32, torch.float32),
+    "fp8": (torch.float8_e4m3fn, torch.bfloat16),
+}
+TILES = (64, 64, 32, 4), (128, 64, 64, 4), (64, 128, 32, 8), (128, 128, 64, 8), (32, 16, 64, 2), (16, 64, 128, 4)
+EPILOGUES = "plain", "relu", "bias"
+
+
+@triton.jit
+def product(
+    a_ptr, b_ptr, c_ptr, bias_ptr, M, N, K, a_row, a_column, b_row, b_column, c_row,
+    EPILOGUE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    sums = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for start in range(0, K, BLOCK_K):
+        ks = start + tl.arange(0, BLOCK_K)
+        a_mask = (rows[:, None] < M) & (ks[None, :] < K)
+        b_mask = (ks[:, None] < K) & (columns[None, :] < N)
+        a = tl.load(a_ptr + rows[:, None] * a_row + ks[None, :] * a_column, mask=a_mask, other=0.0)
+        b = tl.load(b_ptr + ks[:, None] * b_row + columns[None, :] * b_column, mask=b_mask, other=0.0)
+        sums = tl.dot(a, b, sums)
+    if EPILOGUE == "bias":
+        sums += tl.load(bias_ptr + columns, mask=columns < N, other=0.0)[None, :]
+    if EPILOGUE == "relu":
+        sums = tl.maximum(sums, 0.0)
+    c = c_ptr + rows[:, None] * c_row + columns[None, :]
+    tl.store(c, sums.to(c_ptr.dtype.element_ty), mask=(rows[:, None] < M) & (columns[None, :] < N))
+
+
+class Case:
+    """What a seed stands for; extents are multiples of `multiple`."""
+
+    def __init__(self, seed, device, largest, multiple=1):
+        self.random = torch.Generator().manual_seed(seed)
+        self.device = device
+        self.tile, self.epilogue, self.stages = self.pick(TILES), self.pick(EPILOGUES), 2 + self.below(3)
+        self.m, self.n, self.k = (multiple * (1 + self.below(largest // multiple)) for _ in range(3))
+
+    def below(self, limit):
+        return int(torch.randint(limit, (), generator=self.random))
+
+    def pick(self, choices):
+        return choices[self.below(len(choices))]
+
+    def matrix(self, rows, columns, dtype, turned):
+        """Normally distributed; or the transpose of one that is in memory, whose rows lie apart."""
+        if turned:
+            return self.matrix(columns, rows, dtype, False).T
+        gap = self.pick((0, 0, 8, 16, 3)) if dtype.itemsize > 1 else 16 * self.below(2)
+        values = torch.randn(rows, columns + gap, generator=self.random)
+        return values.to(dtype).to(self.device)[:, :columns]
+
+    def operands(self, dtype, turned):
+        a = self.matrix(self.m, self.k, dtype, turned[0])
+        b = self.matrix(self.k, self.n, dtype, turned[1])
+        return a, b, torch.randn(self.n, generator=self.random).to(self.device)
+
+    def ours(self, a, b, bias, dtype):
+        block_m, block_n, block_k, warps = self.tile
+        whole = torch.full((self.m, self.n + self.pick((0, 8, 1))), float("nan"), dtype=dtype, device=self.device)
+        c = whole[:, : self.n]
+        grid = triton.cdiv(self.m, block_m), triton.cdiv(self.n, block_n)
+        product[grid](
+            a, b, c, bias, self.m, self.n, self.k, *a.stride(), *b.stride(), c.stride(0),
+            self.epilogue, block_m, block_n, block_k, num_warps=warps, num_stages=self.stages,
+        )  # fmt: skip
+        return c
+
+    def finish(self, product, bias):
+        if self.epilogue == "bias":
+            return product + bias.to(product.dtype)
+        return product.relu() if self.epilogue == "relu" else product
+
+    def error(self, c, a, b, bias):
+        """Relative, of all elements together (Frobenius)."""
+        exact = self.finish(a.double() @ b.double(), bias)
+        return ((c.double() - exact).norm() / exact.norm().clamp(min=1e-30)).item()
+
+
+def rounded_once(a, b, bias, case, name, dtype):
+    """The sums in fp64 of what the tensor core takes, in the type of the result."""
+    if name == "tf32":  # the lowest 13 bits are not taken; that may be rounding or cutting off
+        a, b = ((x.contiguous().view(torch.int32) & -8192).view(torch.float32) for x in (a, b))
+    return case.finish(a.double() @ b.double(), bias).to(dtype)
+
+
+def of_the_vendor(a, b, bias, case, name, dtype):
+    if name == "fp8":
+        one = torch.ones((), device=a.device)
+        c = torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=dtype, use_fast_accum=True)
+        return case.finish(c, bias)
+    if case.epilogue == "bias":
+        return torch.addmm(bias.to(dtype), a, b)
+    return case.finish(a @ b, bias)
+
+
+def compare(name, seed, device, largest):
+    operand, result = TYPES[name]
+    on_gpu = device == "cuda"
+    case = Case(seed, device, largest, multiple=16 if name == "fp8" else 1)
+    turned = (False, True) if name == "fp8" else (bool(case.below(2)), bool(case.below(2)))  # as its library takes them
+    a, b, bias = case.operands(operand, turned)
+    if name == "fp8" and on_gpu:
+        a, b = a.contiguous(), b.T.contiguous().T
+    expected = (of_the_vendor if on_gpu else rounded_once)(a, b, bias.to(result).float(), case, name, result)
+    bias = bias.to(result).float()
+    error = case.error(case.ours(a, b, bias, result), a, b, bias)
+    limit = 1.05 * case.error(expected, a, b, bias) + 1e-6
+    about = f"seed {seed}: {case.m}x{case.n}x{case.k}, {turned}, {case.tile}, {case.epilogue}, stages {case.stages}"
+    assert error <= limit, f"{error:.3g} > {limit:.3g} for {about}"
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_some_products(name, target):
+    """Small ones, on every target."""
+    for seed in range(4):
+        compare(name, seed, "cuda" if target == "cuda" else "cpu", 150)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 125, 25))
+@pytest.mark.parametrize("name", TYPES)
+def test_many_products(name, first, target, monkeypatch):
+    """500 in all, large ones, beside the vendor's library."""
+    if target != "cuda":
+        pytest.skip("compares with the vendor's library of a GPU")
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
+    for seed in range(first, first + 25):
+        compare(name, 1000 + seed, "cuda", 3000)
