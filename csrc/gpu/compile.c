@@ -15,8 +15,6 @@ static const Pass passes[] = {
 
 /* Chosen by measuring (docs/design.md §8): the code is straight-line mostly, and was simplified as tile IR. */
 static const char llvm_passes[] = "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)";
-/* Behind accesses that were taken away. */
-static const char leftover_passes[] = "function(instsimplify,dce)";
 /* libdevice's functions ask for their target (__nvvm_reflect), and are inlined. */
 static const char library_passes[] =
     "nvvm-reflect,cgscc(inline),globaldce,function(sroa,early-cse,simplifycfg)";
@@ -147,9 +145,8 @@ GpuKernel *tt_gpu_compile(Module *given, const GpuOptions *asked, Arena *arena)
     if (LLVMGetNextFunction(LLVMGetFirstFunction(codegen->module)))
         tt_codegen_run_passes(codegen, library_passes);
     tt_codegen_run_passes(codegen, llvm_passes);
-    if (tt_nvptx_drop_accesses(codegen))
-        tt_codegen_run_passes(codegen, leftover_passes);
     tt_order_arithmetic(codegen, arena);
+    tt_nvptx_hide_constants(codegen, arena);
     if (options->texts)
         kernel->llir = tt_codegen_llvm_text(codegen);
     bound_effort(kernel, codegen);

@@ -1,7 +1,6 @@
 /* Memory accesses as PTX. A plain access is an LLVM load or store; one with a predicate or with hints is inline PTX, for
  * LLVM would make a branch of the one and has no word for the other. PTX ISA: "ld", "st", "atom", "red". */
 #include "gpu/nvptx.h"
-#include <stdlib.h>
 
 /* ---- operands of inline PTX --------------------------------------------------------------------------------------------------------- */
 
@@ -211,93 +210,6 @@ void nvptx_store(Simt *s, const Access *access, LLVMValueRef const *words)
         tt_text_add(&i.text, ", $%d", add_operand(&i, "l", policy));
     tt_text_add(&i.text, ";");
     finish(&i, s->none);
-}
-
-/* ---- accesses that never happen ----------------------------------------------------------------------------------------------------- */
-
-/* Do the first arguments of inline PTX hold what its results are where its predicate is false? */
-static bool has_others(LLVMValueRef assembly, int results)
-{
-    size_t size;
-    const char *constraints = LLVMGetInlineAsmConstraintString(assembly, &size);
-    for (int i = 0; constraints && i < 2 * results; i++) {
-        char *end = NULL;
-        if (i < results ? *constraints != '=' : strtol(constraints, &end, 10) != i - results)
-            return false;
-        if (i >= results && (end == constraints || (*end && *end != ',')))
-            return false;
-        constraints = strchr(constraints, ',');
-        constraints += constraints != NULL;
-    }
-    return constraints || !results;
-}
-
-static int result_count(LLVMTypeRef type)
-{
-    LLVMTypeKind kind = LLVMGetTypeKind(type);
-    return kind == LLVMVoidTypeKind     ? 0
-           : kind == LLVMStructTypeKind ? (int)LLVMCountStructElementTypes(type)
-                                        : 1;
-}
-
-/* Is this one instruction of PTX under a predicate that is false? Programs may have such lines of their own. */
-static bool never_happens(LLVMValueRef call)
-{
-    LLVMValueRef callee = LLVMIsACallInst(call) ? LLVMGetCalledValue(call) : NULL;
-    size_t size;
-    const char *text = callee && LLVMIsAInlineAsm(callee) ? LLVMGetInlineAsmAsmString(callee, &size) : "";
-    int results = result_count(LLVMTypeOf(call));
-    if (strncmp(text, "@$", 2) != 0 || strchr(text, ';') != text + strlen(text) - 1 ||
-        !has_others(callee, results))
-        return false;
-    int at = atoi(text + 2) - results;
-    return at >= 0 && at < (int)LLVMGetNumArgOperands(call) && LLVMIsNull(LLVMGetOperand(call, (unsigned)at));
-}
-
-static void replace_by(LLVMValueRef value, LLVMValueRef other)
-{
-    LLVMReplaceAllUsesWith(value, other);
-    LLVMInstructionEraseFromParent(value);
-}
-
-/* Takes the call away: its results are what the registers held before, which its first arguments are. */
-static void drop_access(LLVMValueRef call)
-{
-    int results = result_count(LLVMTypeOf(call));
-    if (results == 1)
-        LLVMReplaceAllUsesWith(call, LLVMGetOperand(call, 0));
-    for (LLVMUseRef use; results > 1 && (use = LLVMGetFirstUse(call));) {
-        LLVMValueRef word = LLVMGetUser(use);
-        replace_by(word, LLVMGetOperand(call, *LLVMGetIndices(word)));
-    }
-    LLVMInstructionEraseFromParent(call);
-}
-
-static bool is_only_extracted(LLVMValueRef call)
-{
-    if (result_count(LLVMTypeOf(call)) < 2)
-        return true;
-    for (LLVMUseRef use = LLVMGetFirstUse(call); use; use = LLVMGetNextUse(use))
-        if (!LLVMIsAExtractValueInst(LLVMGetUser(use)))
-            return false;
-    return true;
-}
-
-bool tt_nvptx_drop_accesses(Codegen *codegen)
-{
-    bool dropped = false;
-    for (LLVMValueRef f = LLVMGetFirstFunction(codegen->module); f; f = LLVMGetNextFunction(f))
-        for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(f); block; block = LLVMGetNextBasicBlock(block))
-            for (LLVMValueRef next, call = LLVMGetFirstInstruction(block); call; call = next) {
-                next = LLVMGetNextInstruction(call);
-                if (!never_happens(call) || !is_only_extracted(call))
-                    continue;
-                while (next && LLVMIsAExtractValueInst(next)) /* these may go, too */
-                    next = LLVMGetNextInstruction(next);
-                drop_access(call);
-                dropped = true;
-            }
-    return dropped;
 }
 
 /* ---- atomics -------------------------------------------------------------------------------------------------------------------------- */

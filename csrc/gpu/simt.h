@@ -39,11 +39,11 @@ struct Simt {
     struct Strips *strips;       /* of large tiles; NULL: a thread holds its part of each at once */
 };
 
-/* ---- order.c: of a module after its passes --------------------------------------------------------------------------------- */
+/* ---- of a module after its passes --------------------------------------------------------------------------------- */
+/* order.c: puts arithmetic next to what needs it. */
 void tt_order_arithmetic(struct Codegen *codegen, Arena *arena);
-/* nvptx_memory.c: takes away the loads and stores whose predicate turned out to be false; whether there were any. ptxas
- * would do so, too late: of a constant that is left of a load of fp8 it then widens the wrong half (13.0). */
-bool tt_nvptx_drop_accesses(struct Codegen *codegen);
+/* nvptx_constants.c: behind all passes, keeps constants of 8-bit floats from ptxas, which widens some of them wrongly. */
+void tt_nvptx_hide_constants(struct Codegen *codegen, Arena *arena);
 
 /* ---- simt_values.c: types and values --------------------------------------------------------------------------------- */
 
