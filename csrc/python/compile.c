@@ -475,13 +475,24 @@ static bool find_by_source(Compilation *c)
     return found;
 }
 
+/* A program's trees are thousands of objects, which Python's garbage collector would take as an occasion to look at all
+ * objects of the process: with torch loaded that takes longer than compiling. What is made here stays or goes by itself. */
+static bool read_program(Compilation *c)
+{
+    int was_enabled = PyGC_Disable();
+    bool done = parse_source(c) && build_module(c);
+    if (was_enabled)
+        PyGC_Enable();
+    return done;
+}
+
 /* The tile IR of the source, or in build->walked the text of such. */
 static bool walk(Compilation *c)
 {
     c->build->walked = tt_find_walk(c->compiled->kernel, &c->request, &c->build->arena);
     if (c->build->walked)
         return true;
-    if (!parse_source(c) || !build_module(c))
+    if (!read_program(c))
         return false;
     tt_keep_walk(c->compiled->kernel, &c->request, c->build->module);
     return true;

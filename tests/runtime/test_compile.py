@@ -55,6 +55,42 @@ def test_what_a_compiled_kernel_says(target):
     assert metadata.timings == compiled.timings
 
 
+was_collecting = []
+
+
+@tl.constexpr_function
+def look_at_collector():
+    was_collecting.append(gc.isenabled())
+    return 1
+
+
+@triton.jit
+def look(x):
+    tl.store(x, look_at_collector())
+
+
+@triton.jit
+def look_and_fail(x):
+    tl.store(x, look_at_collector() + undefined)  # noqa: F821
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_reading_a_program_is_no_occasion_to_collect_garbage(enabled):
+    """A full collection of a process with torch takes longer than compiling."""
+    was_collecting.clear()
+    try:
+        if not enabled:
+            gc.disable()
+        fresh(look).warmup(np.zeros(1, np.float32), grid=(1,))
+        assert gc.isenabled() == enabled
+        with pytest.raises(triton.CompilationError):
+            fresh(look_and_fail).warmup(np.zeros(1, np.float32), grid=(1,))
+        assert gc.isenabled() == enabled
+    finally:
+        gc.enable()
+    assert was_collecting == [False, False]
+
+
 def test_how_many_programs_fit():
     """Host code that computes occupancy as on a GPU gets a sensible number."""
     properties = triton.runtime.driver.active.utils.get_device_properties(0)
