@@ -6,6 +6,7 @@ CASES is {name: function that makes the `Case`}. Whoever imports this module dec
 from functools import partial
 
 import gpu_attention
+import gpu_libraries
 import gpu_models
 import gpu_patterns
 import gpu_products
@@ -291,7 +292,14 @@ def _cases():
         yield f"cumsum 4096x{columns} fp32", partial(cumsum, 4096, columns)
 
 
-CASES = dict(_cases()) | gpu_patterns.CASES | gpu_products.CASES | gpu_attention.CASES | gpu_models.CASES
+CASES = (
+    dict(_cases())
+    | gpu_patterns.CASES
+    | gpu_products.CASES
+    | gpu_attention.CASES
+    | gpu_models.CASES
+    | gpu_libraries.CASES
+)
 
 # For times of compilation: the kernel's name and a case that runs it.
 COMPILED = {

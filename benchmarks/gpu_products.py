@@ -121,6 +121,73 @@ def matmul(m, n, k, dtype, batch=1, precision="tf32"):
 
 
 @triton.jit
+def persistent_kernel(
+    a_ptr, b_ptr, out_ptr, m, n, k,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, BAND: tl.constexpr,
+):  # fmt: skip
+    """As many programs as there are multiprocessors go through the tiles. b is (n, k)."""
+    tiles_down, tiles_across = tl.cdiv(m, ROWS), tl.cdiv(n, COLUMNS)
+    depth = tl.arange(0, DEPTH)
+    for tile in tl.range(tl.program_id(0), tiles_down * tiles_across, tl.num_programs(0), flatten=True):
+        first = tile // (BAND * tiles_across) * BAND
+        height = min(tiles_down - first, BAND)
+        inside = tile % (BAND * tiles_across)
+        first_row, first_column = (first + inside % height) * ROWS, inside // height * COLUMNS
+        rows = tl.where(first_row + tl.arange(0, ROWS) < m, first_row + tl.arange(0, ROWS), 0)
+        columns = tl.where(first_column + tl.arange(0, COLUMNS) < n, first_column + tl.arange(0, COLUMNS), 0)
+        rows = tl.max_contiguous(tl.multiple_of(rows, ROWS), ROWS)
+        columns = tl.max_contiguous(tl.multiple_of(columns, COLUMNS), COLUMNS)
+        sums = tl.zeros((ROWS, COLUMNS), tl.float32)
+        for step in range(tl.cdiv(k, DEPTH)):
+            inner = step * DEPTH + depth
+            a = tl.load(a_ptr + rows[:, None] * k + inner[None, :], mask=inner[None, :] < k, other=0.0)
+            b = tl.load(b_ptr + columns[None, :] * k + inner[:, None], mask=inner[:, None] < k, other=0.0)
+            sums = tl.dot(a, b, sums)
+        rows, columns = first_row + tl.arange(0, ROWS), first_column + tl.arange(0, COLUMNS)
+        mask = (rows < m)[:, None] & (columns < n)[None, :]
+        tl.store(out_ptr + rows[:, None] * n + columns[None, :], sums.to(out_ptr.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def descriptors_kernel(
+    a_ptr, b_ptr, out_ptr, m, n, k,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, BAND: tl.constexpr,
+):  # fmt: skip
+    """The same through tensor descriptors that the program makes."""
+    a_tiles = tl.make_tensor_descriptor(a_ptr, [m, k], [k, 1], [ROWS, DEPTH])
+    b_tiles = tl.make_tensor_descriptor(b_ptr, [n, k], [k, 1], [COLUMNS, DEPTH])
+    out_tiles = tl.make_tensor_descriptor(out_ptr, [m, n], [n, 1], [ROWS, COLUMNS])
+    tiles_down, tiles_across = tl.cdiv(m, ROWS), tl.cdiv(n, COLUMNS)
+    for tile in tl.range(tl.program_id(0), tiles_down * tiles_across, tl.num_programs(0), flatten=True):
+        first = tile // (BAND * tiles_across) * BAND
+        height = min(tiles_down - first, BAND)
+        inside = tile % (BAND * tiles_across)
+        row, column = (first + inside % height) * ROWS, inside // height * COLUMNS
+        sums = tl.zeros((ROWS, COLUMNS), tl.float32)
+        for step in range(tl.cdiv(k, DEPTH)):
+            a, b = a_tiles.load([row, step * DEPTH]), b_tiles.load([column, step * DEPTH])
+            sums = tl.dot(a, b.T, sums)
+        out_tiles.store([row, column], sums.to(out_ptr.dtype.element_ty))
+
+
+def staying_matmul(kernel, size):
+    a, b = operand((size, size), HALF), operand((size, size), HALF)
+    out, other = (torch.empty(size, size, device=DEVICE, dtype=HALF) for _ in range(2))
+    if DEVICE == "cuda":  # some compilers keep descriptors in memory that the program gives
+        triton.set_allocator(lambda size, align, stream: torch.empty(size, device=DEVICE, dtype=torch.int8))
+
+    def launch(rows, columns, depth, warps, stages):
+        sizes = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "BAND": 8}
+        programs = min(132, triton.cdiv(size, rows) * triton.cdiv(size, columns))
+        kernel[(programs,)](a, b, out, size, size, size, **sizes, num_warps=warps, num_stages=stages)
+
+    return Case(
+        by_tile(launch, [tile for tile in TILES if tile[0] >= 128]), out, None, lambda: torch.matmul(a, b.T, out=other),
+        6 * size * size, check=lambda result: is_close(result, a.float() @ b.float().T),
+    )  # fmt: skip
+
+
+@triton.jit
 def int4_kernel(
     a_ptr, b_ptr, scale_ptr, out_ptr, m, n, k,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, GROUP: tl.constexpr,
@@ -233,6 +300,9 @@ def _cases():
         yield f"matmul {m}x{n}x{k} fp16", partial(matmul, m, n, k, HALF)
     yield "matmul 4096x4096x4096 int8", partial(matmul, 4096, 4096, 4096, INT8)
     yield "matmul 64 of 512x512x512 fp16", partial(matmul, 512, 512, 512, HALF, batch=64)
+    yield "persistent matmul 4096x4096x4096 fp16", partial(staying_matmul, persistent_kernel, 4096)
+    for size in (4096, 8192):
+        yield f"descriptors matmul {size}x{size}x{size} fp16", partial(staying_matmul, descriptors_kernel, size)
     yield "matmul 16x4096x4096 fp16 and int4", partial(int4_matmul, 16, 4096, 4096)
     yield "matmul 4096x4096x4096 mxfp8", partial(mxfp8_matmul, 4096)
 
