@@ -225,6 +225,9 @@ bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, cons
 /* Whether what lies at its address may be read and written as its elements. False with an error set. */
 bool tt_check_memory(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
                      const Tensor *tensor);
+/* Finds where tensors of torch, which is imported, keep their negative bit, if nobody looked yet. False with an error
+ * set. */
+bool tt_know_negative_bit(State *state);
 /* The stream that the array's library works on now; false when it has no way to say so. */
 bool tt_exchange_stream(const TypeEntry *entry, int device, void **stream);
 /* The type that a dtype of NumPy, torch or the language stands for; SCALAR_KINDS if none. */

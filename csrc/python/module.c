@@ -1,6 +1,7 @@
 /* The extension module triton._C: what Python sees of the compiler. */
 #include "codegen/codegen.h"
 #include "python/extension.h"
+#include "runtime/identity.h"
 
 #include <llvm-c/Core.h>
 
@@ -101,6 +102,15 @@ static PyObject *compile_signature(PyObject *module, PyObject *args)
                                   any_launch ? &tt_any_launch : NULL, false);
 }
 
+static PyObject *prepare_launches(PyObject *module, PyObject *has_torch)
+{
+    Hasher hasher;
+    tt_hasher_init(&hasher);
+    tt_hash_language(&hasher); /* which reads its files once */
+    bool done = has_torch != Py_True || tt_know_negative_bit(PyModule_GetState(module));
+    return done ? Py_NewRef(Py_None) : NULL;
+}
+
 /* `libtriton`, in which other programs look for the intermediate representation, is made when it is asked for. */
 static PyObject *module_attribute(PyObject *module, PyObject *name)
 {
@@ -131,6 +141,9 @@ static PyMethodDef methods[] = {
      "named_arguments(names, arguments, keywords)\n--\n\nThe arguments of a call by name."},
     {"tuning_key", (PyCFunction)(void (*)(void))tt_tuning_key, METH_FASTCALL,
      "tuning_key(arguments, places)\n--\n\nThe arguments at these places, then the names of all dtypes."},
+    {"prepare_launches", prepare_launches, METH_O,
+     "prepare_launches(has_torch)\n--\n\nDo now what the first launch would do once, also for tensors of "
+     "torch if that is there."},
     {"compile", compile_signature, METH_VARARGS,
      "compile(kernel, signature, options, target, any_launch) -> CompiledKernel\n--\n\nCompile for a tuple "
      "of "

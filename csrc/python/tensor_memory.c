@@ -35,8 +35,11 @@ static bool check_low_address(State *state, const TypeEntry *entry, PyObject *ob
 
 /* torch's is_neg() releases the interpreter's lock, which takes a tenth of a launch; so the bit is found in memory once,
  * by comparing many tensors with and without it. */
-static bool find_negative_bit(NegativeBit *bit)
+bool tt_know_negative_bit(State *state)
 {
+    NegativeBit *bit = &state->negative;
+    if (bit->looked_for)
+        return true;
     bit->looked_for = true;
     PyObject *find = tt_import("triton.runtime.torch_bits", "find_negative_bit");
     PyObject *found = find ? PyObject_CallFunctionObjArgs(find, NULL) : NULL;
@@ -63,7 +66,7 @@ static int ask_negative(State *state, PyObject *object)
 static int is_negative(State *state, const TypeEntry *entry, PyObject *object)
 {
     NegativeBit *bit = &state->negative;
-    if (entry->is_torch && !bit->looked_for && !find_negative_bit(bit))
+    if (entry->is_torch && !tt_know_negative_bit(state))
         return -1;
     if (!entry->is_torch || !bit->mask)
         return ask_negative(state, object);

@@ -130,6 +130,8 @@ void tt_hasher_add_string(Hasher *hasher, const char *text);
 void tt_hasher_add_number(Hasher *hasher, int64_t number);
 Digest tt_hasher_end(const Hasher *hasher); /* which can go on after it */
 Digest tt_digest(const void *data, size_t size);
+/* Another one after any change of eight bytes, and nearly always after others; anybody can make data that have it. */
+Digest tt_checksum(const void *data, size_t size);
 const char *tt_digest_text(const Digest *digest, char out[2 * sizeof(Digest) + 1]);
 
 /* ---- codec.c: structures as bytes ------------------------------------------------------------------------------ */

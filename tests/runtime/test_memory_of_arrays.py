@@ -131,6 +131,41 @@ def test_the_bit_is_found_where_torch_is():
         assert find_negative_bit() is not None
 
 
+def test_the_bit_is_found_in_longer_objects(monkeypatch):
+    from triton.runtime import torch_bits
+
+    found = torch_bits.find_negative_bit()
+    monkeypatch.setattr(torch_bits, "_LENGTHS", (found[1] - 1, found[1], found[1] + 1))
+    assert torch_bits.find_negative_bit() == found
+    monkeypatch.setattr(torch_bits, "_LENGTHS", (found[1],))
+    assert torch_bits.find_negative_bit() is None
+
+
+BEFORE = """
+import {first}, {second}, triton.runtime.torch_bits
+found = triton.runtime.torch_bits.find_negative_bit
+triton.runtime.torch_bits.find_negative_bit = lambda: print("looked for") or found()
+@triton.jit
+def nothing(x):
+    pass
+@triton.jit
+def other(x):
+    pass
+print("kernels are there")
+import torch
+nothing[(1,)](torch.zeros(4))
+other[(1,)](torch.zeros(4))
+"""
+
+
+@pytest.mark.parametrize("first, second", [("torch", "triton"), ("triton", "triton")])
+def test_the_bit_is_looked_for_before_the_first_launch_if_torch_is_there(first, second, tmp_path):
+    script = tmp_path / "before.py"
+    script.write_text(BEFORE.format(first=first, second=second))
+    out = subprocess.run([sys.executable, script], check=True, capture_output=True, text=True).stdout.splitlines()
+    assert out == (["looked for", "kernels are there"] if first == "torch" else ["kernels are there", "looked for"])
+
+
 # ---- no memory
 
 

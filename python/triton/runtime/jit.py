@@ -1,9 +1,10 @@
 """@triton.jit: a Python function as a kernel."""
 
+import sys
 from functools import cache, cached_property, partial
 from importlib import import_module
 
-from .._C import Kernel, argument_entry
+from .._C import Kernel, argument_entry, prepare_launches
 from . import environment, interpret
 from .dependencies import Dependencies
 from .source import KernelSource, read_first_block
@@ -172,6 +173,12 @@ def _prepare_launches():
         import_module(f"triton.{name}")
 
 
+def _is_imported(name):
+    """Whether a module is there as a whole."""
+    module = sys.modules.get(name)
+    return module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False)
+
+
 @cache
 def prepare_tuning():
     """The same for the first launch of an autotuned kernel."""
@@ -222,6 +229,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         self.__globals__ = fn.__globals__
         interpret.refresh()
         _prepare_launches()
+        prepare_launches(_is_imported("torch"))
 
     @property
     def source(self):
