@@ -42,13 +42,12 @@ int64_t tt_store_limit(void)
 
 const char *tt_store_folder(Arena *arena)
 {
-    const char *chosen = set_text("TRITON_CACHE_DIR"), *base = set_text("XDG_CACHE_HOME"),
-               *home = set_text("HOME");
+    const char *chosen = set_text("TRITON_CACHE_DIR"), *home = set_text("TRITON_HOME");
     if (chosen)
         return tt_arena_strdup(arena, chosen);
-    if (base && *base == '/')
-        return tt_arena_format(arena, "%s/tritonc", base);
-    return home ? tt_arena_format(arena, "%s/.cache/tritonc", home) : NULL;
+    if (!home)
+        home = set_text("HOME");
+    return home ? tt_arena_format(arena, "%s/.triton/cache", home) : NULL;
 }
 
 const char *tt_store_kind(SealKind kind) { return kind < TT_COUNT(kinds) ? kinds[kind] : NULL; }

@@ -1,7 +1,7 @@
 /* store: sealed bytes in files, by what they were made of. Nothing here raises, waits for another process, or holds
  * anything open: what cannot be read is not there, and what cannot be written is not kept.
  *
- *   TRITON_CACHE_DIR   where (~/.cache/tritonc, or that of XDG_CACHE_HOME)
+ *   TRITON_CACHE_DIR   where (~/.triton/cache, with TRITON_HOME in place of ~)
  *   TRITON_CACHE_SIZE  how much at most, in bytes or with K, M or G behind (1G); 0: nothing is kept, nor looked for */
 #pragma once
 #include "cache/seal.h"

@@ -254,9 +254,8 @@ static bool is_constant_object(Walker *w, PyObject *object)
 
 static void check_outer_name(Walker *w, PyObject *name, PyObject *value, PyObject *globals, const char *what)
 {
-    const char *allowed = getenv("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS");
     if (is_constant_object(w, value) || (globals && is_annotated_constexpr(w, globals, name)) ||
-        (allowed && *allowed && strcmp(allowed, "0")))
+        tt_is_set("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS"))
         return;
     const char *text = tt_utf8(w, name);
     bool is_data = PyLong_Check(value) || PyFloat_Check(value) || PyTuple_Check(value) ||

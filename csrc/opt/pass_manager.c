@@ -63,13 +63,7 @@ static const char *wanted_dump(Arena *arena)
     return name;
 }
 
-static bool is_set(const char *variable)
-{
-    const char *value = getenv(variable);
-    return value && *value && strcmp(value, "0") != 0;
-}
-
-bool tt_verifies_passes(void) { return is_set("TRITON_VERIFY"); }
+bool tt_verifies_passes(void) { return tt_is_set("TRITON_VERIFY"); }
 
 /* ---- what is said --------------------------------------------------------------------------------------------------- */
 
@@ -111,7 +105,7 @@ static PassManager *manager_of(Module *module)
     PassManager *manager = TT_NEW(module->arena, PassManager);
     manager->module = module;
     manager->dump = wanted_dump(module->arena);
-    manager->is_timing = is_set("TRITON_TIMING");
+    manager->is_timing = tt_is_set("TRITON_TIMING");
     tt_arena_on_release(module->arena, release_scratch, manager);
     return module->passes = manager;
 }

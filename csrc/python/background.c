@@ -41,10 +41,11 @@ bool tt_background_enabled(void)
 {
     static const char *const looking[] = {"TRITON_DUMP", "TRITON_TIMING", "TRITON_KERNEL_DUMP"};
     const char *asked = getenv("TRITON_BACKGROUND");
+    bool is_refused = asked && *asked && !tt_is_set("TRITON_BACKGROUND");
     bool enabled = PyInterpreterState_GetID(PyInterpreterState_Get()) == 0 && !queue.is_stopping;
     for (size_t i = 0; i < TT_COUNT(looking); i++)
-        enabled &= getenv(looking[i]) == NULL;
-    return enabled && !(asked && !strcmp(asked, "0"));
+        enabled &= !tt_is_set(looking[i]);
+    return enabled && !is_refused;
 }
 
 /* ---- requests ------------------------------------------------------------------------------------------------------ */

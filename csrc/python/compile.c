@@ -10,7 +10,15 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-typedef enum Phase { PHASE_AST, PHASE_FRONTEND, PHASE_PASSES, PHASE_LOWERING, PHASE_LLVM, PHASES } Phase;
+typedef enum Phase {
+    PHASE_AST,
+    PHASE_FRONTEND,
+    PHASE_PASSES,
+    PHASE_LOWERING,
+    PHASE_LLVM,
+    PHASE_STORE, /* looking for it, or keeping it, on disk */
+    PHASES
+} Phase;
 
 /* What is done without the GIL, and perhaps given up: nothing of Python's. */
 typedef struct Build {
@@ -125,8 +133,10 @@ static void make_code(Build *build)
     image->is_wide = build->is_wide;
     Digest key = image_key(build, build->is_wide);
     Bytes bytes = tt_image_bytes(image, &key, &build->arena);
+    enter_phase(build, PHASE_STORE);
     if (build->writes)
         tt_store_write(SEAL_IMAGE, &key, bytes, &build->arena);
+    enter_phase(build, PHASE_LLVM);
     build->code = tt_new_code(bytes, &key);
     build->lowering = image->lowering_milliseconds;
     if (!build->code)
@@ -144,13 +154,16 @@ static bool must_widen(OffsetChoice *choice, const Function *kernel)
 static void compile_module(Apart *apart)
 {
     Build *build = (Build *)apart;
-    enter_phase(build, PHASE_PASSES);
+    enter_phase(build, PHASE_STORE);
     if (build->walked)
         build->module = tt_parse_module(&build->arena, build->walked, "kernel");
     if (build->writes)
         build->made_of = digest_of_module(build);
-    if (build->reads && find_code(build))
+    if (build->reads && find_code(build)) {
+        enter_phase(build, PHASE_STORE);
         return;
+    }
+    enter_phase(build, PHASE_PASSES);
     if (build->checks_bounds)
         tt_check_bounds(build->module);
     build->choice.must_widen = must_widen;
@@ -338,7 +351,7 @@ static bool keep_used_names(Compiled *compiled, PyObject *list)
 
 static bool keep_timings(Compilation *c)
 {
-    static const char *const names[PHASES] = {"ast", "frontend", "passes", "lowering", "llvm"};
+    static const char *const names[PHASES] = {"ast", "frontend", "passes", "lowering", "llvm", "store"};
     PyObject *timings = PyDict_New();
     for (int i = 0; timings && i < PHASES; i++) {
         PyObject *value = PyFloat_FromDouble(c->build->milliseconds[i]);
@@ -346,7 +359,9 @@ static bool keep_timings(Compilation *c)
             Py_CLEAR(timings);
         Py_XDECREF(value);
     }
-    bool done = timings && !PyDict_SetItemString(c->compiled->info, "timings", timings);
+    PyObject *was_kept = c->build->lowering > 0 ? Py_False : Py_True;
+    bool done = timings && !PyDict_SetItemString(c->compiled->info, "timings", timings) &&
+                !PyDict_SetItemString(c->compiled->info, "cached", was_kept);
     Py_XDECREF(timings);
     return done;
 }
@@ -388,20 +403,14 @@ static PyObject *text_option(const Compilation *c, const char *name)
     return value && PyUnicode_Check(value) ? PyUnicode_AsUTF8String(value) : NULL;
 }
 
-static bool is_set(const char *name)
-{
-    const char *text = getenv(name);
-    return text && *text && strcmp(text, "0");
-}
-
 /* Who checks or looks at the passes wants them to run. */
 static void choose_store(Build *build)
 {
     Hasher hasher;
     tt_hasher_init(&hasher);
-    build->writes = !is_set("TRITON_VERIFY") && !is_set("TRITON_DUMP") && !is_set("TRITON_TIMING") &&
+    build->writes = !tt_is_set("TRITON_VERIFY") && !tt_is_set("TRITON_DUMP") && !tt_is_set("TRITON_TIMING") &&
                     tt_hash_compiler(&hasher);
-    build->reads = build->writes && !is_set("TRITON_ALWAYS_COMPILE");
+    build->reads = build->writes && !tt_is_set("TRITON_ALWAYS_COMPILE");
 }
 
 static bool checks_bounds(const Compilation *c)
@@ -461,11 +470,13 @@ static UsesRequest uses_request(const Compilation *c)
 static bool find_by_source(Compilation *c)
 {
     UsesRequest request = uses_request(c);
+    enter_phase(c->build, PHASE_STORE);
     if (!c->build->reads || !tt_find_uses(&request, &c->build->made_of))
         return false;
     PyThreadState *released = tt_give_gil();
     bool found = find_code(c->build);
     tt_get_gil(released);
+    enter_phase(c->build, PHASE_STORE);
     if (found) {
         c->compiled->code = c->build->code;
         c->build->code = NULL;
@@ -548,7 +559,7 @@ static bool copy_numbers(Build *build, const LaunchNumbers *numbers)
 /* TRITON_KERNEL_DUMP, TRITON_KERNEL_OVERRIDE: see triton/compiler/dumping.py. */
 static bool dump_and_override(Compiled *compiled)
 {
-    if (!is_set("TRITON_KERNEL_DUMP") && !is_set("TRITON_KERNEL_OVERRIDE"))
+    if (!tt_is_set("TRITON_KERNEL_DUMP") && !tt_is_set("TRITON_KERNEL_OVERRIDE"))
         return true;
     PyObject *apply = tt_import("triton.compiler.dumping", "apply");
     PyObject *done = apply ? PyObject_CallFunctionObjArgs(apply, (PyObject *)compiled, NULL) : NULL;

@@ -154,8 +154,8 @@ typedef struct NegativeBit {
     uint64_t mask; /* 0: not found, so that torch has to be asked */
 } NegativeBit;
 
-/* Called around what happens to a kernel once. BEFORE_COMPILE gets (kernel, signature, options, target), the others the
- * compiled kernel. */
+/* Called around what happens to a kernel once. BEFORE_COMPILE gets (kernel, signature, options, target, whether it is for a
+ * warmup), AFTER_COMPILE the compiled kernel and that, the others the compiled kernel. */
 typedef enum KernelHook { BEFORE_COMPILE, AFTER_COMPILE, BEFORE_LOAD, AFTER_LOAD, KERNEL_HOOKS } KernelHook;
 
 typedef struct State {
@@ -344,6 +344,8 @@ typedef struct Compiled {
 typedef struct Table {
     Compiled **entries; /* strong */
     int count, capacity;
+    int lookups;             /* under way: each may run the user's __eq__ */
+    struct Table *forgotten; /* what these may be looking at, with what was forgotten before; or NULL */
 } Table;
 /* NULL if there is none, or with an error set. */
 Compiled *tt_table_find(Table *table, const Key *key);
@@ -351,6 +353,8 @@ Compiled *tt_table_find(Table *table, const Key *key);
 bool tt_table_add(Table *table, const Key *key, Compiled *compiled);
 int tt_table_traverse(Table *table, visitproc visit, void *arg);
 void tt_table_clear(Table *table);
+/* The same, for a table in use: what is looked up just now lives on. */
+void tt_table_forget(Table *table);
 void tt_key_release(Key *key);
 bool tt_copy_key(const Key *from, Key *to); /* what tt_key_release releases; false with an error set */
 /* 1 or 0; -1 with an error set, for comparing may run the user's __eq__. */

@@ -171,6 +171,13 @@ static PyObject *kernel_variants(PyObject *self, PyObject *unused)
     return list;
 }
 
+static PyObject *kernel_forget(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    tt_table_forget(&((Kernel *)self)->table);
+    return Py_NewRef(Py_None);
+}
+
 /* A flag among the attributes of a KernelParam; -1 with an error set. */
 static int flag(PyObject *param, const char *name)
 {
@@ -330,6 +337,8 @@ static PyMethodDef kernel_methods[] = {
      "program once."},
     {"variants", kernel_variants, METH_NOARGS,
      "variants()\n\nThe compiled kernels there are, one a specialisation."},
+    {"_forget", kernel_forget, METH_NOARGS,
+     "_forget()\n\nLaunches compile anew, or find on disk, what they run."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -2,6 +2,15 @@
 #include "python/extension.h"
 #include "runtime/cuda.h"
 
+/* What the program asks for all kernels holds for those too that would do without. */
+static PyObject *debug_option(const Kernel *kernel, PyObject *asked)
+{
+    PyObject *of_all = kernel->state->debug;
+    if (of_all == Py_True)
+        return of_all;
+    return asked ? asked : kernel->debug ? kernel->debug : of_all;
+}
+
 /* Everything a kernel depends on, in the order of read_signature and read_options. `generally`: nothing is made of what the
  * numbers are that do not change the results. */
 static bool specialize(const Kernel *kernel, const Call *call, Specialization *s, bool generally)
@@ -14,8 +23,8 @@ static bool specialize(const Kernel *kernel, const Call *call, Specialization *s
     }
     for (int i = 0; i < TT_OPTION_COUNT; i++) {
         PyObject *value = call->options[i];
-        if (!value && i == OPTION_debug)
-            value = kernel->debug ? kernel->debug : kernel->state->debug;
+        if (i == OPTION_debug)
+            value = debug_option(kernel, value);
         if (value && tt_option_kinds[i] < OPTION_LAUNCH && !tt_specialize_option(s, (Option)i, value))
             return false;
     }

@@ -1,4 +1,4 @@
-/* Compiled kernels by key: open addressing with linear probing, nothing is ever removed. Two entries may have one key:
+/* Compiled kernels by key: open addressing with linear probing, one is never removed alone. Two entries may have one key:
  * they were compiled while a global that the kernel uses had different values. */
 #include "python/extension.h"
 
@@ -57,9 +57,11 @@ static bool names_hold(Compiled *compiled)
     return same;
 }
 
+/* NULL too where an __eq__ changed the table. */
 static Compiled *find_once(Table *table, const Key *key)
 {
-    for (unsigned i = (unsigned)key->hash;; i++) {
+    Compiled **entries = table->entries;
+    for (unsigned i = (unsigned)key->hash; table->entries == entries; i++) {
         Compiled *entry = table->entries[i & (unsigned)(table->capacity - 1)];
         if (!entry)
             return NULL;
@@ -71,19 +73,31 @@ static Compiled *find_once(Table *table, const Key *key)
         if (PyErr_Occurred())
             return NULL;
     }
+    return NULL;
+}
+
+static void release_forgotten(Table *table)
+{
+    while (table->forgotten && !table->lookups) {
+        Table *old = table->forgotten;
+        table->forgotten = old->forgotten;
+        old->forgotten = NULL;
+        tt_table_clear(old);
+        PyMem_Free(old);
+    }
 }
 
 Compiled *tt_table_find(Table *table, const Key *key)
 {
-    for (;;) {
-        Compiled **entries = table->entries;
-        if (!entries)
-            return NULL;
-        Compiled *found = find_once(table, key);
-        if (entries == table->entries)
-            return found;
-        /* An __eq__ launched this kernel and the table grew. */
-    }
+    Compiled *found = NULL;
+    Compiled **entries;
+    table->lookups++;
+    do { /* again if an __eq__ launched this kernel and the table grew, or emptied it */
+        entries = table->entries;
+        found = entries ? find_once(table, key) : NULL;
+    } while (entries != table->entries);
+    table->lookups--;
+    return found;
 }
 
 static void place(Table *table, Compiled *compiled)
@@ -134,13 +148,15 @@ bool tt_table_add(Table *table, const Key *key, Compiled *compiled)
     Py_INCREF((PyObject *)compiled);
     place(table, compiled);
     table->count++;
+    release_forgotten(table);
     return true;
 }
 
 int tt_table_traverse(Table *table, visitproc visit, void *arg)
 {
-    for (int i = 0; i < table->capacity; i++)
-        Py_VISIT(table->entries[i]);
+    for (; table; table = table->forgotten)
+        for (int i = 0; i < table->capacity; i++)
+            Py_VISIT(table->entries[i]);
     return 0;
 }
 
@@ -151,6 +167,20 @@ void tt_table_clear(Table *table)
     for (int i = 0; i < old.capacity; i++)
         Py_XDECREF((PyObject *)old.entries[i]);
     PyMem_Free(old.entries);
+    release_forgotten(&old);
+}
+
+void tt_table_forget(Table *table)
+{
+    if (!table->lookups) {
+        tt_table_clear(table); /* those of an earlier lookup, too */
+        return;
+    }
+    Table *old = PyMem_Malloc(sizeof *old);
+    if (!old)
+        return; /* what was not forgotten is still right */
+    *old = *table;
+    *table = (Table){.lookups = old->lookups, .forgotten = old};
 }
 
 void tt_key_release(Key *key)

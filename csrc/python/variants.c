@@ -2,13 +2,14 @@
  * numbers need (analysis/offsets.h). */
 #include "python/extension.h"
 
-static bool call_hook_before(const Kernel *kernel, PyObject *signature, PyObject *options, Target target)
+static bool call_hook_before(const Kernel *kernel, PyObject *signature, PyObject *options, Target target,
+                             PyObject *is_warmup)
 {
     char name[16];
     return !kernel->state->kernel_hooks[BEFORE_COMPILE] ||
-           tt_call_kernel_hook(
-               kernel->state, BEFORE_COMPILE,
-               Py_BuildValue("(OOOs)", (PyObject *)kernel, signature, options, tt_target_name(target, name)));
+           tt_call_kernel_hook(kernel->state, BEFORE_COMPILE,
+                               Py_BuildValue("(OOOsO)", (PyObject *)kernel, signature, options,
+                                             tt_target_name(target, name), is_warmup));
 }
 
 Compiled *tt_compile_variant(Kernel *kernel, const Key *key, Target target, int device,
@@ -18,14 +19,16 @@ Compiled *tt_compile_variant(Kernel *kernel, const Key *key, Target target, int 
     if (!tt_describe_key(key, kernel, &signature, &options))
         return NULL;
     tt_breathe();
-    Compiled *compiled = call_hook_before(kernel, signature, options, target)
+    PyObject *is_warmup = numbers ? Py_False : Py_True;
+    Compiled *compiled = call_hook_before(kernel, signature, options, target, is_warmup)
                              ? tt_compile(kernel, signature, options, target, false, numbers, in_background)
                              : NULL;
     Py_DECREF(signature);
     Py_DECREF(options);
     if (compiled)
         compiled->device = device;
-    if (compiled && !tt_call_kernel_hook(kernel->state, AFTER_COMPILE, PyTuple_Pack(1, (PyObject *)compiled)))
+    if (compiled &&
+        !tt_call_kernel_hook(kernel->state, AFTER_COMPILE, PyTuple_Pack(2, (PyObject *)compiled, is_warmup)))
         Py_CLEAR(compiled);
     return compiled;
 }

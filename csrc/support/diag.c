@@ -63,11 +63,7 @@ _Noreturn void tt_bug(const char *format, ...)
     raise_v(TT_BUG, NULL, NULL, format, args);
 }
 
-bool tt_is_strict(void)
-{
-    const char *strict = getenv("TRITON_STRICT");
-    return strict && *strict && strcmp(strict, "0") != 0;
-}
+bool tt_is_strict(void) { return tt_is_set("TRITON_STRICT"); }
 
 const Loc *tt_user_loc(const Loc *loc)
 {

@@ -109,6 +109,11 @@ const char *tt_closest_word(const char *name, const char *const *candidates, int
 void tt_consider_word(const char *name, const char *candidate, int *distance, const char **best);
 int tt_word_limit(const char *name);
 
+/* ---- environment.c ----------------------------------------------------------------------------------------------- */
+
+/* Is a flag on? Not if it is empty, or one of 0, n, no, off, false. */
+bool tt_is_set(const char *variable);
+
 /* ---- clock.c ------------------------------------------------------------------------------------------------------- */
 
 double tt_milliseconds(void); /* from some moment in the past on; it never goes back */

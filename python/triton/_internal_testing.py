@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pickle
 import tempfile
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
@@ -202,16 +203,20 @@ def _run_and_report(queue, path, function, args, kwargs):
     queue.put(error)
 
 
-def run_in_process(client_fn, args=(), kwargs=None):
+def run_in_process(client_fn, args=(), kwargs=None, env=None):
     """Call a function of a module in a fresh process, which may lose its device or its life.
 
+    :param env: variables of its environment beside those of this one.
     :return: a `ProcessResult`; one that ends without a word has a RuntimeError that names its exit code.
     """
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         path, queue = os.path.join(folder, "stderr"), context.SimpleQueue()
         process = context.Process(target=_run_and_report, args=(queue, path, client_fn, args, kwargs or {}))
-        process.start()
+        with pytest.MonkeyPatch.context() as patch:
+            for name, text in (env or {}).items():
+                patch.setenv(name, text)
+            process.start()
         process.join()
         error = RuntimeError(f"the process ended with the exit code {process.exitcode}") if process.exitcode else None
         with open(path, errors="replace") as file:
@@ -221,3 +226,32 @@ def run_in_process(client_fn, args=(), kwargs=None):
 def default_alloc_fn(size, align, stream):
     """Memory on the GPU, for `triton.set_allocator`."""
     return torch.empty(size, dtype=torch.int8, device="cuda")
+
+
+# ---- settings
+
+
+def _fresh_knobs_impl(skipped_attr=()):
+    """Two functions: one takes away whatever the groups of `triton.knobs` hold, those in the environment included, and
+    returns the module; the other puts it back."""
+    from triton import knobs
+
+    found = {name: group for name, group in vars(knobs).items() if isinstance(group, knobs.base_knobs)}
+    groups = [group for name, group in found.items() if name not in (skipped_attr or ())]
+    kept, propagates = ExitStack(), knobs.propagate_env
+
+    def fresh_function():
+        for group in groups:
+            kept.enter_context(group.scope())
+            group.reset()
+            for setting in group.knob_descriptors.values():
+                os.environ.pop(setting.key, None)
+                setting.changed(group)
+        knobs.propagate_env = True
+        return knobs
+
+    def reset_function():
+        knobs.propagate_env = propagates
+        kept.close()
+
+    return fresh_function, reset_function

@@ -1,40 +1,77 @@
-"""Settings of a program: ``triton.knobs.runtime.debug = True``. Those that an environment variable sets too are that
-variable: reading looks at it, setting sets it (for processes that are started later as well), ``del`` removes it.
+"""Settings of a program: ``triton.knobs.runtime.debug = True``. Most are variables of the environment too. What a
+program sets goes to the variable as well, for the compiler looks there, and so do processes that are started later;
+``del`` takes it back. (After ``knobs.propagate_env = False`` it does not, and is for those who read the setting alone.)
 
 ``with knobs.runtime.scope():`` takes back at its end what was set inside. Settings of the public API that mean nothing
-here are not there, and asking for one says what to use instead.
+here may be set; a warning says what to use instead.
 """
 
 import os
 
 from . import _C
-from ._settings import CacheFolder, Chain, Debug, Flag, Folder, Hook, HookChain, Interpret, Knobs, Text, Variable
+from ._settings import (
+    Chain,
+    Debug,
+    Env,
+    Hook,
+    HookChain,
+    Interpret,
+    Knobs,
+    env_base,
+    env_bool,
+    env_class,
+    env_int,
+    env_opt_bool,
+    env_opt_str,
+    env_str,
+    env_str_callable_default,
+)
 
 base_knobs = Knobs
-LaunchHook = JITHook = HookChain
+LaunchHook = InitHandleHook = JITHook = HookChain
+
+env = Env()
+propagate_env = True
 
 
-class _Absent:
-    """For groups: what they do not have, with a word on it."""
+class CompileTimes:
+    """How long the phases of a compilation took, in microseconds.
 
-    _instead = {}
+    ``ir_initialization``: reading the kernel, or finding it on disk. ``lowering_stages``: names and times of what
+    followed. ``store_results``: keeping the code on disk.
+    """
+
+    def __init__(self, ir_initialization, lowering_stages, store_results):
+        self.ir_initialization, self.lowering_stages = ir_initialization, lowering_stages
+        self.store_results = store_results
+
+    @property
+    def total_lowering(self):
+        return sum(time for _, time in self.lowering_stages)
+
+    @property
+    def total(self):
+        return self.ir_initialization + self.total_lowering + self.store_results
+
+    def __repr__(self):
+        return f"CompileTimes({self.ir_initialization}, {self.lowering_stages}, {self.store_results})"
+
+
+class _Group(Knobs):
+    """A group that names what it does not have."""
 
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
-        raise AttributeError(f"knobs.{self._name} has no setting {name!r}{_because(self._instead.get(name))}")
+        raise AttributeError(f"knobs.{self._name} has no setting {name!r}")
 
     def __setattr__(self, name, value):
         if not name.startswith("_") and not hasattr(type(self), name):
-            raise AttributeError(f"knobs.{self._name} has no setting {name!r}{_because(self._instead.get(name))}")
+            raise AttributeError(f"knobs.{self._name} has no setting {name!r}")
         super().__setattr__(name, value)
 
 
-def _because(reason):
-    return f": {reason}" if reason else ""
-
-
-class _Runtime(_Absent, Knobs):
+class runtime_knobs(_Group):
     """``debug``: kernels check bounds, overflow and assertions. ``target``: what they are compiled for. ``interpret``:
     they are not compiled, but run in Python. ``sanitize_overflow``: with `debug`, whether overflow is checked.
 
@@ -50,11 +87,10 @@ class _Runtime(_Absent, Knobs):
     """
 
     _name = "runtime"
-    _instead = {"add_stages_inspection_hook": "passes are the compiler's own; TRITON_DUMP shows what each does"}
     debug = Debug("TRITON_DEBUG")
-    target = Text("TRITON_TARGET")
+    target = env_opt_str("TRITON_TARGET")
     interpret = Interpret("TRITON_INTERPRET")
-    sanitize_overflow = Flag("TRITON_SANITIZE_OVERFLOW", otherwise=True)
+    sanitize_overflow = env_bool("TRITON_SANITIZE_OVERFLOW", True)
     launch_enter_hook = Chain()
     launch_exit_hook = Chain(reversed=True)
     jit_cache_hook = Hook()
@@ -72,156 +108,211 @@ class _Runtime(_Absent, Knobs):
     def override_arch(self, arch):
         self.target = None if arch is None else f"cuda:{str(arch).removeprefix('sm').strip('_a')}"
 
+    @property
+    def add_stages_inspection_hook(self):
+        """None: passes are the compiler's own, and ``TRITON_DUMP`` shows what each does."""
+
+    @add_stages_inspection_hook.setter
+    def add_stages_inspection_hook(self, hook):
+        if hook is not None:
+            reason = "passes are the compiler's own; TRITON_DUMP shows what each does"
+            raise NotImplementedError(f"knobs.runtime.add_stages_inspection_hook: {reason}")
+
     def _install(self):
         chains = self.launch_enter_hook, self.launch_exit_hook
         _C.set_launch_hooks(*(chain if chain.calls else None for chain in chains))
         install_kernel_hooks()
 
 
-class _Compilation(_Absent, Knobs):
+class compilation_knobs(_Group):
     """``always_compile``: nothing is taken from disk. ``dump_ir``: the stages of each kernel go to `cache.dump_dir`.
     ``override``: files of `cache.override_dir` take the place of stages.
     ``allow_non_constexpr_globals``: kernels may use plain numbers that are global.
 
-    ``listener`` is called when a launch has compiled a kernel with the keywords src, metadata, metadata_group, times
-    (a dict of phases and milliseconds) and cache_hit.
+    ``listener`` is called when a launch has compiled a kernel, or found it on disk, with the keywords src, metadata,
+    metadata_group, times (`CompileTimes`) and cache_hit.
     """
 
     _name = "compilation"
-    _instead = {
-        "disable_line_info": "line information costs compiled kernels nothing, and is always there",
-        "use_ir_loc": "lines are always those of the Python source",
-        "store_binary_only": "the other stages are made when they are asked for",
-        "enable_asan": "TRITON_DEBUG=1 checks accesses, on every target",
-        "front_end_debugging": "an error has the place in the kernel, and as its cause what Python raised",
-        "instrumentation_mode": "there is no instrumentation of kernels",
-    }
-    always_compile = Flag("TRITON_ALWAYS_COMPILE")
-    dump_ir = Flag("TRITON_KERNEL_DUMP")
-    override = Flag("TRITON_KERNEL_OVERRIDE")
-    allow_non_constexpr_globals = Flag("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS")
+    always_compile = env_bool("TRITON_ALWAYS_COMPILE")
+    dump_ir = env_bool("TRITON_KERNEL_DUMP")
+    override = env_bool("TRITON_KERNEL_OVERRIDE")
+    allow_non_constexpr_globals = env_bool("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS")
+    dump_ir_extract_di_local_variables = env_bool("LLVM_EXTRACT_DI_LOCAL_VARIABLES")
+    store_binary_only = env_bool("TRITON_STORE_BINARY_ONLY")
+    use_ir_loc = env_opt_str("USE_IR_LOC")
+    enable_asan = env_bool("TRITON_ENABLE_ASAN")
+    disable_line_info = env_bool("TRITON_DISABLE_LINE_INFO")
+    front_end_debugging = env_bool("TRITON_FRONT_END_DEBUGGING")
+    instrumentation_mode = env_str("TRITON_INSTRUMENTATION_MODE", "")
     listener = Hook()
 
     def _install(self):
         install_kernel_hooks()
 
 
-class _Cache(_Absent, Knobs):
-    """Folders, and the classes ("module:class") that `triton.runtime.cache` makes managers of. ``size``: how much
-    compiled kernels may take on disk. ``home_dir``: in place of the user's own for the folders that are not set."""
+class cache_knobs(_Group):
+    """Folders, and the classes that `triton.runtime.cache` makes managers of. ``size``: how much compiled kernels may
+    take on disk. ``home_dir``: in place of the user's own for the folders that are not set."""
 
     _name = "cache"
-    dir = CacheFolder("TRITON_CACHE_DIR")
-    size = Text("TRITON_CACHE_SIZE")
-    home_dir = Text("TRITON_HOME")
-    dump_dir = Folder("TRITON_DUMP_DIR", "dump")
-    override_dir = Folder("TRITON_OVERRIDE_DIR", "override")
-    manager_class = Text("TRITON_CACHE_MANAGER")
-    remote_manager_class = Text("TRITON_REMOTE_CACHE_BACKEND")
-    redis_host = Text("TRITON_REDIS_HOST")
-    redis_port = Text("TRITON_REDIS_PORT")
-    redis_key_format = Text("TRITON_REDIS_KEY_FORMAT")
+    size = env_opt_str("TRITON_CACHE_SIZE")
+    home_dir = env_str_callable_default("TRITON_HOME", lambda: os.path.expanduser("~/"))
+    dir = env_str_callable_default("TRITON_CACHE_DIR", _C.store_folder)
+    dump_dir = env_str_callable_default("TRITON_DUMP_DIR", lambda: cache.get_triton_dir("dump"))
+    override_dir = env_str_callable_default("TRITON_OVERRIDE_DIR", lambda: cache.get_triton_dir("override"))
+    manager_class = env_class("TRITON_CACHE_MANAGER", "CacheManager")
+    remote_manager_class = env_class("TRITON_REMOTE_CACHE_BACKEND", "RemoteCacheBackend")
+
+    def get_triton_dir(self, name):
+        """The folder of this name in ``.triton`` of the home folder."""
+        return os.path.join(self.home_dir, ".triton", name)
 
 
-class _Language(_Absent, Knobs):
+class redis_knobs(_Group):
+    """The server that `triton.runtime.cache` may keep files in."""
+
+    _name = "redis"
+    key_format = env_str("TRITON_REDIS_KEY_FORMAT", "triton:{key}:{filename}")
+    host = env_str("TRITON_REDIS_HOST", "localhost")
+    port = env_int("TRITON_REDIS_PORT", 6379)
+
+
+class language_knobs(_Group):
     """``default_fp_fusion``: products and sums are fused where a launch does not say `enable_fp_fusion`."""
 
     _name = "language"
-    _instead = {"fp32_default": "tl.dot(..., input_precision=) says how float32 is multiplied"}
-    default_fp_fusion = Flag("TRITON_DEFAULT_FP_FUSION", otherwise=True)
+    default_fp_fusion = env_bool("TRITON_DEFAULT_FP_FUSION", True)
+    fp32_default = env_opt_str("TRITON_F32_DEFAULT")
 
 
-class _Autotuning(_Absent, Knobs):
-    """``print``: say what was measured and chosen. ``cache``: keep it on disk, whatever a kernel's decorator says."""
+class autotuning_knobs(_Group):
+    """``print``: say what was measured and chosen. ``cache``: keep it on disk, whatever a kernel's decorator says.
+
+    ``listener`` is called when a kernel was tuned, or what was found earlier was on disk, with the keywords fn (the
+    kernel), key, best_config, configs_timings, duration (seconds; None from disk) and cache_hit.
+    """
 
     _name = "autotuning"
-    cache = Flag("TRITON_CACHE_AUTOTUNING")
-    print = Flag("TRITON_PRINT_AUTOTUNING")
+    cache = env_bool("TRITON_CACHE_AUTOTUNING")
+    print = env_bool("TRITON_PRINT_AUTOTUNING")
+    listener = Hook()
 
 
-class nvidia_tool(str):
-    """The path of a program of the CUDA toolkit; ``path`` is itself."""
+class NvidiaTool(str):
+    """The path of a program of the CUDA toolkit."""
 
     @property
     def path(self):
         return str(self)
 
+    @property
+    def version(self):
+        """Its release, such as "12.9"; None if it does not run, or says none."""
+        import re
+        import subprocess
 
-class _Tool(Text):
-    """The path that the variable says, or where the program is found; None if it is nowhere."""
+        try:
+            done = subprocess.run([self, "--version"], capture_output=True, text=True)
+        except OSError:
+            return None
+        found = re.search(r"release (\d+\.\d+)", done.stdout)
+        return found and found[1]
 
-    def __get__(self, knobs, owner=None):
+
+class env_nvidia_tool(env_base):
+    """A program of the CUDA toolkit: the one that the variable says, or where it is found; None if it is nowhere."""
+
+    def __init__(self, program):
+        super().__init__(f"TRITON_{program.upper()}_PATH", lambda: self._find(program))
+
+    @staticmethod
+    def _find(program):
         from .compiler.compiled import cuda_tool
 
-        if knobs is None:
-            return self
-        path = cuda_tool(self.name.removeprefix("TRITON_").removesuffix("_PATH").lower())
-        return path and nvidia_tool(path)
+        path = cuda_tool(program)
+        return path and NvidiaTool(path)
+
+    def read(self, text):
+        return NvidiaTool(text)
+
+    def transform(self, value):
+        return value and NvidiaTool(value)
 
 
-class _Nvidia(_Absent, Knobs):
+nvidia_tool = NvidiaTool
+
+
+class nvidia_knobs(_Group):
     """``libdevice_path``: the library of mathematical functions, if it is not found. ``ptxas``, ``cuobjdump`` and
-    ``nvdisasm``: paths of these programs; ``ptxas_path``: the one that was asked for."""
+    ``nvdisasm``: these programs, with ``path`` and ``version``; ``ptxas_path``: the one that was asked for."""
 
     _name = "nvidia"
-    _instead = {
-        "dump_nvptx": 'kernel.asm["ptx"] has the PTX of a compiled kernel',
-        "disable_ptxas_opt": "the driver compiles PTX, with its own options",
-        "ptxas_options": "the driver compiles PTX, with its own options",
-        "dump_ptxas_log": "compiled.n_regs, n_spills and metadata.shared say what a kernel takes",
-        "mock_ptx_version": "the version of PTX is that of the driver",
-        "libcuda_path": "the driver is found by the system's loader",
-    }
-    libdevice_path = Text("TRITON_LIBDEVICE_PATH")
-    ptxas_path = Text("TRITON_PTXAS_PATH")
-    ptxas = _Tool("TRITON_PTXAS_PATH")
-    cuobjdump = _Tool("TRITON_CUOBJDUMP_PATH")
-    nvdisasm = _Tool("TRITON_NVDISASM_PATH")
+    libdevice_path = env_opt_str("TRITON_LIBDEVICE_PATH")
+    ptxas_path = env_opt_str("TRITON_PTXAS_PATH")
+    ptxas = env_nvidia_tool("ptxas")
+    cuobjdump = env_nvidia_tool("cuobjdump")
+    nvdisasm = env_nvidia_tool("nvdisasm")
+    ptxas_blackwell = env_opt_str("TRITON_PTXAS_BLACKWELL_PATH", instead="there is one ptxas")
+    dump_nvptx = env_bool("NVPTX_ENABLE_DUMP")
+    disable_ptxas_opt = env_bool("DISABLE_PTXAS_OPT")
+    ptxas_options = env_opt_str("PTXAS_OPTIONS")
+    mock_ptx_version = env_opt_str("TRITON_MOCK_PTX_VERSION")
+    dump_ptxas_log = env_bool("TRITON_DUMP_PTXAS_LOG")
+    libcuda_path = env_opt_str("TRITON_LIBCUDA_PATH", instead="the driver is found by the system's loader")
 
 
-class _Build(_Absent, Knobs):
+_NOTHING_BUILT = "nothing is built in C while a program runs"
+
+
+class build_knobs(_Group):
     """Nothing is built while a program runs: launches need no C compiler."""
 
     _name = "build"
-    _instead = dict.fromkeys(("cc", "impl", "cudacrt_path", "cudart_path", "backend_dirs"), "nothing is built in C")
+    cc = env_opt_str("CC", instead=_NOTHING_BUILT)
+    cudacrt_path = env_opt_str("TRITON_CUDACRT_PATH", instead=_NOTHING_BUILT)
+    cudart_path = env_opt_str("TRITON_CUDART_PATH", instead=_NOTHING_BUILT)
+    impl = None
+
+    @property
+    def backend_dirs(self):
+        return {path for path in (self.cudacrt_path, self.cudart_path) if path is not None}
 
 
-class _Proton(_Absent, Knobs):
+class proton_knobs(_Group):
     """``disable``: `triton.profiler` measures nothing."""
 
     _name = "proton"
-    _instead = {
-        "cupti_lib_dir": "times come from the driver's events",
-        "enable_nvtx": "scopes are written to the trace",
-        "profile_buffer_size": "times are kept one by one",
-        "profile_buffer_pool_size": "times are kept one by one",
-    }
-    disable = Flag("TRITON_PROTON_DISABLE")
+    disable = env_bool("TRITON_PROTON_DISABLE")
+    cupti_lib_dir = env_opt_str("TRITON_CUPTI_LIB_PATH", instead="times come from the driver's events")
+    enable_nvtx = env_bool("TRITON_ENABLE_NVTX", True, instead="scopes are written to the trace")
+    profile_buffer_size = env_int("TRITON_PROFILE_BUFFER_SIZE", 64 << 20, instead="times are kept one by one")
+    profile_buffer_pool_size = env_int("TRITON_PROFILE_BUFFER_POOL_SIZE", 16, instead="times are kept one by one")
 
 
-class _AMD(_Absent, Knobs):
-    """AMD's GPUs are not supported."""
+def _amd(kind, key, *otherwise):
+    return kind(key, *otherwise, instead="AMD's GPUs are not supported")
+
+
+class amd_knobs(_Group):
+    """AMD's GPUs are not supported: none of these has an effect."""
 
     _name = "amd"
-
-    def __getattr__(self, name):
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise AttributeError(f"knobs.amd has no setting {name!r}: AMD's GPUs are not supported")
-
-
-class _Redis(_Absent, Knobs):
-    """The database that `triton.runtime.cache` may keep files in."""
-
-    _name = "redis"
-    host = Text("TRITON_REDIS_HOST")
-    port = Text("TRITON_REDIS_PORT")
-    key_format = Text("TRITON_REDIS_KEY_FORMAT")
+    use_buffer_ops = _amd(env_bool, "AMDGCN_USE_BUFFER_OPS", True)
+    use_buffer_atomics = _amd(env_bool, "AMDGCN_USE_BUFFER_ATOMICS", True)
+    dump_amdgcn = _amd(env_bool, "AMDGCN_ENABLE_DUMP")
+    libhip_path = _amd(env_opt_str, "TRITON_LIBHIP_PATH")
+    use_block_pingpong = _amd(env_opt_bool, "TRITON_HIP_USE_BLOCK_PINGPONG")
+    use_in_thread_transpose = _amd(env_opt_bool, "TRITON_HIP_USE_IN_THREAD_TRANSPOSE")
+    use_async_copy = _amd(env_opt_bool, "TRITON_HIP_USE_ASYNC_COPY")
+    global_prefetch = _amd(env_int, "TRITON_HIP_GLOBAL_PREFETCH")
+    local_prefetch = _amd(env_int, "TRITON_HIP_LOCAL_PREFETCH")
+    scalarize_packed_fops = _amd(env_bool, "AMDGCN_SCALARIZE_PACKED_FOPS")
 
 
-runtime, compilation, cache, language = _Runtime(), _Compilation(), _Cache(), _Language()
-autotuning, nvidia, build = _Autotuning(), _Nvidia(), _Build()
-proton, amd, redis = _Proton(), _AMD(), _Redis()
+runtime, compilation, cache, language = runtime_knobs(), compilation_knobs(), cache_knobs(), language_knobs()
+autotuning, nvidia, build = autotuning_knobs(), nvidia_knobs(), build_knobs()
+proton, amd, redis = proton_knobs(), amd_knobs(), redis_knobs()
 
 
 def install_kernel_hooks():
@@ -233,25 +324,37 @@ def install_kernel_hooks():
 
 def refresh_knobs():
     """Look at the environment again, for the settings that are not looked up each time."""
-    for group in (runtime, compilation):
-        for variable in group._variables():
-            variable.restore(os.environ.get(variable.name))
+    for name, setting in runtime.knob_descriptors.items():
+        vars(runtime).pop(name, None)
+        setting.changed(runtime)
     install_kernel_hooks()
 
 
 __all__ = [
+    "CompileTimes",
+    "Env",
     "HookChain",
     "JITHook",
     "LaunchHook",
-    "Variable",
+    "NvidiaTool",
     "amd",
     "autotuning",
     "base_knobs",
     "build",
     "cache",
     "compilation",
+    "env",
+    "env_base",
+    "env_bool",
+    "env_class",
+    "env_int",
+    "env_opt_bool",
+    "env_opt_str",
+    "env_str",
+    "env_str_callable_default",
     "language",
     "nvidia",
+    "propagate_env",
     "proton",
     "redis",
     "refresh_knobs",

@@ -37,6 +37,9 @@ def do_bench(
     grad_to_none: Sequence[Any] | None = None,
     quantiles: Sequence[float] | None = None,
     return_mode: Mode = "mean",
+    *,
+    n_warmup: int | None = None,
+    n_repeat: int | None = None,
 ) -> Any:
     """Milliseconds that a call of `fn` takes.
 
@@ -48,8 +51,11 @@ def do_bench(
     :param grad_to_none: tensors whose gradient is dropped before each call, so that none accumulates.
     :param quantiles: fractions; the result is the list of these quantiles (one number if there is one).
     :param return_mode: without quantiles: "mean", "min", "max", "median", or "all" for the list of all times.
+    :param n_warmup: how many calls, in place of `warmup`; the first one, which compiles, is not counted.
+    :param n_repeat: how many calls, in place of `rep`.
     """
-    return benchmarker(_backend())(fn, warmup, rep, grad_to_none, quantiles, return_mode)
+    bench = benchmarker(_backend())
+    return bench(fn, warmup, rep, grad_to_none, quantiles, return_mode, n_warmup=n_warmup, n_repeat=n_repeat)
 
 
 def do_bench_cudagraph(
@@ -82,7 +88,7 @@ def _backend():
 def benchmarker(backend: str, graph: bool = False) -> Callable[..., Any]:
     """The function with the parameters of `do_bench` that times on a backend ("cpu", "cuda")."""
 
-    def bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean"):
+    def bench(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean", **counts):
         if return_mode not in _MODES:
             raise ValueError(f"return_mode={return_mode!r} is none of {', '.join(_MODES)}")
 
@@ -96,7 +102,7 @@ def benchmarker(backend: str, graph: bool = False) -> Callable[..., Any]:
             with side_stream():
                 times = measure_in_graph(GraphClock(fn, prepare, length=rep))
         else:
-            times = measure((EventClock if backend == "cuda" else HostClock)(fn, prepare), warmup, rep)
+            times = measure((EventClock if backend == "cuda" else HostClock)(fn, prepare), warmup, rep, **counts)
         return _summarize_statistics(times, quantiles, return_mode)
 
     return bench

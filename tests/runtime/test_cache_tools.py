@@ -113,7 +113,7 @@ def test_remote_manager(store, monkeypatch, tmp_path):  # noqa: F811
 
 def test_classes_are_named(store, monkeypatch):  # noqa: F811
     monkeypatch.setenv("TRITON_CACHE_MANAGER", "no_colon")
-    with pytest.raises(ValueError, match="module:class"):
+    with pytest.raises(RuntimeError, match="module:class"):
         cache.get_cache_manager("abc")
 
 

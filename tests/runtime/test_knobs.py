@@ -101,7 +101,7 @@ def test_debug_holds_for_kernels_that_ran_before():
     knobs.runtime.debug = True
     with pytest.raises(triton.MemoryAccessError):
         kernel[(1,)](x, 5, SIZE=4)
-    assert not kernel.warmup(x, 5, SIZE=4, grid=(1,), debug=False).metadata.debug
+    assert kernel.warmup(x, 5, SIZE=4, grid=(1,), debug=False).metadata.debug  # it is for all kernels
     knobs.runtime.debug = False
     assert not kernel.warmup(x, 5, SIZE=4, grid=(1,)).metadata.debug
     del knobs.runtime.debug
@@ -133,21 +133,27 @@ def new_kernel():
 
 
 def test_hooks_around_compiling_and_loading():
-    told, kernel, x = [], new_kernel(), np.zeros(8, np.int32)
-    knobs.runtime.jit_cache_hook = lambda **about: told.append(
-        ("before", about["fn"].name, about["compile"]["constants"])
-    )
+    told, kernel, x, keys = [], new_kernel(), np.zeros(8, np.int32), []
+
+    def before(**about):
+        keys.append(about["key"])
+        told.append(("before", about["fn"].name, about["compile"]["constants"], about["compile"]["is_warmup"]))
+
+    knobs.runtime.jit_cache_hook = before
     knobs.runtime.jit_post_compile_hook = lambda **about: told.append(("after", about["fn"].module, about["repr"]))
     knobs.runtime.kernel_load_start_hook.add(lambda *loaded: told.append(("load", loaded[2])))
     knobs.runtime.kernel_load_end_hook = lambda *loaded: told.append(("loaded", loaded[2], len(loaded[4])))
     compiled = kernel[(1,)](x, N=4)
     kernel[(1,)](x, N=4)
     text = "kernel[num_warps=4, num_stages=3](x: *i32, N: constexpr)"
-    expected = [("before", "kernel", {"N": 4}), ("after", __name__, text)]
+    expected = [("before", "new_kernel.<locals>.kernel", {"N": 4}, False), ("after", __name__, text)]
     assert told == [*expected, ("load", "kernel"), ("loaded", "kernel", len(compiled.hash))]
+    assert keys == list(kernel.device_caches[0][0])
+    new_kernel().warmup(x, N=4, grid=(1,))
+    assert told[4][3]
     knobs.runtime.reset()
     kernel[(1,)](x, N=8)
-    assert len(told) == 4
+    assert len(told) == 6
     with pytest.raises(TypeError, match="must be callable"):
         knobs.runtime.jit_cache_hook = 5
 
@@ -171,15 +177,21 @@ def test_a_hook_that_raises_ends_the_launch():
     assert not x.any()
 
 
-def test_the_listener_of_compilations():
+def test_the_listener_of_compilations(tmp_path, monkeypatch):
+    monkeypatch.delenv("TRITON_VERIFY", raising=False)  # which goes without the disk
     told = []
     knobs.compilation.listener = lambda **about: told.append(about)
-    new_kernel()[(1,)](np.zeros(4, np.int32), N=4)
-    (about,) = told
-    assert about["src"].name == "kernel" and about["metadata"]["num_warps"] == 4 and "llvm" in about["times"]
-    assert about["cache_hit"] in (True, False) and set(about) == {
-        "src", "metadata", "metadata_group", "times", "cache_hit"
-    }  # fmt: skip
+    knobs.cache.dir, knobs.cache.size = str(tmp_path), "1G"
+    kernel = new_kernel()
+    kernel[(1,)](np.zeros(4, np.int32), N=4)
+    kernel.device_caches.clear()
+    kernel[(1,)](np.zeros(4, np.int32), N=4)
+    made, found = told
+    assert set(made) == {"src", "metadata", "metadata_group", "times", "cache_hit"}
+    assert made["src"].name == "kernel" and made["metadata"]["num_warps"] == 4
+    assert not made["cache_hit"] and dict(made["times"].lowering_stages)["llvm"] > 0
+    assert made["times"].ir_initialization > 0 and made["times"].store_results > 0
+    assert found["cache_hit"] and found["times"].total == found["times"].ir_initialization > 0
 
 
 def test_the_architecture_is_a_target():
@@ -218,30 +230,148 @@ def test_plain_globals(monkeypatch):
     assert x[0] == 4
 
 
-ABSENT = {
-    "runtime": "add_stages_inspection_hook", "compilation": "use_ir_loc", "build": "cc",
-    "language": "fp32_default", "nvidia": "dump_nvptx", "amd": "use_buffer_ops", "proton": "enable_nvtx",
-}  # fmt: skip
+WITHOUT_EFFECT = {
+    "compilation": ("use_ir_loc", None, "ttir"),
+    "build": ("cc", None, "clang"),
+    "language": ("fp32_default", None, "ieee"),
+    "nvidia": ("dump_nvptx", False, True),
+    "amd": ("use_buffer_ops", True, False),
+    "proton": ("enable_nvtx", True, False),
+}
 
 
-@pytest.mark.parametrize("group", ABSENT)
-def test_what_is_not_there_says_why(group):
-    settings = getattr(knobs, group)
-    message = rf"knobs.{group} has no setting '{ABSENT[group]}': "
-    with pytest.raises(AttributeError, match=message):
-        getattr(settings, ABSENT[group])
-    if group != "amd":
-        with pytest.raises(AttributeError, match=message):
-            setattr(settings, ABSENT[group], 1)
+@pytest.mark.parametrize("group", WITHOUT_EFFECT)
+def test_what_has_no_effect_says_so_when_it_is_set(group, monkeypatch, recwarn):
+    settings, (name, otherwise, value) = getattr(knobs, group), WITHOUT_EFFECT[group]
+    setting = settings.knob_descriptors[name]
+    monkeypatch.delenv(setting.key, raising=False)
+    with settings.scope():
+        assert getattr(settings, name) == otherwise
+        setattr(settings, name, otherwise)
+        assert not recwarn
+        message = rf"knobs.{group}.{name} has no effect: "
+        if value:
+            with pytest.warns(RuntimeWarning, match=message):
+                setattr(settings, name, value)
+        else:
+            setattr(settings, name, value)
+        assert getattr(settings, name) == value
+    assert getattr(settings, name) == otherwise and setting.key not in os.environ
 
 
-def test_tools_and_copies(monkeypatch):
-    monkeypatch.setenv("TRITON_PTXAS_PATH", "/somewhere/ptxas")
-    assert knobs.nvidia.ptxas.path == knobs.nvidia.ptxas == "/somewhere/ptxas"
-    assert knobs.autotuning.copy() == {"cache": False, "print": False}
-    monkeypatch.setenv("TRITON_DEBUG", "1")
-    knobs.refresh_knobs()
-    assert knobs.runtime.debug
+def test_what_is_not_there():
+    for read in (lambda: knobs.runtime.no_such, lambda: setattr(knobs.cache, "no_such", 1)):
+        with pytest.raises(AttributeError, match=r"knobs\.(runtime|cache) has no setting 'no_such'"):
+            read()
+    assert knobs.runtime.add_stages_inspection_hook is None
+    with pytest.raises(NotImplementedError, match="TRITON_DUMP shows what each does"):
+        knobs.runtime.add_stages_inspection_hook = print
+
+
+def test_tools(monkeypatch, tmp_path):
+    tool = tmp_path / "ptxas"
+    tool.write_text("#!/bin/sh\necho Cuda compilation tools, release 12.9, V12.9.86\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("TRITON_PTXAS_PATH", str(tool))
+    assert knobs.nvidia.ptxas.path == knobs.nvidia.ptxas == str(tool)
+    assert knobs.nvidia.ptxas.version == "12.9"
+    with knobs.nvidia.scope():
+        knobs.nvidia.ptxas = "/somewhere/ptxas"
+        assert knobs.nvidia.ptxas.path == "/somewhere/ptxas" and knobs.nvidia.ptxas.version is None
+        assert triton.compiler.compiled.cuda_tool("ptxas") == "/somewhere/ptxas"
+    assert knobs.nvidia.ptxas.path == str(tool)
+
+
+class settings(knobs.base_knobs):
+    """Of a program."""
+
+    name = knobs.env_str("PROGRAM_NAME", "nobody")
+    is_on = knobs.env_bool("PROGRAM_ON", True)
+    maybe = knobs.env_opt_bool("PROGRAM_MAYBE")
+    count = knobs.env_int("PROGRAM_COUNT", 3)
+
+
+def test_settings_of_a_program(monkeypatch):
+    mine = settings()
+    defaults = {"name": "nobody", "is_on": True, "maybe": None, "count": 3}
+    assert mine.knobs == defaults
+    monkeypatch.setenv("PROGRAM_COUNT", "5")
+    monkeypatch.setenv("PROGRAM_MAYBE", "No")
+    assert mine.count == 5 and mine.maybe is False
+    with mine.scope():
+        mine.name = "I"
+        copy = mine.copy()
+        copy.count = 7
+        assert os.environ["PROGRAM_NAME"] == "I" and (copy.name, copy.count, mine.count) == ("I", 7, 7)
+        del copy.count
+        assert copy.count == 5
+        copy.reset()
+        assert copy.name == mine.name == "I"  # that variable is not the copy's
+    assert mine.knobs == defaults | {"count": 5, "maybe": False}
+    monkeypatch.setenv("PROGRAM_COUNT", "many")
+    with pytest.raises(RuntimeError, match="PROGRAM_COUNT=many: it must be an integer"):
+        mine.count  # noqa: B018
+
+
+def test_what_a_program_sets_goes_before_the_environment(monkeypatch):
+    monkeypatch.setenv("TRITON_CACHE_DIR", "/first")
+    knobs.cache.dir = "/mine"
+    assert os.environ["TRITON_CACHE_DIR"] == knobs.cache.dir == "/mine"
+    del knobs.cache.dir
+    assert os.environ["TRITON_CACHE_DIR"] == knobs.cache.dir == "/first"
+    knobs.cache.dir = "/mine"
+    monkeypatch.setenv("TRITON_CACHE_DIR", "/second")
+    assert knobs.cache.dir == "/mine"
+    knobs.cache.dir = knobs.env
+    assert os.environ["TRITON_CACHE_DIR"] == knobs.cache.dir == "/second"
+    monkeypatch.setattr(knobs, "propagate_env", False)
+    knobs.cache.dir = "/mine"
+    assert os.environ["TRITON_CACHE_DIR"] == "/second" and knobs.cache.dir == "/mine"
+
+
+@pytest.mark.parametrize("on, off", [("1", "0"), ("true", "FALSE"), ("Y", "n"), ("yes", "No"), ("on", "off")])
+def test_flags(on, off, monkeypatch):
+    x = np.zeros(3, np.float32)
+    for text, expected in ((on, True), (off, False)):
+        monkeypatch.setenv("TRITON_DEBUG", text)
+        knobs.refresh_knobs()
+        assert knobs.runtime.debug is expected
+        assert triton.jit(other.fn)[(1,)](x).metadata.debug is expected
+        monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", text)
+        assert new_kernel().warmup(x, N=4, grid=(1,)).metadata.enable_fp_fusion is expected
+        monkeypatch.setenv("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS", text)  # which the compiler reads
+        if expected:
+            triton.jit(with_a_global.fn)[(1,)](x)
+        else:
+            with pytest.raises(triton.CompilationError, match="plain int"):
+                triton.jit(with_a_global.fn)[(1,)](x)
+
+
+def test_folders(monkeypatch, tmp_path):
+    for name in ("TRITON_HOME", "TRITON_CACHE_DIR", "TRITON_DUMP_DIR", "TRITON_OVERRIDE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/someone")
+    assert knobs.cache.home_dir == "/someone/" and knobs.cache.dir == "/someone/.triton/cache"
+    knobs.cache.home_dir = "/elsewhere"
+    folders = [knobs.cache.dir, knobs.cache.dump_dir, knobs.cache.override_dir]
+    assert folders == [f"/elsewhere/.triton/{name}" for name in ("cache", "dump", "override")]
+
+
+def test_managers(monkeypatch):
+    from triton.runtime.cache import FileCacheManager, get_cache_manager
+
+    class Mine(FileCacheManager):
+        pass
+
+    assert knobs.cache.manager_class is None
+    monkeypatch.setenv("TRITON_CACHE_MANAGER", "triton.runtime.cache:FileCacheManager")
+    assert knobs.cache.manager_class is FileCacheManager
+    knobs.cache.manager_class = Mine
+    assert type(get_cache_manager("key")) is Mine
+    del knobs.cache.manager_class
+    monkeypatch.setenv("TRITON_CACHE_MANAGER", "pathlib:Path")
+    with pytest.raises(RuntimeError, match="TRITON_CACHE_MANAGER=pathlib:Path: the class is no CacheManager"):
+        get_cache_manager("key")
 
 
 def test_variables_without_effect_are_told_once():

@@ -122,6 +122,56 @@ def test_small_functions_of_core():
 # ---- kernels
 
 
+class Clearing:
+    """A compile-time value that, compared, empties what is looked up."""
+
+    def __init__(self):
+        self.kernel, self.times = None, 0
+
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        self.times += 1
+        if self.kernel is not None:
+            self.kernel.device_caches.clear()
+            self.kernel = None
+        return self is other
+
+
+def test_variants_are_forgotten():
+    @triton.jit
+    def fill(x, VALUE: tl.constexpr):
+        tl.store(x, 1)
+
+    x = np.zeros(16, np.float32)
+    first = fill[(1,)](x, 3)
+    assert list(fill.device_caches[0][0].values()) == [first]
+    fill.device_caches[0][0].clear()
+    assert not fill.variants()
+    assert fill[(1,)](x, 3) is not first
+    fill.device_caches.clear()
+    values = [Clearing(), Clearing()]
+    for value in values * 2:
+        fill[(1,)](x, value)
+        value.kernel = fill
+    assert values[0].times or values[1].times
+    assert fill.variants() and (fill[(1,)](x, 3), x[0])[1] == 1
+
+
+@triton.constexpr_function
+def a_function():
+    return 1
+
+
+def test_functions_made_of_templates():
+    text, key = a_function.src, a_function.cache_key
+    a_function._unsafe_update_src(text.replace("1", "2"))
+    assert a_function() == 2 and a_function.src != text and a_function.cache_key != key
+    a_function._unsafe_update_src(text)
+    assert a_function() == 1 and a_function.cache_key == key
+
+
 SCALE: tl.constexpr = 3
 
 
@@ -249,7 +299,7 @@ def test_preloaded_variants_are_those_that_launches_run(n, described):
 def test_data_of_another_kernel_is_refused(described):
     x = np.zeros(16, np.float32)
     fresh()[(1,)](x, x, 16, 2.0, OFFSET=1, dtype=tl.float32)
-    with pytest.raises(RuntimeError, match="of kernel 'kernel' is not that of 'helper'"):
+    with pytest.raises(RuntimeError, match="is for kernel 'kernel', not for 'helper'"):
         helper.preload(described[0]["compile"]["specialization_data"])
 
 

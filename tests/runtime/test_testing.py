@@ -245,3 +245,9 @@ def test_what_nvidia_smi_says(tmp_path, monkeypatch):
     assert triton.testing.nvsmi(["clocks.max.sm", "clocks.max.mem"]) == [1980, 2619]
     with pytest.raises(subprocess.CalledProcessError):
         triton.testing.nvsmi(["nonsense"])
+
+
+def test_so_many_calls():
+    calls = []
+    assert len(do_bench(lambda: calls.append(1), n_warmup=3, n_repeat=7, return_mode="all")) == 7
+    assert len(calls) == 1 + 3 + 7

@@ -160,3 +160,20 @@ def test_a_process_that_dies_gives_the_lock_back(folder):
         warnings.simplefilter("error")
         with TuningStore(["another"]).locked():
             pass
+
+
+def test_the_listener_of_tuning():
+    told = []
+    with triton.knobs.autotuning.scope():
+        triton.knobs.autotuning.listener = lambda **about: told.append(about)
+        for hits in ([False], [False, True]):
+            configs = [triton.Config({"BLOCK": size}) for size in (16, 32)]
+            kernel = triton.autotune(configs, key=["n"], do_bench=bench, cache_results=True)(triton.jit(add_one))
+            for _ in range(2):  # the second launch finds it in memory
+                kernel[grid](np.zeros(64, np.float32), 64)
+            assert [each["cache_hit"] for each in told] == hits
+        triton.autotune(configs[:1], key=["n"])(triton.jit(add_one))[grid](np.zeros(64, np.float32), 64)  # not compared
+    made, found = told
+    assert made["fn"].__name__ == "add_one" and made["best_config"] in made["configs_timings"]
+    assert made["duration"] > 0 and found["duration"] is None and len(found["configs_timings"]) == 2
+    assert made["key"] == found["key"]

@@ -1,11 +1,11 @@
 """What Python does around a compilation: its source, options and names before it."""
 
-import os
 from types import SimpleNamespace
 
 from .. import _C
 from ..errors import TargetError
 from ..runtime.cache import triton_key
+from ..runtime.environment import flag
 from ..runtime.target import GPUTarget, target_name, target_of
 from .compiled import CompiledKernel
 
@@ -35,9 +35,10 @@ def describe(kernel, signature, options, target, standalone):
     :param target: its name, "cpu" or "cuda:90".
     :param standalone: it is for callers who launch it with its arguments alone, so bounds are not checked.
     """
-    info = dict(DEFAULTS, standalone=standalone, debug=os.environ.get("TRITON_DEBUG", "0") not in ("", "0"))
-    info.update((name, False) for name, variable in _SWITCHES.items() if os.environ.get(variable) == "0")
+    info = dict(DEFAULTS, standalone=standalone, debug=False)
+    info.update((name, flag(variable, True)) for name, variable in _SWITCHES.items())
     info.update((name, _checked(kernel, name, value)) for name, value in options.items() if value is not None)
+    info["debug"] |= flag("TRITON_DEBUG")
     entries = dict(zip((param.name for param in kernel.params), signature, strict=True))
     info["signature"] = {name: types_of(entry) for name, entry in entries.items()}
     info["divisibility"] = {name: divisibility_of(entry) for name, entry in entries.items()}

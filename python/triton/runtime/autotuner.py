@@ -13,6 +13,7 @@ from . import interpret
 from .config import Config
 from .contest import FAILED, GIVEN_UP, Contest, Entry
 from .driver import current_stream, driver, stream_handle
+from .environment import flag
 from .jit import KernelInterface, prepare_tuning
 from .launchable import Heuristics, Launchable, check_names, heuristics  # noqa: F401
 from .parallel import for_each
@@ -174,23 +175,44 @@ class Autotuner(Launchable):
                 "while a CUDA graph is captured: launch it with such arguments once before"
             )
         contest = Contest(self.__name__, self._key_items(key, named), configs)
-        store = self._store(key, named)
-        if store is None:
-            self._compete(contest, args, kwargs)
-        elif not self._recall(contest, store):
-            with store.locked():
-                if not self._recall(contest, store):
-                    try:
-                        self._compete(contest, args, kwargs)
-                    finally:
-                        self._keep(contest, store)
+        was_known = self._measure_all(contest, self._store(key, named), args, kwargs)
         best = contest.best()
         contest.end()
         self.configs_timings, self.bench_time = contest.timings(), contest.seconds
         if contest.entries[best].times == FAILED:
             raise self._nothing_works(contest, args, kwargs)
         self.timings.append(contest.as_data())
+        self._tell(key, configs[best], was_known)
         return configs[best]
+
+    def _measure_all(self, contest, store, args, kwargs):
+        """Every entry, those that are on disk from there; whether these were all."""
+        if store is None:
+            self._compete(contest, args, kwargs)
+        elif self._recall(contest, store):
+            return True
+        else:
+            with store.locked():
+                if self._recall(contest, store):  # another process has done it
+                    return True
+                try:
+                    self._compete(contest, args, kwargs)
+                finally:
+                    self._keep(contest, store)
+        return False
+
+    def _tell(self, key, best, was_known):
+        from .. import knobs
+
+        if knobs.autotuning.listener is not None:
+            knobs.autotuning.listener(
+                fn=self.kernel,
+                key=key,
+                best_config=best,
+                configs_timings=self.configs_timings,
+                duration=None if was_known else self.bench_time,
+                cache_hit=was_known,
+            )
 
     def _start(self, args, kwargs):
         """The configurations that a comparison begins with; `_compete` may add others."""
@@ -403,7 +425,7 @@ class Autotuner(Launchable):
 
     def _store(self, key, named):
         """Where the timings are kept, or None where they are not to be."""
-        if not (self.cache_results or os.environ.get("TRITON_CACHE_AUTOTUNING", "0") not in ("", "0")):
+        if not (self.cache_results or flag("TRITON_CACHE_AUTOTUNING")):
             return None
         from .cache import triton_key
         from .dependencies import value_text

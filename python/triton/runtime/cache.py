@@ -142,9 +142,8 @@ class RedisRemoteCacheBackend(RemoteCacheBackend):
         import redis
 
         super().__init__(key)
-        self._format = knobs.cache.redis_key_format or "triton:{key}:{filename}"
-        host, port = knobs.cache.redis_host or "localhost", int(knobs.cache.redis_port or 6379)
-        self._redis = redis.Redis(host=host, port=port)
+        self._format = knobs.redis.key_format
+        self._redis = redis.Redis(host=knobs.redis.host, port=knobs.redis.port)
 
     def _name(self, filename):
         return self._format.format(key=self.key, filename=filename)
@@ -166,7 +165,7 @@ class RemoteCacheManager(CacheManager):
     def __init__(self, key, override=False, dump=False):
         super().__init__(key)
         self._files = FileCacheManager(key, override=override, dump=dump)
-        self._remote = None if override or dump else _named_class(knobs.cache.remote_manager_class)(key)
+        self._remote = None if override or dump else knobs.cache.remote_manager_class(key)
 
     def _fetch(self, filename):
         found = self._remote.get([filename]).get(filename) if self._remote else None
@@ -198,21 +197,9 @@ class RemoteCacheManager(CacheManager):
         return self.put(json.dumps({"child_paths": group}), _group_name(filename), binary=False)
 
 
-def _named_class(text):
-    """The class that "module:class" names."""
-    from importlib import import_module
-
-    module, colon, name = (text or "").partition(":")
-    if not colon:
-        raise ValueError(f"a class is named as 'module:class', not {text!r}")
-    return getattr(import_module(module), name)
-
-
 def _manager_class():
-    name = knobs.cache.manager_class
-    if name:
-        return _named_class(name)
-    return RemoteCacheManager if knobs.cache.remote_manager_class else FileCacheManager
+    asked = knobs.cache.manager_class
+    return asked or (RemoteCacheManager if knobs.cache.remote_manager_class else FileCacheManager)
 
 
 def get_cache_manager(key):

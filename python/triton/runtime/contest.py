@@ -4,9 +4,10 @@ On a terminal a line says how far it is, in a notebook that and the table so far
 configuration as it is timed, and a table.
 """
 
-import os
 import sys
 import time
+
+from .environment import flag
 
 FAILED = [float("inf")] * 3
 TIMED, GIVEN_UP, SAME_CODE, NO_CODE = "timed", "given up", "same code", "failed"
@@ -14,7 +15,7 @@ _SILENT = 0.5  # seconds before a terminal shows anything
 
 
 def asked_to_print():
-    return os.environ.get("TRITON_PRINT_AUTOTUNING", "0") not in ("", "0")
+    return flag("TRITON_PRINT_AUTOTUNING")
 
 
 class Entry:

@@ -195,26 +195,25 @@ class Driver:
     there is a device, else the CPU."""
 
     def __init__(self):
-        self._active = None
-        self._asked = None
+        self._active = None  # what the program itself has set
+        self._default = self._asked = None
 
     @property
     def active(self):
-        asked = asked_target()
-        if self._active is None or (self._asked is not _SET and self._asked != asked):
-            self._active, self._asked = _make_driver(asked), asked
-        return self._active
+        return self.default if self._active is None else self._active
 
-    default = active
+    @property
+    def default(self):
+        asked = asked_target()
+        if self._default is None or self._asked != asked:
+            self._default, self._asked = _make_driver(asked), asked
+        return self._default
 
     def set_active(self, driver):
-        self._active, self._asked = driver, _SET
+        self._active = driver
 
     def reset_active(self):
         self._active = None
-
-
-_SET = object()  # what was asked for when the program itself set the driver
 
 
 def _make_driver(asked):

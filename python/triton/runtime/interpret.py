@@ -1,8 +1,7 @@
 """Whether launches are interpreted (``TRITON_INTERPRET=1``, `knobs.runtime.interpret`)."""
 
-import os
-
 from .. import _C
+from .environment import flag
 
 
 def _launch(*arguments):
@@ -12,7 +11,7 @@ def _launch(*arguments):
 
 
 def is_asked():
-    return os.environ.get("TRITON_INTERPRET", "0") not in ("", "0")
+    return flag("TRITON_INTERPRET")
 
 
 def refresh():

@@ -186,6 +186,18 @@ def prepare_tuning():
         import_module(name)
 
 
+class _Emptied(dict):
+    """A dict that says when it is emptied."""
+
+    def __init__(self, items, on_clear):
+        super().__init__(items)
+        self._on_clear = on_clear
+
+    def clear(self):
+        super().clear()
+        self._on_clear()
+
+
 class JITCallable:
     """What `triton.jit` makes: a function of kernels with its source."""
 
@@ -318,15 +330,14 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
 
     @property
     def device_caches(self):
-        """For the current target: the compiled kernels by the types and values of their parameters, and the target."""
+        """For the current device: the compiled kernels by a text that tells them apart, and the target. ``clear()``, of
+        it or of these, makes launches compile anew."""
         from .driver import driver
+        from .kernel_hooks import variant_key
 
-        target = driver.active.get_current_target()
-        variants = {
-            str((each.info["signature"], each.info["constants"], each.info["options"], each.info["debug"])): each
-            for each in self.variants()
-        }
-        return {driver.active.get_current_device(): (variants, target)}
+        variants = _Emptied({variant_key(each.info): each for each in self.variants()}, self._forget)
+        active = driver.active
+        return _Emptied({active.get_current_device(): (variants, active.get_current_target())}, self._forget)
 
     @property
     def cache_key(self):

@@ -32,49 +32,63 @@ class JitFunctionInfo:
     jit_function: object
 
 
-def _report(hook, kernel, info, key):
+def _report(hook, kernel, info, is_warmup):
     signature = ", ".join(f"{name}: {kind}" for name, kind in info["signature"].items())
+    key = variant_key(info)
     return hook(
         key=key,
         repr=f"{kernel.__name__}[num_warps={info['num_warps']}, num_stages={info['num_stages']}]({signature})",
-        fn=JitFunctionInfo(kernel.__module__, kernel.__name__, kernel),
+        fn=JitFunctionInfo(kernel.__module__, kernel.__qualname__, kernel),
         compile={
             **info,
             "key": key,
             "specialization_data": specialization_data(kernel, info),
             "configs": [info["divisibility"]],
             "device": None,
+            "is_warmup": is_warmup,
         },
         is_manual_warmup=False,
         already_compiled=False,
     )
 
 
-def _before_compile(kernel, signature, options, target):
+def _before_compile(kernel, signature, options, target, is_warmup):
     from ..compiler.compiler import describe
     from ..knobs import runtime
 
     info = describe(kernel, signature, options, target, False)
-    if _report(runtime.jit_cache_hook, kernel, info, _key(info)):
+    if _report(runtime.jit_cache_hook, kernel, info, is_warmup):
         raise RuntimeError(
             f"jit_cache_hook asks not to compile kernel {kernel.__name__!r}: a launch compiles what it runs"
         )
 
 
-def _key(info):
-    return str((info["target"], info["signature"], info["constants"], info["divisibility"], info["options"]))
+def _times(info):
+    from ..knobs import CompileTimes
+
+    times = {name: round(1e3 * milliseconds) for name, milliseconds in info["timings"].items()}
+    read, stored = times["ast"] + times["frontend"], times["store"]
+    if info["cached"]:
+        return CompileTimes(read + stored, [], 0)
+    return CompileTimes(read, [(name, times[name]) for name in ("passes", "lowering", "llvm")], stored)
 
 
-def _after_compile(compiled):
+def variant_key(info):
+    """What tells a variant of a kernel from its others."""
+    names = "target", "signature", "constants", "divisibility", "options", "debug"
+    return str(tuple(info[name] for name in names))
+
+
+def _after_compile(compiled, is_warmup):
     from .. import knobs
 
     if knobs.runtime.jit_post_compile_hook:
-        _report(knobs.runtime.jit_post_compile_hook, compiled.fn, compiled.info, _key(compiled.info))
+        _report(knobs.runtime.jit_post_compile_hook, compiled.fn, compiled.info, is_warmup)
     if knobs.compilation.listener:
         knobs.compilation.listener(
             src=compiled.src,
             metadata=compiled.metadata._asdict(),
             metadata_group=compiled.metadata_group,
-            times=dict(compiled.timings),
-            cache_hit=bool(compiled.info.get("cached", False)),
+            times=_times(compiled.info),
+            cache_hit=compiled.info["cached"],
         )

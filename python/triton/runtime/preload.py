@@ -35,14 +35,14 @@ def preload(kernel, text):
     parts = json.loads(text)
     if parts["name"] != kernel.__name__ or parts["key"] != kernel.cache_key:
         raise RuntimeError(
-            f"specialization data of kernel {parts['name']!r} is not that of {kernel.__name__!r}, or its source changed"
+            f"Specialization data is for kernel {parts['name']!r}, not for {kernel.__name__!r}, or its source changed"
         )
     from .driver import driver
     from .target import target_name
 
     target = target_name(driver.active.get_current_target())
     if parts["target"] != target:
-        raise RuntimeError(f"specialization data for {parts['target']!r}, and the target is {target!r}")
+        raise RuntimeError(f"Specialization data is for {parts['target']!r}, and the target is {target!r}")
     return kernel.warmup(*map(_argument, parts["arguments"]), grid=(1,), **parts["options"])
 
 

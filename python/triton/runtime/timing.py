@@ -139,14 +139,14 @@ class GraphClock:
 # ---- how often to call
 
 
-def measure(clock, warmup, rep):
-    """Times of calls that go on for `rep` milliseconds, after `warmup` milliseconds of others."""
+def measure(clock, warmup, rep, n_warmup=None, n_repeat=None):
+    """Times of calls that go on for `rep` milliseconds, after `warmup` milliseconds of others; or of so many calls."""
     clock.prepare()
     clock.fn()  # compiles
     clock.finish()
-    estimate = clock.estimate()
-    clock.repeat(max(1, int(warmup / estimate)))
-    return clock.sample(max(1, int(rep / estimate)))
+    estimate = clock.estimate() if n_warmup is None or n_repeat is None else 1
+    clock.repeat(max(1, int(warmup / estimate)) if n_warmup is None else n_warmup)
+    return clock.sample(max(1, int(rep / estimate)) if n_repeat is None else max(1, n_repeat))
 
 
 def measure_in_graph(clock):

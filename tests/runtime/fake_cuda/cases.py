@@ -803,7 +803,7 @@ def test_kernels_from_disk(monkeypatch, tmp_path):
     monkeypatch.delenv("TRITON_CACHE_SIZE")
     monkeypatch.delenv("TRITON_VERIFY")
     first, second = launch(new_kernel()), launch(new_kernel(), Array(1), Array(1, 1))
-    assert first.timings["llvm"] > 0 and not any(second.timings.values())
+    assert first.timings["llvm"] > 0 and second.info["cached"]
     assert first.asm["ptx"] == second.asm["ptx"] and ".version 8.7" in first.asm["ptx"]
     assert log() == [
         "load on 0",
@@ -827,4 +827,4 @@ def test_checks_of_kernels_from_disk(monkeypatch, tmp_path):
             launch(kernel, debug=True)
         cuda.fake_set_failed_parameter(-1)
         messages.append(str(error.value))
-    assert messages[0] == messages[1] and "cases.py" in messages[0] and not any(compiled.timings.values())
+    assert messages[0] == messages[1] and "cases.py" in messages[0] and compiled.info["cached"]
