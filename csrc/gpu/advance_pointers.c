@@ -168,18 +168,10 @@ static void advance(Advance *a, Op *load)
     a->changed = true;
 }
 
-static bool has_product(const Region *body)
-{
-    TT_FOR_OPS(op, body)
-    if (op->opcode == OP_dot)
-        return true;
-    return false;
-}
-
 static void visit(Op *op, void *context)
 {
     Advance *a = context;
-    if (op->opcode != OP_for || !has_product(op->regions[0]))
+    if (op->opcode != OP_for || !tt_has_dot(op->regions[0]))
         return;
     a->loop = tt_loop(op);
     a->before = tt_builder_before(op);

@@ -55,6 +55,7 @@ const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_
 /* ---- select_dot.c: products on tensor cores ---------------------------------------------------------------------------- */
 
 bool tt_is_product(const Op *op);
+bool tt_has_dot(const Region *body);      /* outside of what is nested in it */
 bool tt_is_on_tensor_cores(const Op *op); /* a product, and on them */
 /* Of such a product: its sums, and an operand in registers. */
 const LinearLayout *tt_product_layout(Module *module, const Op *product);

@@ -319,6 +319,14 @@ const LinearLayout *tt_fragment_layout(Module *module, const Op *product, int op
 
 bool tt_is_product(const Op *op) { return op->opcode == OP_dot || op->opcode == OP_wgmma; }
 
+bool tt_has_dot(const Region *body)
+{
+    TT_FOR_OPS(op, body)
+    if (op->opcode == OP_dot)
+        return true;
+    return false;
+}
+
 bool tt_is_on_tensor_cores(const Op *op)
 {
     return op->opcode == OP_wgmma ||

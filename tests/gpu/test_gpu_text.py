@@ -22,6 +22,7 @@ BEFORE_LAYOUTS = (
     "unroll_networks",
     "decompose_dot",
     "advance_pointers",
+    "repeated_loads",
     "turn_dot",
     "select_dot",
     "pipeline",

@@ -163,6 +163,46 @@ def test_a_tiled_product(m, n, k, blocks):
         assert (out.host().values == a.values.astype(np.float32) @ right.astype(np.float32)).all()
 
 
+SCALED = """
+    @triton.jit
+    def kernel(a, b, scales, out, first, n, count, UNIT: tl.constexpr, GROUP: tl.constexpr, MODULO: tl.constexpr):
+        rows, depth, places = tl.arange(0, 64), tl.arange(0, 32), tl.arange(0, 64)
+        columns = first * UNIT + places
+        if MODULO:
+            columns = columns % n
+        x_ptrs = a + rows[:, None] * 32 + depth[None, :]
+        y_ptrs = b + places[None, :] * 32 + depth[:, None]
+        scale_ptrs = scales + 16 + columns // GROUP
+        sums = tl.zeros((64, 64), tl.float32)
+        for i in range(0, count):
+            scale = tl.load(scale_ptrs + i * 32)
+            sums += tl.dot(tl.load(x_ptrs), tl.load(y_ptrs)) * scale[None, :]
+            x_ptrs += 64 * 32
+            y_ptrs += 64 * 32
+        tl.store(out + rows[:, None] * 64 + places[None, :], sums)
+"""
+
+
+@pytest.mark.parametrize("unit, group", [(64, 64), (64, 128), (16, 32), (32, 16), (16, 24), (1, 64)])
+@pytest.mark.parametrize("first", [-5, -2, 0, 3])
+@pytest.mark.parametrize("n", [None, 48, 160, 50])
+def test_scales_of_groups_of_columns(target, unit, group, first, n):
+    """Division and remainder truncate toward zero, so that the first column of a group may differ from the rest."""
+    if first < 0 and target == "cpu":
+        pytest.skip("what is divided for an address is taken for non-negative")
+    a, b = whole((3, 64, 32), "float16", 1), whole((3, 64, 32), "float16", 2)
+    scales = whole((3, 32), "float32", 3)
+    out = Buffer(np.zeros((64, 64), np.float32))
+    jit(SCALED)[(1,)](
+        *(Buffer(x).argument for x in (a, b, scales)), out.argument, first, n or 0, 3, unit, group, n is not None
+    )  # fmt: skip
+    columns = first * unit + np.arange(64)
+    columns = np.fmod(columns, n) if n else columns
+    wide = [x.values.astype(np.float32) for x in (a, b)]
+    scale = scales.values[:, 16 + np.trunc(columns / group).astype(int)]
+    assert (out.host().values == (wide[0] @ wide[1].swapaxes(1, 2) * scale[:, None, :]).sum(0)).all()
+
+
 def test_special_values_flow_through():
     x = np.array([[np.inf, 1.0], [0.0, np.nan]], np.float32)
     y = np.array([[1.0, 0.0], [2.0, 3.0]], np.float32)
