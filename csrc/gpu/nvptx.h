@@ -13,8 +13,6 @@ typedef enum AsmKind {
 LLVMValueRef nvptx_asm(Simt *s, AsmKind kind, const char *text, const char *constraints, LLVMTypeRef result,
                        LLVMValueRef const *arguments, int count);
 
-/* i64: what an access wants of the L2 cache, from sm_80 on; NULL: nothing. */
-LLVMValueRef nvptx_cache_policy(Simt *s, const Access *access);
 LLVMValueRef nvptx_shared_address(Simt *s, LLVMValueRef place); /* i32 */
 
 /* nvptx_tensor.c */

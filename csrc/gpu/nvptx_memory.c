@@ -70,7 +70,8 @@ static bool has_hints(const Access *access)
     return access->is_volatile || (access->cache && *access->cache) || has_eviction(access);
 }
 
-LLVMValueRef nvptx_cache_policy(Simt *s, const Access *access)
+/* i64: what an access wants of the L2 cache, from sm_80 on; NULL: nothing. */
+static LLVMValueRef cache_policy(Simt *s, const Access *access)
 {
     if (!has_eviction(access) || s->options->sm < 80 || access->is_volatile)
         return NULL;
@@ -166,7 +167,7 @@ void nvptx_load(Simt *s, const Access *access, LLVMValueRef const *other, LLVMVa
     }
     for (int w = 0; other && w < access->words; w++)
         add_operand(&i, tt_arena_format(s->arena, "%d", w), LLVMBuildIntCast2(s->b, other[w], type, 0, ""));
-    LLVMValueRef policy = nvptx_cache_policy(s, access);
+    LLVMValueRef policy = cache_policy(s, access);
     int address = add_address(&i, access);
     add_predicate(&i, access);
     tt_text_add(&i.text, "ld");
@@ -198,7 +199,7 @@ void nvptx_store(Simt *s, const Access *access, LLVMValueRef const *words)
         LLVMValueRef word = LLVMBuildIntCast2(s->b, words[w], register_type(s, bits), 0, "");
         add_operand(&i, register_constraint(bits), word);
     }
-    LLVMValueRef policy = nvptx_cache_policy(s, access);
+    LLVMValueRef policy = cache_policy(s, access);
     int address = add_address(&i, access);
     add_predicate(&i, access);
     tt_text_add(&i.text, "st");

@@ -248,29 +248,24 @@ const TensorOps tt_nvptx_tensor_ops = {
 /* ---- asynchronous copies ---------------------------------------------------------------------------------------------------------------- */
 
 /* 16 bytes go past the first cache, if nothing else is wished: what is shared by programs is shared in the second. An
- * ignored source is zeros. */
+ * ignored source is zeros. Without the eviction hint: of a copy with a cache policy whose slot is in a uniform register
+ * ptxas 13.0 makes an instruction for sm_90 that the GPU refuses as illegal. */
 static void copy(Simt *s, LLVMValueRef place, int64_t constant, LLVMValueRef pointer, int bytes,
                  LLVMValueRef predicate, const Access *hints)
 {
-    LLVMValueRef base, arguments[5] = {nvptx_shared_address(s, place)};
-    LLVMValueRef policy = nvptx_cache_policy(s, hints);
+    LLVMValueRef base, arguments[4] = {nvptx_shared_address(s, place)};
     int64_t offset = simt_peel_pointer(pointer, &base);
     Text text = {.arena = s->arena}, constraints = {.arena = s->arena};
     bool caches = bytes < 16 || (hints->cache && !strcmp(hints->cache, ".ca"));
     int count = 2;
     arguments[1] = base;
-    tt_text_add(&text, "cp.async.%s.shared.global%s [$0+%lld], [$1+%lld], %d", caches ? "ca" : "cg",
-                policy ? ".L2::cache_hint" : "", (long long)constant, (long long)offset, bytes);
+    tt_text_add(&text, "cp.async.%s.shared.global [$0+%lld], [$1+%lld], %d", caches ? "ca" : "cg",
+                (long long)constant, (long long)offset, bytes);
     tt_text_add(&constraints, "r,l");
     if (predicate) {
         tt_text_add(&text, ", $%d", count);
         tt_text_add(&constraints, ",b");
         arguments[count++] = LLVMBuildNot(s->b, predicate, "");
-    }
-    if (policy) {
-        tt_text_add(&text, ", $%d", count);
-        tt_text_add(&constraints, ",l");
-        arguments[count++] = policy;
     }
     tt_text_add(&text, ";");
     const char *instruction = text.data;

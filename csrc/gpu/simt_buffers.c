@@ -137,7 +137,6 @@ void simt_async_copy(Simt *s, const Op *op)
     LLVMValueRef base = simt_thread_offset(s, threads, lanes, warps, bytes), memory = simt_scalar(s, buffer);
     const Tile *pointers = simt_tile(s, pointer);
     Access hints = {.cache = tt_string_attr(op, ATTR_cache, NULL),
-                    .evict = tt_string_attr(op, ATTR_evict, NULL),
                     .predicate = simt_is_first_copy(s, layout)};
     for (int r = 0; r < pointers->count; r++) {
         LLVMValueRef single[LONGEST_VECTOR], place;

@@ -166,11 +166,11 @@ def matmul_with_hints(a_ptr, b_ptr, c_ptr, k, BLOCK: tl.constexpr):
 
 
 @pytest.mark.parametrize("sm", SMS)
-def test_copies_carry_hints_of_eviction(sm):
+def test_copies_carry_no_hints_of_eviction(sm):
+    """With a policy for the cache and a slot in a uniform register ptxas makes an illegal instruction of a copy."""
     compiled = compile_kernel(matmul_with_hints, F16, F16, F32, integer(), sm=sm, BLOCK=64)
-    hinted = compiled.count(r"cp\.async\.cg\.shared\.global\.L2::cache_hint")
-    assert hinted > 0 and compiled.count(r"cp\.async\.cg\.shared\.global ") == hinted
-    assert "createpolicy.fractional.L2::evict_first" in compiled.ptx
+    assert compiled.count(r"cp\.async\.cg\.shared\.global ") > 0
+    assert "cache_hint" not in compiled.ptx and "createpolicy" not in compiled.ptx
     assemble(compiled, sm)
 
 

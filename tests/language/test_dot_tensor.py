@@ -617,6 +617,33 @@ def test_arrays_that_are_looked_up():
     near(launch(chosen, (1,), table, y, 96, out=blank((64, 64), "float32"), N=64, BK=32), exact(x) @ exact(y), 0)
 
 
+@triton.jit
+def hinted(
+    a, b, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, BK: tl.constexpr, A: tl.constexpr, B: tl.constexpr, c
+):  # fmt: skip
+    """Of what is loaded for products the cache is told how soon it is needed again."""
+    i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N), tl.arange(0, BK)
+    left, right = tl.zeros((M, N), tl.float32), tl.zeros((M, N), tl.float32)
+    for first in range(0, K, BK):
+        x = tl.load(a + i * K + (first + k)[None, :], eviction_policy=A)
+        rows = b + j[:, None] * K + (first + k)[None, :]
+        left = tl.dot(x, tl.trans(tl.load(rows, eviction_policy=B)), left)
+        right = tl.dot(x, tl.trans(tl.load(rows + N * K, eviction_policy=B)), right)
+    tl.store(c + i * N + j[None, :], left)
+    tl.store(c + M * N + i * N + j[None, :], right)
+
+
+@pytest.mark.parametrize("warps", [4, 8])
+@pytest.mark.parametrize("n", [64, 128])
+@pytest.mark.parametrize("depth, hints", [(32, ("evict_first", "")), (64, ("", "evict_last"))])
+def test_loads_with_hints(depth, hints, n, warps):
+    x, y = operands("bfloat16", 64, 2 * n, 256, whole=True)
+    y = Array(np.ascontiguousarray(y.values.T), y.dtype)
+    out = blank((2, 64, n), "float32")
+    found = launch(hinted, (1,), x, y, 64, n, 256, depth, *hints, out=out, num_warps=warps, num_stages=2)
+    near(found, (exact(x) @ exact(y).T).reshape(64, 2, n).transpose(1, 0, 2), 0)
+
+
 # ---- accumulators and epilogues -------------------------------------------------------------------------------------
 
 
