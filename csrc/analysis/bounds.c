@@ -65,6 +65,11 @@ static bool find(const Value *value, int depth, IntBounds *out)
     case OP_add:
         return find(tt_operand(op, 0), depth + 1, &a) && find(tt_operand(op, 1), depth + 1, &b) &&
                sum_bounds(a, b, bits, out);
+    case OP_sub:
+        if (!find(tt_operand(op, 0), depth + 1, &a) || !find(tt_operand(op, 1), depth + 1, &b) ||
+            b.lowest == INT64_MIN || b.highest == INT64_MIN)
+            return false;
+        return sum_bounds(a, (IntBounds){-b.highest, -b.lowest}, bits, out);
     case OP_hint:
         return find(tt_operand(op, 0), depth + 1, out);
     case OP_ext_s:

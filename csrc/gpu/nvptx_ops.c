@@ -304,6 +304,19 @@ static LLVMValueRef narrow(Simt *s, TypeKind to, LLVMValueRef const *values, int
     return NULL;
 }
 
+static LLVMValueRef narrow_int(Simt *s, TypeKind to, LLVMValueRef x, bool is_signed)
+{
+    bool is_long = LLVMTypeOf(x) == s->i64;
+    if (to == TT_F16)
+        return (is_signed ? LLVMBuildSIToFP : LLVMBuildUIToFP)(s->b, x, s->f16, "");
+    if (to != TT_BF16 || s->options->sm < 90)
+        return NULL;
+    const char *text =
+        tt_arena_format(s->arena, "cvt.rn.bf16.%c%d $0, $1;", is_signed ? 's' : 'u', is_long ? 64 : 32);
+    LLVMValueRef bits = nvptx_asm(s, ASM_PURE, text, is_long ? "=h,l" : "=h,r", s->i16, &x, 1);
+    return LLVMBuildBitCast(s->b, bits, s->bf16, "");
+}
+
 static bool widen_fp8(Simt *s, TypeKind from, LLVMValueRef pair, LLVMValueRef *halves)
 {
     const char *fp8 = fp8_name(s, from);
@@ -461,6 +474,7 @@ const TargetOps tt_nvptx_ops = {
     .math = math,
     .library = library,
     .narrow = narrow,
+    .narrow_int = narrow_int,
     .widen_fp8 = widen_fp8,
     .assembly = assembly,
     .print = print,

@@ -145,12 +145,21 @@ static bool choose_wgmma(Module *module)
 
 /* ---- operands -------------------------------------------------------------------------------------------------------------------- */
 
-/* The load, if any, whose elements `value` consists of, in the same shape. */
+/* The tile whose elements a value is made of in that it repeats each one, x x y y ... (narrow_loads.c), or NULL. */
+static const Value *repeated_tile(const Op *op)
+{
+    const Op *broadcast = op->opcode == OP_reshape ? tt_def(tt_operand(op, 0), OP_broadcast) : NULL;
+    const Op *inner = broadcast ? tt_def(tt_operand(broadcast, 0), OP_expand_dims) : NULL;
+    return inner && tt_operand(inner, 0)->type->rank == op->results[0]->type->rank ? tt_operand(inner, 0)
+                                                                                   : NULL;
+}
+
+/* The load, if any, whose elements `value` consists of, in the same shape or one in which they do not repeat. */
 static const Op *load_behind(const Value *value)
 {
     const Op *op = value->op;
-    while (op && op->opcode != OP_load && tt_has(op, ELEMENTWISE)) {
-        const Value *next = NULL;
+    while (op && op->opcode != OP_load && (tt_has(op, ELEMENTWISE) || repeated_tile(op))) {
+        const Value *next = tt_has(op, ELEMENTWISE) ? NULL : repeated_tile(op);
         for (int i = 0; i < op->operand_count && !next; i++)
             if (!tt_is_constant(tt_operand(op, i)) && !tt_def(tt_operand(op, i), OP_splat))
                 next = tt_operand(op, i);

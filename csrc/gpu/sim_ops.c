@@ -322,6 +322,12 @@ static LLVMValueRef narrow(Simt *s, TypeKind to, LLVMValueRef const *values, int
     return NULL;
 }
 
+static LLVMValueRef narrow_int(Simt *s, TypeKind to, LLVMValueRef x, bool is_signed)
+{
+    (void)s, (void)to, (void)x, (void)is_signed;
+    return NULL;
+}
+
 static bool widen_fp8(Simt *s, TypeKind from, LLVMValueRef pair, LLVMValueRef *halves)
 {
     (void)s, (void)from, (void)pair, (void)halves;
@@ -384,6 +390,7 @@ const TargetOps tt_sim_ops = {
     .math = math,
     .library = library,
     .narrow = narrow,
+    .narrow_int = narrow_int,
     .widen_fp8 = widen_fp8,
     .assembly = assembly,
     .print = print,

@@ -187,10 +187,28 @@ static void small_to_f16(Simt *s, const Batch *batch, bool is_signed)
     }
 }
 
+static LLVMValueRef int_to_float(Simt *s, LLVMValueRef x, const Op *op, bool is_small)
+{
+    const Type *from = tt_element(tt_operand(op, 0)->type), *to = tt_element(op->results[0]->type);
+    const Type *exact = tt_scalar_type(s->module, TT_F32);
+    bool is_signed = op->opcode == OP_int_to_float_s;
+    if (is_small && to->kind != TT_F64)
+        return simt_cast_scalar(s, small_to_f32(s, x, is_signed), exact, to);
+    if (!is_wide(to) && tt_bit_width(from) >= 32) {
+        LLVMValueRef rounded = s->ops->narrow_int(s, to->kind, x, is_signed);
+        if (rounded)
+            return rounded;
+    }
+    if (from->kind == TT_I64 && !is_wide(to))
+        x = with_sticky_low_bits(s, x);
+    x = from_int(s, x, is_signed, to, &exact);
+    return simt_cast_scalar(s, x, exact, to);
+}
+
 void simt_int_float_cast(Simt *s, Batch *batch)
 {
     const Op *op = batch->op;
-    const Type *from = tt_element(tt_operand(op, 0)->type), *to = tt_element(op->results[0]->type), *exact;
+    const Type *from = tt_element(tt_operand(op, 0)->type), *to = tt_element(op->results[0]->type);
     bool is_small = tt_is_float(to) && tt_bit_width(from) <= 32 && are_within(op, 23);
     if (to->kind == TT_F16 && is_small && are_within(op, 10)) {
         small_to_f16(s, batch, op->opcode == OP_int_to_float_s);
@@ -198,21 +216,12 @@ void simt_int_float_cast(Simt *s, Batch *batch)
     }
     for (int i = 0; i < batch->count; i++) {
         LLVMValueRef x = batch->operands[0][i];
-        if (tt_is_float(from)) {
-            const Type *wide = is_wide(from) ? from : tt_scalar_type(s->module, TT_F32);
-            x = simt_cast_scalar(s, x, from, wide);
-            batch->results[i] = to_int(s, x, op->opcode == OP_float_to_int_s, simt_type(s, to));
+        if (!tt_is_float(from)) {
+            batch->results[i] = int_to_float(s, x, op, is_small);
             continue;
         }
-        bool is_signed = op->opcode == OP_int_to_float_s;
-        if (is_small && to->kind != TT_F64) {
-            exact = tt_scalar_type(s->module, TT_F32);
-            x = small_to_f32(s, x, is_signed);
-        } else {
-            if (from->kind == TT_I64 && !is_wide(to))
-                x = with_sticky_low_bits(s, x);
-            x = from_int(s, x, is_signed, to, &exact);
-        }
-        batch->results[i] = simt_cast_scalar(s, x, exact, to);
+        const Type *wide = is_wide(from) ? from : tt_scalar_type(s->module, TT_F32);
+        x = simt_cast_scalar(s, x, from, wide);
+        batch->results[i] = to_int(s, x, op->opcode == OP_float_to_int_s, simt_type(s, to));
     }
 }

@@ -156,6 +156,8 @@ typedef struct TargetOps {
                             int count);
     /* One or two f32 rounded to a narrow format: a scalar or a vector of two. NULL when there is no instruction. */
     LLVMValueRef (*narrow)(Simt *s, TypeKind to, LLVMValueRef const *values, int count, bool toward_zero);
+    /* An integer of 32 or 64 bits rounded to a narrow format. NULL when there is no instruction. */
+    LLVMValueRef (*narrow_int)(Simt *s, TypeKind to, LLVMValueRef x, bool is_signed);
     /* Two fp8 in an i16, as f16. False when there is no instruction. */
     bool (*widen_fp8)(Simt *s, TypeKind from, LLVMValueRef pair, LLVMValueRef *halves);
 

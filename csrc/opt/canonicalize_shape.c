@@ -104,10 +104,13 @@ static Value *of_permute(Builder *b, Op *op, Value *x)
     return tt_build_permute(b, tt_operand(inner, 0), composed);
 }
 
-/* join(split x) = x. */
-static Value *of_join(Op *op)
+/* join(split x) = x, and join(x, x) repeats x. */
+static Value *of_join(Builder *b, Op *op)
 {
-    const Value *first = tt_operand(op, 0), *second = tt_operand(op, 1);
+    Value *first = tt_operand(op, 0), *second = tt_operand(op, 1);
+    const Type *type = op->results[0]->type;
+    if (first == second)
+        return tt_build_broadcast(b, tt_build_expand_dims(b, first, type->rank - 1), type->shape);
     const Op *split = tt_def(first, OP_split);
     bool whole = split && second->op == split && first->index == 0 && second->index == 1;
     return whole ? tt_operand(split, 0) : NULL;
@@ -156,7 +159,7 @@ Value *tt_simplify_shape(Builder *b, Op *op)
     case OP_permute:
         return of_permute(b, op, x);
     case OP_join:
-        return of_join(op);
+        return of_join(b, op);
     case OP_slice:
         return of_slice(b, op, x);
     default:

@@ -23,6 +23,7 @@ BEFORE_LAYOUTS = (
     "decompose_dot",
     "advance_pointers",
     "repeated_loads",
+    "narrow_loads",
     "turn_dot",
     "select_dot",
     "pipeline",
