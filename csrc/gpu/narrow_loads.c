@@ -1,7 +1,8 @@
-/* Loads of operands of products whose addresses repeat, p + k / 8 (repeated_loads.c has what is read beside operands): several weights of few bits lie in one word, and the program loads
- * it for each of them. Here it is loaded once and repeated afterwards, so that a copy brings an eighth of the bytes, and
- * neighbours in the tile are neighbours in memory. That elements repeat is read from the operations themselves, where it holds
- * in every run; what axis_info says of constancy rests on assumptions. */
+/* Loads for operands of products whose addresses repeat, p + k / 8: several weights of few bits lie in one word, and the
+ * program loads it for each of them. Here it is loaded once and repeated afterwards, so that a copy brings an eighth of the
+ * bytes, and neighbours in the tile are neighbours in memory. That elements repeat is read from the operations themselves,
+ * where it holds in every run; what axis_info says of constancy rests on assumptions. (repeated_loads.c does so with
+ * what is read beside the operands, whose groups may begin anywhere.) */
 #include "gpu/passes.h"
 #include "opt/pass.h"
 
