@@ -244,6 +244,40 @@ def test_arrays_behind_descriptors(make, option, result):
     assert (array == result).all()
 
 
+@triton.jit
+def turn_blocks(source, target, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    row, column = tl.program_id(0) * ROWS, tl.program_id(1) * COLUMNS
+    tile = tl.reshape(source.load([0, row, column]), (ROWS, COLUMNS))
+    target.store([column, row], tl.trans(tile))
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_blocks_that_configurations_set(by_name):
+    """The descriptors are made with blocks for which the kernel would not compile; each configuration sets its own."""
+    compiled = []
+
+    def set_blocks(arguments):
+        rows, columns = arguments["ROWS"], arguments["COLUMNS"]
+        compiled.append((rows, columns))
+        arguments["source"].block_shape = [1, rows, columns]
+        arguments["target"].block_shape[:] = [columns, rows]
+
+    sizes = [(8, 16), (16, 8), (32, 32)]
+    configs = [triton.Config({"ROWS": rows, "COLUMNS": columns}, pre_hook=set_blocks) for rows, columns in sizes]
+    kernel = tuned(configs, turn_blocks, do_bench=bench_of(3.0, 1.0, 3.0), restore_value=["target"])
+    source, target = np.arange(64 * 96, dtype=np.float32).reshape(1, 64, 96), np.zeros((96, 64), np.float32)
+    given = TensorDescriptor.from_tensor(source, [1, 1, 1]), TensorDescriptor.from_tensor(target, [1, 1])
+    where = lambda meta: (64 // meta["ROWS"], 96 // meta["COLUMNS"])  # noqa: E731
+    assert len(kernel.warmup(*given, 64, grid=(1,))) == 3
+    assert [each.block_shape for each in given] == [[1, 1, 1], [1, 1]]
+    kernel[where](*given, n=64) if by_name else kernel[where](*given, 64)
+    assert set(compiled) == set(sizes)
+    assert (target == source[0].T).all()
+    assert kernel.best_config.kwargs == {"ROWS": 16, "COLUMNS": 8}
+    assert [each.block_shape for each in given] == [[1, 16, 8], [8, 16]]
+    assert all(times[0] < float("inf") for times in kernel.configs_timings.values())
+
+
 def test_heuristics_above_and_below():
     values = {"BLOCK": lambda arguments: 16}
 
@@ -273,7 +307,7 @@ def split_product(a, b, c, M, N, K, BLOCK_K: tl.constexpr, SPLIT: tl.constexpr):
 
 
 def test_a_product_whose_sum_is_split():
-    a, b = torch.randn(16, 256), torch.randn(256, 16)
+    a, b = (torch.randint(-3, 4, shape).float() for shape in ((16, 256), (256, 16)))  # sums are exact in any order
     configs = [triton.Config({"BLOCK_K": 16, "SPLIT": split}) for split in (1, 2, 4)]
     kernel = triton.autotune(configs, key=["K"], reset_to_zero=["c"], warmup=1, rep=2)(split_product)
     for c in (torch.zeros(16, 16), torch.zeros(16, 16)):

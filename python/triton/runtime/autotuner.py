@@ -4,7 +4,8 @@ import os
 import time
 from _thread import RLock
 from _thread import _local as ThreadLocal
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from copy import copy
 from functools import partial
 
 from .._C import cuda_is_captured, tuning_key
@@ -112,8 +113,11 @@ class Autotuner(Launchable):
 
     def warmup(self, *args, **kwargs):
         """Compile every configuration that is not pruned; the list of compiled kernels."""
+        configs = self._pruned(args, kwargs)
+        given = self._hooked(configs, args, kwargs)
         return [
-            self.fn.warmup(*args, **kwargs, **self._checked(config, kwargs)) for config in self._pruned(args, kwargs)
+            self.fn.warmup(*args, **kwargs, **self._checked(config, kwargs))
+            for config, (args, kwargs) in zip(configs, given, strict=True)
         ]
 
     def _choose(self, args, kwargs):
@@ -273,10 +277,12 @@ class Autotuner(Launchable):
         it does not compile, or None. Options that make no difference on the target are not compiled for.
         """
         launches, failures, groups = [None] * len(configs), [None] * len(configs), {}
+        given = self._hooked(configs, args, kwargs)
         for number, config in enumerate(configs):
             groups.setdefault(repr(sorted(config.kwargs.items(), key=str)), []).append(number)
 
         def compile_one(number, group):
+            args, kwargs = given[number]
             try:
                 compiled = self.fn.warmup(*args, **kwargs, **self._checked(configs[number], kwargs))
                 several = compiled if isinstance(compiled, list) else [compiled]  # a tuner in a tuner has several
@@ -307,6 +313,33 @@ class Autotuner(Launchable):
             self.kernel._share_walks(False)
         return launches, failures
 
+    def _hooked(self, configs, args, kwargs):
+        """For each configuration the positional and the keyword arguments that it is compiled for, with descriptors as
+        its `pre_hook` leaves them, which sets the shape of their blocks: copies, for several are in use at a time."""
+        if not any(map(_is_descriptor, (*args, *kwargs.values()))):
+            return [(args, kwargs)] * len(configs)
+        with self._restoring(self._named(args, kwargs)):
+            return [self._after_hook(config, args, kwargs) for config in configs]
+
+    def _after_hook(self, config, args, kwargs):
+        if config.pre_hook is None:
+            return args, kwargs
+        args = tuple(map(_copy_of_descriptor, args))
+        kwargs = {name: _copy_of_descriptor(value) for name, value in kwargs.items()}
+        with suppress(*_FAILURES):  # it fails again when the configuration is timed, which leaves it out
+            config.pre_hook({**self._named(args, kwargs), **self._checked(config, kwargs)})
+        return args, kwargs
+
+    @contextmanager
+    def _restoring(self, named):
+        """At its end the arrays that are to be restored hold what they held; with a function that does so earlier."""
+        arrays = [_memory(named.get(name)) for name in self.restore_value]
+        saved = [(array, _copy(array)) for array in arrays if array is not None]
+        try:
+            yield lambda: _put_back(saved)
+        finally:
+            _put_back(saved)
+
     def _bench(self, *args, config, **meta):
         """Milliseconds of a launch with `config`, as the list that `do_bench` returns; infinity if it cannot run."""
         try:
@@ -317,11 +350,9 @@ class Autotuner(Launchable):
     def _measure(self, config, args, kwargs):
         keywords = self._checked(config, kwargs)
         named = {**self._named(args, kwargs), **keywords}
-        arrays = [_memory(named.get(name)) for name in self.restore_value]
-        saved = [(array, _copy(array)) for array in arrays if array is not None]
 
         def prepare():
-            _put_back(saved)
+            put_back()
             if config.pre_hook is not None:
                 config.pre_hook(named)
             self.pre_hook(named)
@@ -342,14 +373,11 @@ class Autotuner(Launchable):
             finish()
             return compiled
 
-        try:
-            with _device_of(named.values()):
-                if self._do_bench is not None:
-                    result = self._do_bench(launch, quantiles=(0.5, 0.2, 0.8))
-                else:
-                    result = self._race(launch().info["target"].split(":")[0], run, prepare, finish)
-        finally:
-            _put_back(saved)
+        with self._restoring(named) as put_back, _device_of(named.values()):
+            if self._do_bench is not None:
+                result = self._do_bench(launch, quantiles=(0.5, 0.2, 0.8))
+            else:
+                result = self._race(launch().info["target"].split(":")[0], run, prepare, finish)
         return list(result) if isinstance(result, (list, tuple)) else [result]
 
     def _race(self, backend, run, prepare, finish):
@@ -531,9 +559,21 @@ def config_text(config):
 
 def _memory(argument):
     """The array itself, without what it is seen through: another element type, a descriptor, a gradient's history."""
-    while isinstance(argument, TensorWrapper) or getattr(type(argument), "__triton_kind__", None) == "descriptor":
+    while isinstance(argument, TensorWrapper) or _is_descriptor(argument):
         argument = argument.base
     return argument.detach() if hasattr(argument, "detach") else argument
+
+
+def _is_descriptor(argument):
+    return getattr(type(argument), "__triton_kind__", None) == "descriptor"
+
+
+def _copy_of_descriptor(argument):
+    if not _is_descriptor(argument):
+        return argument
+    found = copy(argument)
+    found.block_shape = list(argument.block_shape)
+    return found
 
 
 def _zero(array):
