@@ -45,20 +45,23 @@ tritonc_version = "0.1.0"
 __version__ = f"3.6.0+tritonc.{tritonc_version}"
 
 __all__ = [
+    "AsyncCompileMode",
     "Autotuner",
     "AutotunerError",
     "CUDAError",
     "CompilationError",
     "Config",
     "DeviceAssertionError",
-    "Heuristics",
     "DivisionByZeroError",
+    "FutureKernel",
+    "Heuristics",
     "IntegerOverflowError",
     "InternalError",
     "InterpreterError",
     "JITFunction",
     "KernelError",
     "KernelInterface",
+    "LinearLayout",
     "MemoryAccessError",
     "MockTensor",
     "OutOfResources",
@@ -94,6 +97,9 @@ __all__ = [
 
 # Where names live whose modules not every program needs.
 _LATER = {
+    "AsyncCompileMode": "runtime._async_compile",
+    "FutureKernel": "runtime._async_compile",
+    "LinearLayout": "tools.linear_layout",
     "aggregate": "language.aggregates",
     "compile": "compiler",
     "constexpr_function": "language",
@@ -107,6 +113,8 @@ if TYPE_CHECKING:
     from .compiler import compile
     from .language import constexpr_function, must_use_result
     from .language.aggregates import aggregate
+    from .runtime._async_compile import AsyncCompileMode, FutureKernel
+    from .tools.linear_layout import LinearLayout
 
 
 def _load(name):

@@ -93,6 +93,11 @@ def get_arch():
     return str(get_current_target().arch)
 
 
+def get_hip_lds_size():
+    """Of AMD's GPUs, which kernels are not compiled for."""
+    return 65536
+
+
 def supports_tma(byval_only=False):
     """Tensor memory access is not generated yet."""
     return False

@@ -1,6 +1,9 @@
 """triton.profiler: scopes, a trace, and a table."""
 
+import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +73,8 @@ def test_a_profiled_function(tmp_path, monkeypatch):
         return x[0]
 
     assert program(np.zeros(1, np.float32)) == 2 and (tmp_path / "once.json").exists()
+    profiler.profile(lambda: None)()
+    assert (tmp_path / f"{profiler.DEFAULT_PROFILE_NAME}.hatchet").exists()
     monkeypatch.setenv("TRITON_PROTON_DISABLE", "1")
     (tmp_path / "once.json").unlink()
     assert program(np.zeros(1, np.float32)) == 2 and not (tmp_path / "once.json").exists()
@@ -82,3 +87,75 @@ def test_what_there_is_not():
         profiler.start(context="python")
     with pytest.raises(ValueError, match="entered last"):
         profiler.exit_scope("nothing")
+    with pytest.raises(AttributeError, match="kernels are not instrumented"):
+        profiler.language  # noqa: B018
+    with pytest.raises(ValueError, match="Session has not been initialized: 1000000"):
+        profiler.activate(1_000_000)
+
+
+def children(node):
+    return {child["frame"]["name"]: child for child in node["children"]}
+
+
+def test_a_tree(tmp_path):
+    x = np.zeros(1, np.float32)
+    session = profiler.start(str(tmp_path / "run"))
+    with profiler.scope("outer", {"size": 3, "kind (pty)": "a"}):
+        for _ in range(3):
+            first[(1,)](x)
+        with profiler.state("late"), profiler.scope("inner", {"size": 1.0}):
+            second[(1,)](x)
+    for _ in range(2):
+        profiler.enter_scope("twice", metrics={"size": 2, "kind (pty)": 5})
+        profiler.exit_scope(metrics={"more": 1.0})
+    with profiler.cpu_timed_scope("timed"):
+        assert profiler.context.depth(session) == 1
+    profiler.deactivate(session)
+    profiler.scope("unseen")(lambda: None)()
+    (path,) = profiler.finalize(session, output_format="hatchet")
+    root, devices = json.loads(Path(path).read_text())
+    top = children(root)
+    assert list(top) == ["outer", "twice", "timed"] and not root["metrics"] and devices == {"CPU": {"0": {}}}
+    assert top["twice"]["metrics"] == {"size": 4, "kind": 5, "more": 2.0}
+    assert top["timed"]["metrics"]["cpu_time (ns)"] > 0 and top["outer"]["metrics"] == {"size": 3, "kind": "a"}
+    kernel = children(top["outer"])["first"]["metrics"]
+    assert (kernel["count"], kernel["flops"], kernel["bytes"]) == (3, 30, 12) and kernel["time (ns)"] > 0
+    inner = children(top["outer"])["inner"]
+    assert list(children(inner)) == ["late"] and children(inner)["late"]["metrics"] == {"size": 1.0}
+    assert list(children(children(inner)["late"])) == ["second"]
+
+
+def test_the_viewer(tmp_path):
+    def node(name, metrics, *below):
+        return {"frame": {"name": name, "type": "function"}, "metrics": metrics, "children": list(below)}
+
+    fast = node("fast", {"count": 10, "time (ns)": 204800, "flops8": 1e11, "bytes": 1e8})
+    slow = node("slow", {"count": 1, "time (ns)": 819200, "flops8": 1e10, "bytes": 1e7})
+    path = tmp_path / "run.hatchet"
+    path.write_text(json.dumps([node("ROOT", {}, node("both", {}, fast, slow)), {"CPU": {"0": {}}}]))
+    asked = ["time/ms", "avg_time/us", "tflop8/s", "gbyte/s", "count"]
+    tree, metrics = profiler.viewer.parse(asked, path)
+    values = {each.name: [each.values[name] for name in metrics] for each in tree.nodes()}
+    assert metrics == asked
+    np.testing.assert_allclose(values["fast"], [0.2048, 20.48, 1e11 / 204800e-9 / 1e12, 1e8 / 204800e-9 / 1e9, 10])
+    np.testing.assert_allclose(values["ROOT"], [1.024, 1024 / 11, 1.1e11 / 1.024e-3 / 1e12, 1.1e8 / 1.024e-3 / 1e9, 11])
+    out = io.StringIO()
+    profiler.viewer.print_tree(*profiler.viewer.parse(["time/ms"], path), print_sorted=True, file=out)
+    assert out.getvalue().split("\n")[:5] == [
+        "time/ms",
+        "1.024 ROOT",
+        "  1.024 both",
+        "    0.819 slow",
+        "    0.205 fast",
+    ]
+
+    def names(**options):
+        return [each.name for each in profiler.viewer.parse(["time/ms"], path, **options)[0].nodes()]
+
+    assert names(include="fas") == ["ROOT", "both", "fast"] and names(exclude="fas") == ["ROOT", "both", "slow"]
+    assert names(threshold=0.5) == ["ROOT", "both", "slow"]
+    with pytest.raises(ValueError, match="no metric 'tim'; there are: bytes, count, flops8, time"):
+        profiler.viewer.parse(["tim"], path)
+    command = [sys.executable, "-m", "triton.profiler.viewer", "-m", "time/ms,count", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "0.819 1.000 slow" in done.stdout

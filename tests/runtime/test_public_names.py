@@ -16,13 +16,14 @@ pytestmark = pytest.mark.host
 # Module: what is imported from it.
 NAMES = """
 triton: Config InterpreterError MockTensor OutOfResources TensorWrapper TritonError aggregate compile constexpr_function
-triton: must_use_result reinterpret set_allocator
-triton._C.libtriton: get_cache_invalidating_env_vars ir native_specialize_impl
+triton: AsyncCompileMode FutureKernel LinearLayout must_use_result reinterpret set_allocator
+triton._C.libtriton: get_cache_invalidating_env_vars ir native_specialize_impl nvidia
 triton._internal_testing: ProcessResult run_in_process type_canonicalisation_dict
 triton.backends.nvidia.compiler: CUDABackend CUDAOptions get_ptxas get_ptxas_version min_dot_size
 triton.backends.nvidia.compiler: sm_arch_from_capability
 triton.backends.nvidia.driver: CudaDriver ty_to_cpp
-triton.compiler: ASTSource CompilationError CompiledKernel compile make_backend
+triton.compiler: ASTSource CompilationError CompiledKernel IRSource compile make_backend
+triton.runtime.cache: default_cache_dir default_dump_dir default_override_dir
 triton.language: core extra float8e4b8 float8e5b16 libdevice math random semantic standard target_info
 triton.language.core: TRITON_BUILTIN _constexpr_to_value _unwrap_if_constexpr _unwrap_shape builtin dispatch extern
 triton.language.core: extern_elementwise is_builtin
@@ -73,6 +74,27 @@ def test_what_there_is_no_hardware_for_says_so():
         tl.extra.hip  # noqa: B018
     with pytest.raises(NotImplementedError, match="call the functions of triton.language instead"):
         tl.semantic.TritonSemantic(None)
+
+
+def test_what_is_the_public_compiler_s_own_says_so():
+    for use in (lambda: triton.compiler.IRSource("x.ttir"), lambda: triton.compile("x.ttir")):
+        with pytest.raises(NotImplementedError, match=r"IRSource\('x.ttir'\): kernels are compiled from their sources"):
+            use()
+    with pytest.raises(NotImplementedError, match="launches bind their arguments in C"):
+        kernel.create_binder()
+    with pytest.raises(AttributeError, match="'passes': the passes run in C"):
+        triton._C.libtriton.passes  # noqa: B018
+
+
+def test_products_to_compare_with():
+    torch = pytest.importorskip("torch")
+    cublas = triton._C.libtriton.nvidia.cublas.CublasLt(torch.empty(1))
+    a, b, c = torch.randn(16, 32), torch.randn(8, 32), torch.empty(16, 8)
+    cublas.matmul(a, b, c)
+    torch.testing.assert_close(c, a @ b.T)
+    d = torch.empty_like(c)
+    cublas.gemm(a, b, c, d, 2.0, 0.5)
+    torch.testing.assert_close(d, 2.5 * c)
 
 
 # ---- builtins of other libraries

@@ -12,4 +12,21 @@ def get_cache_invalidating_env_vars():
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
+_ABSENT = {
+    "gluon_ir": "there is no triton.experimental.gluon",
+    "linear_layout": "triton.LinearLayout has layouts",
+    "llvm": "LLVM is linked in, and has no bindings; kernel.asm['llir'] is a kernel's LLVM IR",
+    "passes": "the passes run in C; TRITON_DUMP shows what each does",
+}
+
+
+def __getattr__(name):
+    if name == "nvidia":
+        from triton._libtriton import nvidia
+
+        return nvidia
+    reason = f": {_ABSENT[name]}" if name in _ABSENT else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{reason}")
+
+
 __all__ = ["get_cache_invalidating_env_vars", "ir", "native_specialize_impl"]

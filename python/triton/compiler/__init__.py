@@ -1,6 +1,6 @@
 """Compiling kernels without launching them, and what can be asked of a compiled one."""
 
-from .compiler import ASTSource, CompiledKernel, compile, make_backend
+from .compiler import ASTSource, CompiledKernel, IRSource, compile, make_backend
 from .errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "CompilationError",
     "CompileTimeAssertionFailure",
     "CompiledKernel",
+    "IRSource",
     "UnsupportedLanguageConstruct",
     "compile",
     "make_backend",

@@ -166,6 +166,16 @@ class ASTSource:
         return tuple(entries)
 
 
+class IRSource:
+    """The public API's source of texts in its own IR, to be asked for: `compile` takes none."""
+
+    def __init__(self, path, context=None, backend=None):
+        raise NotImplementedError(
+            f"IRSource({path!r}): kernels are compiled from their sources, in Python or in Triton-C (triton.c); "
+            "TRITON_KERNEL_OVERRIDE=1 takes changed texts of tile IR and PTX in place of a kernel's own"
+        )
+
+
 def _single(place):
     return place[0] if isinstance(place, tuple) and len(place) == 1 else place
 
@@ -188,6 +198,8 @@ def compile(src, target=None, options=None, *, signature=None, constants=None, a
     :param any_launch: offsets are computed in 64 bits where those of 32 do not do for every launch, instead of being
         checked at each one.
     """
+    if isinstance(src, str) and not signature:
+        IRSource(src)
     if not isinstance(src, ASTSource):
         if signature is None:
             raise TypeError(f"compile() takes an ASTSource, or a kernel with its signature, not {src!r}")
@@ -219,6 +231,7 @@ __all__ = [
     "ASTSource",
     "CompiledKernel",
     "GPUTarget",
+    "IRSource",
     "compile",
     "describe",
     "make_backend",

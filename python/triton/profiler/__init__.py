@@ -1,19 +1,22 @@
 """Where the time of a program's kernels goes: ``session = start("name")``, launches, ``finalize()``.
 
-``finalize`` writes a Chrome trace (``name.json``; chrome://tracing and Perfetto show it) and prints a table of kernels.
-`scope` names a part of the program; kernels count for the scopes that they are launched in. What
-``@triton.jit(launch_metadata=...)`` gives of ``flops`` and ``bytes`` becomes rates. On a GPU times are those between
-events on the launch's stream; kernels of other libraries are not seen.
+``finalize`` writes a Chrome trace (``name.json``; chrome://tracing and Perfetto show it) and a tree (``name.hatchet``;
+`viewer` prints it), and prints a table of kernels. `scope` names a part of the program; kernels count for the scopes
+that they are launched in. What ``@triton.jit(launch_metadata=...)`` gives of ``flops`` (``flops16``, ...) and ``bytes``
+becomes rates. On a GPU times are those between events on the launch's stream; kernels of other libraries are not seen.
 """
 
 import json
 import time
-from contextlib import ContextDecorator
+from contextlib import ContextDecorator, contextmanager
+from itertools import count
 from threading import get_ident
+from types import SimpleNamespace
 
 from .. import _C, knobs
+from .tree import tree
 
-DEFAULT_PROFILE_NAME = "triton"
+DEFAULT_PROFILE_NAME = "proton"
 
 
 class _Session:
@@ -26,6 +29,7 @@ class _Launch:
 
     def __init__(self, data, scopes):
         self.data, self.scopes, self.thread = data, scopes, get_ident()
+        self.path = (*scopes, *_states[-1:])  # in the tree
         self.device = self.first = self.last = None
         self.seconds = None
         if data["function"].info["target"].startswith("cuda"):
@@ -47,7 +51,7 @@ class _Launch:
         return self.seconds
 
 
-_sessions, _scopes, _open = {}, [], []
+_sessions, _numbers, _scopes, _states, _open = {}, count(), [], [], []
 
 
 def _enter(metadata):
@@ -65,7 +69,8 @@ def _exit(metadata):
 
 
 def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, hook=None):
-    """Begin to measure; the number of the session. `name` is that of the file without ``.json``.
+    """Begin to measure; the number of the session (None with ``knobs.proton.disable``). `name` is that of the files
+    without ``.json`` and ``.hatchet``.
 
     :param context: "shadow": kernels by the scopes they are launched in; there is no other.
     :param data: "tree" or "trace": the same, for `finalize` writes a trace and prints a table.
@@ -78,9 +83,9 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
         )
     if backend == "instrumentation":
         raise NotImplementedError("profiler.start(backend='instrumentation'): kernels are not instrumented")
-    number = 1 + max(_sessions, default=-1)
     if knobs.proton.disable:
-        return number
+        return None
+    number = next(_numbers)
     _sessions[number] = _Session(name or DEFAULT_PROFILE_NAME)
     knobs.runtime.launch_enter_hook.add(_enter)
     knobs.runtime.launch_exit_hook.add(_exit)
@@ -88,6 +93,8 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
 
 
 def _chosen(session):
+    if session is not None and session not in _sessions:
+        raise ValueError(f"Session has not been initialized: {session}")
     return _sessions.values() if session is None else [_sessions[session]]
 
 
@@ -103,17 +110,25 @@ def deactivate(session=None):
         each.active = False
 
 
-def finalize(session=None, output_format="chrome_trace"):
-    """End a session, or all: write its trace, print its table, and forget it. The paths of the files."""
-    if output_format not in ("", "chrome_trace"):
-        raise ValueError(f"output_format is {output_format!r}, and can be 'chrome_trace'")
+_FORMATS = {"chrome_trace": "json", "hatchet": "hatchet"}
+
+
+def finalize(session=None, output_format=""):
+    """End a session, or all: write its trace and its tree, print its table, and forget it. The paths of the files.
+
+    :param output_format: "chrome_trace" or "hatchet", for one of them alone.
+    """
+    if output_format and output_format not in _FORMATS:
+        raise ValueError(f"output_format is {output_format!r}, and can be {', '.join(map(repr, _FORMATS))}")
+    _chosen(session)
     numbers, paths = [*_sessions] if session is None else [session], []
     for number in numbers:
         ended = _sessions.pop(number)
-        path = f"{ended.name}.json"
-        with open(path, "w") as file:
-            json.dump(trace(ended), file)
-        paths.append(path)
+        for kind in [output_format] if output_format else _FORMATS:
+            path = f"{ended.name}.{_FORMATS[kind]}"
+            with open(path, "w") as file:
+                json.dump(tree(ended) if kind == "hatchet" else trace(ended), file)
+            paths.append(path)
         print(table(ended))
     if not _sessions:
         knobs.runtime.launch_enter_hook.remove(_enter)
@@ -144,7 +159,7 @@ def table(session):
         row = rows.setdefault(key, [0, 0.0, 0, 0])
         row[0] += 1
         row[1] += each.duration()
-        row[2] += each.data.get("flops", 0) or 0
+        row[2] += sum(value or 0 for name, value in each.data.items() if name.startswith("flops"))
         row[3] += each.data.get("bytes", 0) or 0
     width = max([len("kernel"), *map(len, rows)])
     lines = [f"{'kernel':{width}}  {'runs':>6}  {'ms':>10}  {'share':>6}  {'TFLOP/s':>8}  {'GB/s':>8}"]
@@ -170,6 +185,7 @@ class scope(ContextDecorator):
 
     def __enter__(self):
         self.start, self.thread, self.scopes = time.perf_counter(), get_ident(), tuple(_scopes)
+        self.path = (*self.scopes, self.name, *_states[-1:])
         _scopes.append(self.name)
         return self
 
@@ -189,11 +205,47 @@ def enter_scope(name, *, metrics=None):
     _entered.append(scope(name, metrics).__enter__())
 
 
-def exit_scope(name=None):
-    """End the scope that was entered last."""
+def exit_scope(name=None, *, metrics=None):
+    """End the scope that was entered last; `metrics` are added to it."""
     if not _entered or (name is not None and _entered[-1].name != name):
         raise ValueError(f"the scope {name!r} is not the one that was entered last")
+    _entered[-1].data.update(metrics or {})
     _entered.pop().__exit__(None, None, None)
+
+
+class cpu_timed_scope(scope):
+    """One that keeps how long it took, as the metric ``cpu_time (ns)``."""
+
+    def _recreate_cm(self):
+        return cpu_timed_scope(self.name, self.data)
+
+    def __exit__(self, *exception):
+        self.data["cpu_time (ns)"] = round((time.perf_counter() - self.start) * 1e9)
+        super().__exit__(*exception)
+
+
+def enter_state(name):
+    """Until `exit_state` what is measured stands in the tree below `name`, in the scope that it belongs to."""
+    _states.append(name)
+
+
+def exit_state():
+    if not _states:
+        raise ValueError("no state was entered")
+    _states.pop()
+
+
+@contextmanager
+def state(name):
+    """``with state(name):`` from `enter_state` to `exit_state`."""
+    enter_state(name)
+    try:
+        yield
+    finally:
+        exit_state()
+
+
+context = SimpleNamespace(depth=lambda session=0: len(_scopes))  # how many scopes there are around
 
 
 def profile(fn=None, *, name=None, **options):
@@ -204,7 +256,7 @@ def profile(fn=None, *, name=None, **options):
 
         @wraps(fn)
         def measured(*args, **kwargs):
-            session = start(name or fn.__name__, **options)
+            session = start(name, **options)
             try:
                 return fn(*args, **kwargs)
             finally:
@@ -214,3 +266,13 @@ def profile(fn=None, *, name=None, **options):
         return measured
 
     return decorate if fn is None else decorate(fn)
+
+
+def __getattr__(name):
+    if name == "viewer":
+        from importlib import import_module
+
+        return import_module(f"{__name__}.viewer")
+    if name in ("language", "hooks", "mode", "specs", "metric", "data"):
+        raise AttributeError(f"triton.profiler has no {name!r}: launches are timed, and kernels are not instrumented")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

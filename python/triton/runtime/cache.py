@@ -39,6 +39,19 @@ def default_folder():
     return _C.store_folder()
 
 
+def default_cache_dir():
+    """Where compiled kernels are, if TRITON_CACHE_DIR does not say."""
+    return knobs.cache.get_triton_dir("cache")
+
+
+def default_dump_dir():
+    return knobs.cache.get_triton_dir("dump")
+
+
+def default_override_dir():
+    return knobs.cache.get_triton_dir("override")
+
+
 # ---- managers
 
 
@@ -242,6 +255,9 @@ __all__ = [
     "RedisRemoteCacheBackend",
     "RemoteCacheBackend",
     "RemoteCacheManager",
+    "default_cache_dir",
+    "default_dump_dir",
+    "default_override_dir",
     "get_cache_key",
     "get_cache_manager",
     "get_dump_manager",

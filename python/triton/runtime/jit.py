@@ -270,6 +270,20 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
             f"the source of kernel {self.__name__!r} is changed by _unsafe_update_src(text), before its first launch"
         )
 
+    def warmup(self, *args, **kwargs):
+        """Compile for arguments that a launch might have, and return the compiled kernel. A dtype, or a `MockTensor`,
+        stands for an array of it. In an `AsyncCompileMode` it returns a `FutureKernel`."""
+        from ._async_compile import active_mode
+
+        compile, mode = super().warmup, active_mode()
+        return compile(*args, **kwargs) if mode is None else mode.warmup(self, compile, args, kwargs)
+
+    def create_binder(self):
+        raise NotImplementedError(
+            "JITFunction.create_binder: launches bind their arguments in C; triton.runtime.jit.mangle_type says what "
+            "becomes of an argument, and kernel.signature has the parameters"
+        )
+
     def preload(self, specialization_data):
         """Compile the variant that a text describes, which hooks get as ``compile["specialization_data"]``; it is there
         for launches, in this process or another one. Returns the compiled kernel."""
