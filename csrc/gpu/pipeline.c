@@ -32,6 +32,27 @@ static bool repeats(const Pipeline *p, const Op *load)
     return false;
 }
 
+/* Do rows begin within a sector of 32 bytes, as memory is read? Then part of one is read again for the next iteration, or by other
+ * lanes. A launch says of a number whether 16 divides it, and nothing of larger powers. */
+static bool straddles_sectors(const Pipeline *p, const Op *load)
+{
+    enum { SECTOR = 32 /* bytes */, KNOWN = 16 /* elements */ };
+    if (!tt_is_tile(load->results[0]->type))
+        return false;
+    int axis = tt_fastest_axis(p->axis_infos, load), bytes = tt_byte_width(load->results[0]->type);
+    for (const Op *op = tt_operand(load, 0)->op; op; op = tt_operand(op, 0)->op) {
+        int64_t inserted = op->opcode == OP_expand_dims ? tt_int_attr(op, ATTR_axis, 0) : INT64_MAX;
+        bool is_sum = op->opcode == OP_addptr && tt_is_tile(op->results[0]->type);
+        if ((!is_sum && op->opcode != OP_broadcast && op->opcode != OP_expand_dims) || inserted == axis)
+            return false;
+        axis -= inserted < axis;
+        int64_t divisor = is_sum ? tt_axis_info(p->axis_infos, tt_operand(op, 1))->divisibility[axis] : KNOWN;
+        if (divisor < KNOWN && divisor * bytes % SECTOR)
+            return true;
+    }
+    return false;
+}
+
 static void copy_async(const Pipeline *p, Builder *b, const Staged *staged, Value *pointer, Value *mask,
                        Value *runs, Value *slot)
 {
@@ -42,7 +63,8 @@ static void copy_async(const Pipeline *p, Builder *b, const Staged *staged, Valu
     }
     Value *operands[] = {pointer, slot_of(b, staged, slot), pipeline_masked(b, pointer->type, mask, runs)};
     Attr *attrs = tt_copy_attrs(b->module, load->attrs);
-    if (!tt_find_attr(load, ATTR_cache) && repeats(p, load)) /* once from the second cache */
+    if (!tt_find_attr(load, ATTR_cache) &&
+        (repeats(p, load) || straddles_sectors(p, load))) /* each sector once from the second cache */
         attrs = tt_attr_string(b->module, ATTR_cache, ".ca", attrs);
     tt_build_op(b, OP_async_copy, operands, 3, NULL, 0, attrs);
 }
