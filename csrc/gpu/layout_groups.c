@@ -532,6 +532,38 @@ static bool decide_one_by_buffer(LayoutGroups *g, bool stored)
     return false;
 }
 
+static const LinearLayout *layout_of_accessed(const LayoutGroups *g, const Op *op)
+{
+    const Value *value = op->opcode == OP_load ? op->results[0] : tt_operand(op, op->operand_count > 1);
+    return tt_group_layout(g, value);
+}
+
+/* Pointers and masks of an access that does not mind are in the same threads as what it loads or stores; unless several
+ * threads have each element there, who would all compute what was too much work to repeat. */
+static bool decide_by_accessed(LayoutGroups *g, const Region *region)
+{
+    bool changed = false;
+    TT_FOR_OPS(op, region)
+    {
+        Preference preference;
+        bool minds = !accesses_memory(op) || is_strong(g, op, &preference);
+        const LinearLayout *layout = minds ? NULL : layout_of_accessed(g, op);
+        if (layout &&
+            1ll << layout->in_bits[LAYOUT_REGISTER] > elements_per_thread(g, tt_operand(op, 0)->type))
+            layout = NULL;
+        for (int i = 0; layout && i < op->operand_count; i++) {
+            Group *group = group_of(g, tt_operand(op, i));
+            if (group && !group->layout) {
+                group->layout = layout;
+                changed = true;
+            }
+        }
+        for (int i = 0; i < op->region_count; i++)
+            changed |= decide_by_accessed(g, op->regions[i]);
+    }
+    return changed;
+}
+
 static bool decide_one_by_default(LayoutGroups *g)
 {
     for (int i = 0; i < g->all.count; i++) {
@@ -567,6 +599,8 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
     for (int stored = 1; stored >= 0; stored--)
         while (decide_one_by_buffer(g, stored))
             follow_back(g);
+    while (decide_by_accessed(g, function->body))
+        follow_back(g);
     collect_votes(g, function->body, 0, true);
     decide_by_votes(g);
     while (decide_by_edges(g, WIDENING) || decide_one_by_default(g))
