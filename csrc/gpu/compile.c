@@ -36,7 +36,8 @@ static void count_stages(Op *op, void *most)
 }
 
 /* What a loop asks for is a request. The pipeliner knows the buffers, but not yet the scratch of what stands around them: where
- * shared memory does not suffice for both, the passes run again with fewer stages. The module that they have run on. */
+ * shared memory does not suffice for both, the passes run again, first without strips, whose elements cross shared memory
+ * where those of one thread do not, then with fewer stages. The module that they have run on. */
 static Module *run_passes(Module *given, GpuOptions *options)
 {
     Module *volatile module = given;
@@ -50,12 +51,18 @@ static Module *run_passes(Module *given, GpuOptions *options)
             given->remarks = module->remarks;
             return module;
         }
-        if (trap.diag.kind != TT_OUT_OF_RESOURCES || !options->source || stages <= 1)
+        bool has_strips = options->strips > 1;
+        if (trap.diag.kind != TT_OUT_OF_RESOURCES || !options->source || (stages <= 1 && !has_strips))
             tt_raise(&trap.diag);
-        options->most_stages = --stages;
         module = tt_parse_module(given->arena, options->source, given->functions->name);
         module->asked_choices = given->asked_choices;
         module->choices = given->choices;
+        if (has_strips) {
+            options->num_warps = tt_warps(options);
+            options->strips = 1;
+            continue;
+        }
+        options->most_stages = --stages;
         if (asked)
             tt_remark(module, trap.diag.loc,
                       "num_stages is lowered to %d: with more, this program would need %lld bytes of shared "

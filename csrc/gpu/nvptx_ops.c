@@ -365,9 +365,7 @@ static LLVMValueRef call(Simt *s, const char *name, LLVMTypeRef result, LLVMValu
  * Output"). */
 static void print(Simt *s, const char *format, LLVMValueRef const *arguments, int count)
 {
-    Place place = simt_go_to_entry(s);
-    LLVMValueRef memory = LLVMBuildAlloca(s->b, LLVMArrayType2(s->i64, (uint64_t)TT_MAX(count, 1)), "");
-    simt_come_back(s, place);
+    LLVMValueRef memory = simt_new_array(s, s->i64, TT_MAX(count, 1));
     int64_t offset = 0;
     for (int i = 0; i < count; i++) {
         int bytes = simt_bytes(LLVMTypeOf(arguments[i]));

@@ -54,7 +54,7 @@ static bool takes_element(const Op *dot, const GpuOptions *options)
 static bool share_by_warpgroups(const Op *dot, const GpuOptions *options, bool turned, int64_t warps[2])
 {
     const Type *a = tt_operand(dot, 0)->type, *sum = dot->results[0]->type;
-    if (options->sm != 90 || options->num_warps % WARPGROUP || sum->rank != 2)
+    if (options->sm != 90 || options->num_warps % WARPGROUP || options->strips > 1 || sum->rank != 2)
         return false;
     int64_t m = tt_next_pow2(sum->shape[turned]), n = tt_next_pow2(sum->shape[!turned]);
     if (m < 64 || tt_element(sum)->kind == TT_F64 || tt_next_pow2(a->shape[1]) < instruction_k(a))

@@ -70,13 +70,7 @@ LLVMValueRef machine_site(Simt *s)
     return *slot = global;
 }
 
-LLVMValueRef machine_scratch(Simt *s, int words)
-{
-    Place place = simt_go_to_entry(s);
-    LLVMValueRef memory = LLVMBuildAlloca(s->b, LLVMArrayType2(s->i64, (uint64_t)words), "");
-    simt_come_back(s, place);
-    return memory;
-}
+LLVMValueRef machine_scratch(Simt *s, int words) { return simt_new_array(s, s->i64, words); }
 
 /* ---- the kernel and its threads -------------------------------------------------------------------------------------------- */
 

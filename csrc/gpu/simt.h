@@ -86,6 +86,8 @@ typedef struct Place {
 } Place;
 Place simt_go_to_entry(Simt *s);
 void simt_come_back(Simt *s, Place place);
+/* On the stack, once for the function, wherever it is used. */
+LLVMValueRef simt_new_array(Simt *s, LLVMTypeRef type, int count);
 /* Coordinate along `axis` of the element in a register: a per-thread base plus a constant. */
 LLVMValueRef simt_coordinate(Simt *s, const LinearLayout *layout, int axis, int reg);
 /* i1: the register's element lies in the logical shape; NULL when that is so for all threads. */
@@ -201,6 +203,7 @@ void simt_smem_view(Simt *s, const Op *op);
 void simt_smem_load(Simt *s, const Op *op);
 void simt_smem_store(Simt *s, const Op *op);
 void simt_async_copy(Simt *s, const Op *op);
+void simt_async_commit(Simt *s);
 void simt_async_wait(Simt *s, const Op *op);
 void simt_mma(Simt *s, const Op *op);
 void simt_wgmma(Simt *s, const Op *op);

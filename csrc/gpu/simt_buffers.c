@@ -151,6 +151,14 @@ void simt_async_copy(Simt *s, const Op *op)
     }
 }
 
+/* One group, however many strips. */
+void simt_async_commit(Simt *s)
+{
+    simt_leave_phase(s);
+    s->ops->async->commit(s);
+    simt_enter_phase(s);
+}
+
 void simt_async_wait(Simt *s, const Op *op)
 {
     if (simt_has_next_sync(s))

@@ -127,7 +127,7 @@ static void lower_op(Simt *s, const Op *op)
         simt_async_copy(s, op);
         break;
     case OP_async_commit:
-        s->ops->async->commit(s);
+        simt_async_commit(s);
         break;
     case OP_async_wait:
         simt_async_wait(s, op);

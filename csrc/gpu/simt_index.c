@@ -23,6 +23,15 @@ void simt_come_back(Simt *s, Place place)
     LLVMSetCurrentDebugLocation2(s->b, place.location);
 }
 
+LLVMValueRef simt_new_array(Simt *s, LLVMTypeRef type, int count)
+{
+    Place here = {LLVMGetInsertBlock(s->b), LLVMGetCurrentDebugLocation2(s->b)};
+    LLVMPositionBuilderBefore(s->b, LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(s->function)));
+    LLVMValueRef array = LLVMBuildAlloca(s->b, LLVMArrayType2(type, (uint64_t)count), "");
+    simt_come_back(s, here);
+    return array;
+}
+
 /* Bits that move together by the same
  * distance are one mask and one shift: (x & mask) << distance. */
 LLVMValueRef simt_apply_columns(Simt *s, LLVMValueRef x, const uint64_t *columns, int count, LLVMValueRef sum)

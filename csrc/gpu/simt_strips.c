@@ -107,7 +107,8 @@ static void find_meeting(Op *op, void *context)
 {
     Meeting *meeting = context;
     bool reduces = op->opcode == OP_reduce || op->opcode == OP_extract;
-    meeting->found |= op->opcode == OP_barrier || tt_scratch_bytes(op, meeting->options) > 0 ||
+    bool orders = op->opcode == OP_barrier || op->opcode == OP_async_commit || op->opcode == OP_async_wait;
+    meeting->found |= orders || tt_scratch_bytes(op, meeting->options) > 0 ||
                       (reduces && tt_plan_reduce(op, meeting->options)->folded);
 }
 
@@ -170,14 +171,7 @@ bool simt_is_made_again(const Simt *s, const Value *value)
 
 /* ---- reductions across strips ------------------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef new_array(Simt *s, LLVMTypeRef type)
-{
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(s->b);
-    LLVMPositionBuilderBefore(s->b, LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(s->function)));
-    LLVMValueRef array = LLVMBuildAlloca(s->b, LLVMArrayType2(type, (uint64_t)s->strips->count), "strips");
-    LLVMPositionBuilderAtEnd(s->b, here);
-    return array;
-}
+static LLVMValueRef new_array(Simt *s, LLVMTypeRef type) { return simt_new_array(s, type, s->strips->count); }
 
 static LLVMValueRef element(Simt *s, LLVMValueRef array, LLVMValueRef strip)
 {
@@ -282,13 +276,22 @@ static void note_varying(Simt *s, LLVMValueRef value)
     *slot = value;
 }
 
+/* Is it read from where an operation left its results? That does not say what they were computed from. */
+static bool is_read_from_array(LLVMValueRef i)
+{
+    LLVMValueRef place = LLVMIsALoadInst(i) ? LLVMGetOperand(i, 0) : NULL;
+    while (place && LLVMIsAGetElementPtrInst(place))
+        place = LLVMGetOperand(place, 0);
+    return place && LLVMIsAAllocaInst(place);
+}
+
 /* Whatever is computed from the number of the strip, or chosen by a branch within a phase. */
 static void find_varying(Simt *s)
 {
     Strips *strips = s->strips;
     FOR_BLOCKS(block, s)
     FOR_INSTRUCTIONS(i, block)
-    if (is_phi(i) && phase_of(strips, i))
+    if ((is_phi(i) || is_read_from_array(i)) && phase_of(strips, i))
         note_varying(s, i);
     while (strips->pending.count) {
         LLVMValueRef value = strips->pending.data[--strips->pending.count];
@@ -435,12 +438,14 @@ static void erase_phis(Simt *s)
     }
 }
 
-/* A phase in which nothing is done does it once. */
+/* A phase in which nothing is done, nor carried on at its end, does it once. */
 static void cut_empty_phase(Simt *s, const Phase *phase)
 {
+    LLVMValueRef end = LLVMGetBasicBlockTerminator(phase->exit);
     LLVMBasicBlockRef body = LLVMGetSuccessor(LLVMGetBasicBlockTerminator(phase->head), 0);
-    if (body == phase->exit && LLVMGetFirstInstruction(body) == phase->next)
-        LLVMSetCondition(LLVMGetBasicBlockTerminator(body), LLVMConstNull(s->i1));
+    if (body == phase->exit && LLVMGetFirstInstruction(body) == phase->next &&
+        LLVMGetNextInstruction(phase->next) == LLVMGetPreviousInstruction(end))
+        LLVMSetCondition(end, LLVMConstNull(s->i1));
 }
 
 void simt_finish_strips(Simt *s)

@@ -6,34 +6,45 @@
 enum {
     MANY = 128,            /* registers of a tile in a thread: no more at once */
     STRIP = 32,            /* then this many */
+    ALL = 256,             /* of what a loop of products carries */
+    OF_PRODUCTS = 128,     /* of it in each of their strips */
     MOST_SCANNING = 32,    /* warps that exchange the totals of a scan */
     MOST_STRIPS = 1 << 12, /* far beyond the largest tile that there can be */
 };
 
 typedef struct Search {
-    int64_t threads, registers; /* of the largest tile in a thread */
+    int64_t threads;
+    int64_t registers, carried; /* in a thread: of the largest tile, and of all that a loop carries */
     bool has_products, has_scans;
 } Search;
+
+static int64_t registers_of(const Search *search, const Type *type)
+{
+    int64_t elements = tt_is_tile(type);
+    for (int axis = 0; elements && axis < type->rank; axis++)
+        elements *= tt_next_pow2(type->shape[axis]);
+    int words = tt_is_ptr(type) ? 1 : TT_MAX(1, tt_bit_width(type) / 32); /* addresses share a base */
+    return elements / search->threads * words;
+}
 
 static void measure(Op *op, void *context)
 {
     Search *search = context;
     search->has_products |= op->opcode == OP_dot;
     search->has_scans |= op->opcode == OP_scan;
+    int64_t all = 0;
     for (int i = 0; i < op->result_count; i++) {
-        const Type *type = op->results[i]->type;
-        if (!tt_is_tile(type))
-            continue;
-        int64_t elements = 1;
-        for (int axis = 0; axis < type->rank; axis++)
-            elements *= tt_next_pow2(type->shape[axis]);
-        elements /= search->threads;
-        int words = tt_is_ptr(type) ? 1 : TT_MAX(1, tt_bit_width(type) / 32); /* addresses share a base */
-        search->registers = TT_MAX(search->registers, elements * words);
+        int64_t registers = registers_of(search, op->results[i]->type);
+        search->registers = TT_MAX(search->registers, registers);
+        all += tt_is_ptr(op->results[i]->type)
+                   ? 0
+                   : registers * TT_MIN(32, tt_bit_width(op->results[i]->type)) / 32;
     }
+    if (tt_is_loop(op))
+        search->carried = TT_MAX(search->carried, all);
 }
 
-/* The sums of a product are to stay in registers, however many. */
+/* What a loop of products carries is to stay in registers, unless there are not as many. */
 GpuOptions tt_with_strips(Module *module, const GpuOptions *options)
 {
     GpuOptions result = *options;
@@ -41,8 +52,10 @@ GpuOptions tt_with_strips(Module *module, const GpuOptions *options)
     TT_FOR_FUNCTIONS(function, module)
     tt_walk(function->body, measure, &search);
     int strips = 1, most = search.has_scans ? MOST_SCANNING / options->num_warps : MOST_STRIPS;
-    if (search.registers > MANY && !search.has_products)
-        while (search.registers > STRIP * strips && strips < most)
+    int64_t registers = search.has_products ? TT_MAX(search.registers, search.carried) : search.registers;
+    int64_t at_once = search.has_products ? ALL : MANY, strip = search.has_products ? OF_PRODUCTS : STRIP;
+    if (registers > at_once)
+        while (registers > strip * strips && strips < most)
             strips *= 2;
     result.num_warps *= strips;
     result.strips = strips;

@@ -1,6 +1,7 @@
 """Large kernels on GPUs. Of thousands of statements: how much work compilers are asked for. Of large tiles: how long
 the code is. ptxas takes it."""
 
+import numpy as np
 import pytest
 from gpu_kernels import assemble, column_sums, compile_ir, compile_kernel, softmax_rows, vector_add
 
@@ -97,3 +98,48 @@ def shared_loads_offsets(a, b, n, DEPTH: tl.constexpr):
 def test_loads_ahead_that_many_ways_lead_to():
     compiled = compile_kernel(shared_loads_offsets, F32, F32, I32, sm=90, DEPTH=60)
     assert compiled.count(";") < 5000
+
+
+@triton.jit
+def two_sums(a, b, c, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    first, second = tl.zeros((M, N), tl.float32), tl.zeros((M, N), tl.float32)
+    for step in range(n):
+        x = tl.load(a + i * K + k[None, :] + step * K)
+        y = tl.load(b + k[:, None] * N + j + step * K)
+        first = tl.dot(x, y, first)
+        second = tl.maximum(second, first)
+    tl.store(c + i * N + j, first + second)
+
+
+@pytest.mark.parametrize("sm, columns, strips", [(80, 64, False), (80, 128, True), (90, 128, True)])
+def test_sums_that_do_not_fit_the_registers_are_strips(sm, columns, strips):
+    """What the loop carries is 256 registers of the only warp, or 512."""
+    arguments = ("*fp16", 16), ("*fp16", 16), F32, I32
+    compiled = compile_kernel(two_sums, *arguments, sm=sm, num_warps=1, M=64, N=columns, K=32)
+    assert ("strip" in compiled.llir) == strips and "wgmma" not in compiled.ptx
+    if strips:
+        assert compiled.effort == 4 and compiled.count(";") < 3000
+        assert assemble(compiled, sm).spills == 0
+
+
+@triton.jit
+def turned_sums(a, b, c, n, K: tl.constexpr):
+    i, j, k = tl.arange(0, 128)[:, None], tl.arange(0, 128)[None, :], tl.arange(0, K)
+    sums, largest = tl.zeros((128, 128), tl.float32), tl.zeros((128, 128), tl.float32)
+    for _ in range(n):
+        sums = tl.dot(tl.load(a + i * K + k[None, :]), tl.load(b + k[:, None] * 128 + j), sums)
+        largest = tl.maximum(largest, tl.trans(sums))
+    tl.store(c + i * 128 + j, sums + largest)
+
+
+@pytest.mark.parametrize("target, strips", [("sim:80", True), ("sim:75", False)])
+def test_strips_are_left_where_shared_memory_does_not_suffice(target, strips, monkeypatch):
+    """What strips exchange crosses it, here 64 KiB beside the operands."""
+    monkeypatch.setenv("TRITON_TARGET", target)
+    a, b = (np.random.default_rng(0).integers(-2, 3, shape).astype(np.float16) for shape in [(128, 32), (32, 128)])
+    c = np.zeros((128, 128), np.float32)
+    compiled = turned_sums[(1,)](a, b, c, 2, 32, num_warps=1)
+    once = a.astype(np.float32) @ b.astype(np.float32)
+    assert ("strip" in compiled.asm["llir"]) == strips
+    np.testing.assert_array_equal(c, 2 * once + np.maximum(0, np.maximum(once.T, 2 * once.T)))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import Array, check, evaluate, offsets, random
+from harness import Array, check, evaluate, offsets, random, round_to
 
 N = 8192  # 256 elements for each thread of one warp
 ONE_WARP = {"num_warps": 1}
@@ -186,3 +186,55 @@ def test_other_widths(dtype):
     wide = {"float16": np.float32, "int8": np.int32}.get(dtype, x.values.dtype)
     expected = {"out": (x.values + x.values).astype(x.values.dtype), "most": x.values.max().astype(wide)}
     check("out = x + x\nmost = tl.max(x)", {"x": x}, expected, **ONE_WARP)
+
+
+def test_branch_that_leaves_everything_as_it_is():
+    """Where threads meet on one side and nothing is done on the other, all strips keep what they have."""
+    x = numbers(64, 128)
+    code = """
+    out = x * 2 + 1
+    for k in range(n):
+        if k % 2 == 1:
+            out = out - tl.sum(out, axis=0)[None, :]
+        out += 1
+    """
+    out = x * 2 + 1
+    for k in range(3):
+        out = (out - out.sum(0, dtype=np.int32)[None, :] if k % 2 else out) + 1
+    check(code, {"x": x, "n": 3}, out, **ONE_WARP)
+
+
+def test_long_loop_that_combines_lanes():
+    """What shuffles need on the stack does not add up."""
+    x = numbers(64, 128)
+    code = """
+    out = x
+    for k in range(n):
+        out = out - tl.max(out, axis=1)[:, None] + tl.max(out, axis=0)[None, :]
+    """
+    out, n = x, 300
+    for _ in range(n):
+        out = out - out.max(1)[:, None] + out.max(0)[None, :]
+    check(code, {"x": x, "n": n}, out, **ONE_WARP)
+
+
+@pytest.mark.parametrize("stages", [1, 3])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "float8e5", "float64"])
+def test_products_whose_sums_are_too_many_for_the_registers(dtype, stages):
+    sums, steps = {"int8": "int32", "float64": "float64"}.get(dtype, "float32"), 5
+    a, b = (round_to(random(shape, "int32", low=-2, high=3).values, dtype) for shape in [(128, 160), (160, 128)])
+    code = f"""
+    i, k = tl.arange(0, 128), tl.arange(0, 32)
+    out, other = tl.zeros((128, 128), tl.{sums}), tl.zeros((128, 128), tl.{sums})
+    for step in range(n):
+        x = tl.load(a_ptr + i[:, None] * 160 + (step * 32 + k)[None, :])
+        y = tl.load(b_ptr + (step * 32 + k)[:, None] * 128 + i[None, :])
+        out = tl.dot(x, y, out)
+        if step % 2 == 1:
+            other += tl.dot(x, y)
+    most = tl.max(out, axis=1)
+    """
+    x, y = a.values.astype(sums), b.values.astype(sums)
+    products = [x[:, k : k + 32] @ y[k : k + 32] for k in range(0, 32 * steps, 32)]
+    expected = {"out": sum(products), "other": products[1] + products[3], "most": sum(products).max(1)}
+    check(code, {"a": a, "b": b, "n": steps}, expected, num_stages=stages, **ONE_WARP)
