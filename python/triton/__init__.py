@@ -21,19 +21,14 @@ from .errors import (
     UnsupportedError,
 )
 from .runtime import (
-    Autotuner,
     Config,
-    Heuristics,
     InterpreterError,
     JITFunction,
     KernelInterface,
     MockTensor,
     TensorWrapper,
-    autotune,
-    heuristics,
     reinterpret,
     set_allocator,
-    tunable,
 )
 from .runtime.jit import jit
 from .utilities import cdiv, next_power_of_2
@@ -98,12 +93,17 @@ __all__ = [
 # Where names live whose modules not every program needs.
 _LATER = {
     "AsyncCompileMode": "runtime._async_compile",
+    "Autotuner": "runtime",
     "FutureKernel": "runtime._async_compile",
+    "Heuristics": "runtime",
     "LinearLayout": "tools.linear_layout",
     "aggregate": "language.aggregates",
+    "autotune": "runtime",
     "compile": "compiler",
     "constexpr_function": "language",
+    "heuristics": "runtime",
     "must_use_result": "language",
+    "tunable": "runtime",
 }
 
 
@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from .compiler import compile
     from .language import constexpr_function, must_use_result
     from .language.aggregates import aggregate
+    from .runtime import Autotuner, Heuristics, autotune, heuristics, tunable
     from .runtime._async_compile import AsyncCompileMode, FutureKernel
     from .tools.linear_layout import LinearLayout
 

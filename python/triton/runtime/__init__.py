@@ -2,13 +2,10 @@
 
 from ..errors import AutotunerError, OutOfResources, TritonError
 from ._allocation import set_allocator
-from .autotuner import Autotuner, autotune
 from .config import Config
 from .driver import driver
 from .errors import InterpreterError
 from .jit import JITFunction, KernelInterface, KernelParam
-from .launchable import Heuristics, heuristics
-from .space import tunable
 from .wrapper import MockTensor, TensorWrapper, reinterpret
 
 __all__ = [
@@ -31,3 +28,31 @@ __all__ = [
     "set_allocator",
     "tunable",
 ]
+
+# Where names live whose modules not every program needs.
+_LATER = {
+    "Autotuner": "autotuner",
+    "Heuristics": "launchable",
+    "autotune": "autotuner",
+    "heuristics": "launchable",
+    "tunable": "space",
+}
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .autotuner import Autotuner, autotune
+    from .launchable import Heuristics, heuristics
+    from .space import tunable
+
+
+def _load(name):
+    if name in _LATER or name in _LATER.values():
+        from importlib import import_module
+
+        module = import_module(f".{_LATER.get(name, name)}", __name__)
+        return getattr(module, name) if name in _LATER else module
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+if not TYPE_CHECKING:  # which would take every name then
+    __getattr__ = _load
