@@ -174,46 +174,50 @@ static LLVMValueRef shared_base(Simt *s) { return LLVMBuildPtrToInt(s->b, s->sha
 
 static bool is_byte_wide(TypeKind kind) { return kind == TT_I8 || kind == TT_F8E4M3 || kind == TT_F8E5M2; }
 
+/* One instruction; `a` and `b`: numbers of its operands. */
+static void add_wgmma(Text *text, const Wgmma *w, int a, int b, bool adds)
+{
+    int k = is_byte_wide(w->a) ? 32 : w->a == TT_F32 ? 8 : 16;
+    tt_text_add(text, "wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s ", w->n, k, sum_name(w->sum),
+                type_name(w->a), type_name(w->b));
+    add_list(text, 0, w->n / 2);
+    tt_text_add(text, ", ");
+    if (w->a_words)
+        add_list(text, a, 4);
+    else
+        tt_text_add(text, "$%d", a);
+    tt_text_add(text, ", $%d, %d", b, adds);
+    if (w->sum != TT_I32)
+        tt_text_add(text, ", 1, 1");
+    if (w->a == TT_F16 || w->a == TT_BF16) {
+        if (!w->a_words)
+            tt_text_add(text, ", %d", w->a_is_transposed);
+        tt_text_add(text, ", %d", w->b_is_transposed);
+    }
+    tt_text_add(text, ";\n");
+}
+
+/* The steps are one piece of assembly: LLVM takes the sums apart once, which is most of its work on them. It writes the sums
+ * before it has read the operands of the later steps. */
 static void wgmma(Simt *s, const Wgmma *w)
 {
     Text text = {.arena = s->arena}, constraints = {.arena = s->arena};
-    int count = w->n / 2, at = 2 * count, arguments_count = 0;
-    int k = is_byte_wide(w->a) ? 32 : w->a == TT_F32 ? 8 : 16;
-    LLVMValueRef *arguments = TT_NEW_ARRAY(s->arena, LLVMValueRef, count + 6);
-    add_constraints(&constraints, w->sum == TT_I32 ? "=r" : "=f", count);
+    int count = w->n / 2, a_size = w->a_words ? 4 : 1, a = 2 * count, b = a + a_size * w->steps;
+    LLVMValueRef *arguments = TT_NEW_ARRAY(s->arena, LLVMValueRef, b - count + w->steps);
+    for (int i = 0; i < w->steps; i++)
+        add_wgmma(&text, w, a + a_size * i, b + i, i || w->adds);
+    add_constraints(&constraints, w->sum == TT_I32 ? "=&r" : "=&f", count);
     add_tied(&constraints, count);
-    for (int i = 0; i < count; i++)
-        arguments[arguments_count++] = w->sums[i];
-    tt_text_add(&text, "wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s ", w->n, k, sum_name(w->sum),
-                type_name(w->a), type_name(w->b));
-    add_list(&text, 0, count);
-    tt_text_add(&text, ", ");
-    if (w->a_words) {
-        add_list(&text, at, 4);
-        at += 4;
-        for (int i = 0; i < 4; i++)
-            arguments[arguments_count++] = w->a_words[i];
-        add_constraints(&constraints, "r", 4);
-    } else {
-        tt_text_add(&text, "$%d", at++);
-        arguments[arguments_count++] = w->a_matrix;
-        add_constraints(&constraints, "l", 1);
-    }
-    arguments[arguments_count++] = w->b_matrix;
-    add_constraints(&constraints, "l", 1);
-    tt_text_add(&text, ", $%d, %d", at, LLVMConstIntGetZExtValue(w->adds) != 0);
-    if (w->sum != TT_I32)
-        tt_text_add(&text, ", 1, 1");
-    if (w->a == TT_F16 || w->a == TT_BF16) {
-        if (!w->a_words)
-            tt_text_add(&text, ", %d", w->a_is_transposed);
-        tt_text_add(&text, ", %d", w->b_is_transposed);
-    }
-    tt_text_add(&text, ";");
+    add_constraints(&constraints, w->a_words ? "r" : "l", a_size * w->steps);
+    add_constraints(&constraints, "l", w->steps);
+    memcpy(arguments, w->sums, sizeof(LLVMValueRef) * (size_t)count);
+    memcpy(arguments + count, w->a_words ? w->a_words : w->a_matrices,
+           sizeof(LLVMValueRef) * (size_t)(a_size * w->steps));
+    memcpy(arguments + b - count, w->b_matrices, sizeof(LLVMValueRef) * (size_t)w->steps);
     LLVMTypeRef type = struct_of(s, LLVMTypeOf(w->sums[0]), count);
-    LLVMValueRef result =
-        nvptx_asm(s, ASM_CONVERGENT, text.data, constraints.data, type, arguments, arguments_count);
-    take_apart(s, result, count, w->sums);
+    take_apart(
+        s, nvptx_asm(s, ASM_CONVERGENT, text.data, constraints.data, type, arguments, b - count + w->steps),
+        count, w->sums);
 }
 
 /* What the sums become stands behind the wait, so that nothing reads them before it. Those of groups that stay in flight

@@ -97,22 +97,24 @@ static LLVMValueRef major(Simt *s, bool transposed)
     return simt_i32(s, transposed ? SIM_MN_MAJOR : SIM_K_MAJOR);
 }
 
-static void wgmma(Simt *s, const Wgmma *wgmma)
+static void wgmma(Simt *s, const Wgmma *w)
 {
-    LLVMTypeRef sum = LLVMTypeOf(wgmma->sums[0]);
+    LLVMTypeRef sum = LLVMTypeOf(w->sums[0]);
     LLVMValueRef memory = machine_scratch(s, scratch_words(sizeof(SimWgmma)));
-    LLVMValueRef adds = LLVMBuildZExt(s->b, wgmma->adds, s->i32, "");
-    LLVMValueRef a_major = wgmma->a_words ? simt_i32(s, SIM_IN_REGISTERS) : major(s, wgmma->a_is_transposed);
-    if (wgmma->a_words)
-        put(s, memory, offsetof(SimWgmma, a_words), 4, wgmma->a_words, 4);
-    else
-        put(s, memory, offsetof(SimWgmma, a_matrix), 8, &wgmma->a_matrix, 1);
-    put(s, memory, offsetof(SimWgmma, b_matrix), 8, &wgmma->b_matrix, 1);
-    put(s, memory, offsetof(SimWgmma, adds), 4, &adds, 1);
-    put(s, memory, offsetof(SimWgmma, sums), 4, wgmma->sums, wgmma->n / 2);
-    MACHINE(s, tt_sim_wgmma, s->none, machine_thread(s), element(s, wgmma->a), element(s, wgmma->b),
-            simt_i32(s, wgmma->n), a_major, major(s, wgmma->b_is_transposed), memory, machine_site(s));
-    get(s, memory, offsetof(SimWgmma, sums), 4, sum, wgmma->sums, wgmma->n / 2);
+    LLVMValueRef a_major = w->a_words ? simt_i32(s, SIM_IN_REGISTERS) : major(s, w->a_is_transposed);
+    for (int i = 0; i < w->steps; i++) {
+        LLVMValueRef adds = simt_i32(s, i || w->adds);
+        if (w->a_words)
+            put(s, memory, offsetof(SimWgmma, a_words), 4, w->a_words + 4 * i, 4);
+        else
+            put(s, memory, offsetof(SimWgmma, a_matrix), 8, w->a_matrices + i, 1);
+        put(s, memory, offsetof(SimWgmma, b_matrix), 8, w->b_matrices + i, 1);
+        put(s, memory, offsetof(SimWgmma, adds), 4, &adds, 1);
+        put(s, memory, offsetof(SimWgmma, sums), 4, w->sums, w->n / 2);
+        MACHINE(s, tt_sim_wgmma, s->none, machine_thread(s), element(s, w->a), element(s, w->b),
+                simt_i32(s, w->n), a_major, major(s, w->b_is_transposed), memory, machine_site(s));
+        get(s, memory, offsetof(SimWgmma, sums), 4, sum, w->sums, w->n / 2);
+    }
 }
 
 static void wgmma_commit(Simt *s) { MACHINE(s, tt_sim_wgmma_commit, s->none, machine_thread(s)); }

@@ -63,16 +63,16 @@ typedef struct Mma {
     TypeKind a, b, sum;
 } Mma;
 
-/* A product of a warpgroup, whose sums are not to be touched until they are waited for: 64 x K by K x n, where K is 32
- * bytes. a lies in shared memory (a_words is NULL) or in registers, b in shared memory. The matrices in shared memory are
- * described as in the PTX ISA, "Matrix descriptor". */
+/* Products of a warpgroup, whose sums are not to be touched until they are waited for: 64 x K by K x n, in steps of K that
+ * have 32 bytes. a lies in shared memory (a_words is NULL) or in registers, b in shared memory. The matrices in shared memory
+ * are described as in the PTX ISA, "Matrix descriptor". */
 typedef struct Wgmma {
     TypeKind a, b, sum;
-    int n;
-    LLVMValueRef const *a_words;           /* four, or NULL */
-    LLVMValueRef a_matrix, b_matrix;       /* i64 */
+    int n, steps;
+    LLVMValueRef *a_words;                 /* four of each step, or NULL */
+    LLVMValueRef *a_matrices, *b_matrices; /* i64, of each step */
     bool a_is_transposed, b_is_transposed; /* M, or N, is contiguous in shared memory, not K */
-    LLVMValueRef adds;                     /* i1: the old sums are added; false: they are not read */
+    bool adds;                             /* the old sums are added; false: they are not read */
     LLVMValueRef *sums;                    /* n / 2 of f32 or i32: before, then after */
 } Wgmma;
 
