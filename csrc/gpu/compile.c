@@ -13,8 +13,10 @@ static const Pass passes[] = {
 #include "opt/passes.def"
 };
 
-/* Chosen by measuring (docs/design.md §8): the code is straight-line mostly, and was simplified as tile IR. */
-static const char llvm_passes[] = "function(early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)";
+/* Chosen by measuring (docs/design.md §8): the code is straight-line mostly, and was simplified as tile IR. Of what a vector
+ * is loaded from only the first address is used: the others are dropped first, those too that a loop carries in a circle. */
+static const char llvm_passes[] =
+    "function(adce,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)";
 /* libdevice's functions ask for their target (__nvvm_reflect), and are inlined. */
 static const char library_passes[] =
     "nvvm-reflect,cgscc(inline),globaldce,function(sroa,early-cse,simplifycfg)";

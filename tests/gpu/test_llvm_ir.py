@@ -4,8 +4,11 @@ that no pass moves it below a branch; and the passes know the target."""
 import re
 
 import pytest
+from gpu_kernels import ir
 from test_synchronisation import CASES
 
+import triton
+import triton.language as tl
 from triton import _C
 
 TALKS = re.compile(r"\b(bar|barrier|shfl|vote|redux|match|elect|activemask|mbarrier|wgmma|mma|ldmatrix|stmatrix)\b")
@@ -53,6 +56,28 @@ attributes #1 = { nounwind }
 attributes #2 = { convergent nocallback nounwind }
 """
     assert [("convergent" in said.split()) for _, said in talking_calls(text)] == [False, True]
+
+
+@triton.jit
+def wrapping_products(x_ptr, y_ptr, n, count, N: tl.constexpr):
+    rows = tl.arange(0, N)
+    columns = (tl.program_id(0) * N + rows) % n
+    pointers = x_ptr + rows[:, None] * n + columns[None, :]
+    sums = tl.zeros([N, N], tl.float32)
+    for _ in range(count):
+        tile = tl.load(pointers)
+        sums = tl.dot(tile, tile, sums)
+        pointers += N * n
+    tl.store(y_ptr + rows[:, None] * N + rows[None, :], sums)
+
+
+def test_addresses_that_nothing_reads_are_not_carried():
+    """Where a thread copies 16 bytes it uses the first of its eight pointers."""
+    number = ("i32", 16)
+    text = ir(wrapping_products, ("*fp16", 16), ("*fp32", 16), number, number, N=128)
+    llir = llvm_ir(text, 90, 8)
+    assert llir.count("= phi ptr") == 8
+    assert llir.count("cp.async.cg") == 8 * 3  # two of them before the loop
 
 
 LIBRARY = """
