@@ -149,6 +149,16 @@ static void plain_store(Simt *s, const Access *access, LLVMValueRef const *words
 
 /* ---- loads and stores ----------------------------------------------------------------------------------------------------------------- */
 
+/* Registers are wider than what is loaded: their high bits are zeros. */
+static void say_range(Simt *s, LLVMValueRef call, int bits)
+{
+    LLVMMetadataRef bounds[] = {LLVMValueAsMetadata(simt_i32(s, 0)),
+                                LLVMValueAsMetadata(simt_i32(s, 1 << bits))};
+    LLVMMetadataRef node = LLVMMDNodeInContext2(s->context, bounds, TT_COUNT(bounds));
+    LLVMSetMetadata(call, LLVMGetMDKindIDInContext(s->context, "range", 5),
+                    LLVMMetadataAsValue(s->context, node));
+}
+
 /* Vectors of 64-bit words end at two: four would be 32 bytes. `other` is what the registers hold before. */
 void nvptx_load(Simt *s, const Access *access, LLVMValueRef const *other, LLVMValueRef *words)
 {
@@ -181,6 +191,8 @@ void nvptx_load(Simt *s, const Access *access, LLVMValueRef const *other, LLVMVa
     bool one = access->words == 1;
     LLVMTypeRef result = one ? type : LLVMStructTypeInContext(s->context, types, (unsigned)access->words, 0);
     LLVMValueRef loaded = finish(&i, result);
+    if (one && bits < width)
+        say_range(s, loaded, bits);
     for (int w = 0; w < access->words; w++) {
         LLVMValueRef word = one ? loaded : LLVMBuildExtractValue(s->b, loaded, (unsigned)w, "");
         words[w] = LLVMBuildIntCast2(s->b, word, simt_int_type(s, bits), 0, "");

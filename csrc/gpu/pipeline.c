@@ -69,6 +69,55 @@ static void copy_async(const Pipeline *p, Builder *b, const Staged *staged, Valu
     tt_build_op(b, OP_async_copy, operands, 3, NULL, 0, attrs);
 }
 
+/* Elements narrower than a word as words, and back: of narrow ones that come out of a branch ptxas puts two into a register,
+ * and waits for them there. */
+static const Type *bits_of(Module *module, const Type *type)
+{
+    return tt_scalar_type(module, tt_byte_width(type) == 1 ? TT_I8 : TT_I16);
+}
+
+static Value *in_words(Builder *b, Value *tile)
+{
+    if (tt_byte_width(tile->type) >= 4)
+        return tile;
+    tile = tt_build_cast(b, OP_bitcast, tile, bits_of(b->module, tile->type));
+    return tt_build_cast(b, OP_ext_u, tile, tt_scalar_type(b->module, TT_I32));
+}
+
+static Value *from_words(Builder *b, Value *tile, const Type *type)
+{
+    if (tile->type == type)
+        return tile;
+    tile = tt_build_cast(b, OP_trunc, tile, bits_of(b->module, type));
+    return tt_build_cast(b, OP_bitcast, tile, tt_element(type));
+}
+
+/* Loads or copies from these operands where the iteration `runs`: returns what was loaded, or NULL. */
+static Value *fetch(const Pipeline *p, Builder *b, const Staged *staged, Value **operands, Value *runs,
+                    Value *slot)
+{
+    if (!staged->is_async)
+        return pipeline_repeat(b, staged->load, operands, runs);
+    copy_async(p, b, staged, operands[0], operands[1], runs, slot);
+    return NULL;
+}
+
+/* The same in a branch, so that an iteration that there is not costs nothing, and the masks of the others need not ask. What was
+ * loaded comes in words, as `otherwise` does, which nothing reads. */
+static Value *fetch_if_runs(const Pipeline *p, Builder *b, const Staged *staged, Value **operands,
+                            Value *runs, Value *slot, Value *otherwise)
+{
+    bool loads = otherwise != NULL;
+    Op *choice = tt_build_op(b, OP_if, &runs, 1, loads ? &otherwise->type : NULL, loads, NULL);
+    Builder then = tt_builder_at_end(choice->regions[0]), rest = tt_builder_at_end(choice->regions[1]);
+    then.loc = rest.loc = b->loc;
+    Value *loaded = fetch(p, &then, staged, operands, tt_build_int(&then, runs->type, 1), slot);
+    loaded = loads ? in_words(&then, loaded) : NULL;
+    tt_build_op(&then, OP_yield, &loaded, loads, NULL, 0, NULL);
+    tt_build_op(&rest, OP_yield, &otherwise, loads, NULL, 0, NULL);
+    return loads ? choice->results[0] : NULL;
+}
+
 static void build_effect(Builder *b, Opcode opcode, Attr *attrs)
 {
     tt_build_op(b, opcode, NULL, 0, NULL, 0, attrs);
@@ -82,6 +131,7 @@ static void build_wait(Builder *b, int left)
 static void store_slot(Builder *b, const Staged *staged, Value *tile, Value *slot)
 {
     Attr *attrs = staged->proxy ? tt_attr_int(b->module, ATTR_proxy, 1, NULL) : NULL;
+    tile = from_words(b, tile, pipeline_tile_of(b->module, staged->load));
     tt_build_op(b, OP_smem_store, (Value *[]){tile, slot_of(b, staged, slot)}, 2, NULL, 0, attrs);
 }
 
@@ -98,6 +148,11 @@ static void allocate(Pipeline *p, Staged *staged)
     staged->buffer->name = staged->load->results[0]->name;
 }
 
+static Value *zeros(Builder *b, const Type *type)
+{
+    return tt_is_float(type) ? tt_build_float(b, type, 0) : tt_build_int(b, type, 0);
+}
+
 /* The load of one of the first `distance` iterations; NULL if it is a copy. */
 static Value *load_before(Pipeline *p, Staged *staged, int iteration)
 {
@@ -107,10 +162,10 @@ static Value *load_before(Pipeline *p, Staged *staged, int iteration)
     b->loc = staged->load->loc;
     for (int j = 0; j < staged->load->operand_count; j++)
         operands[j] = pipeline_value_before(p, staged->ahead, tt_operand(staged->load, j), iteration);
-    if (!staged->is_async)
-        return pipeline_repeat(b, staged->load, operands, runs);
-    copy_async(p, b, staged, operands[0], operands[1], runs, slot);
-    return NULL;
+    if (!iteration || !staged->is_gathered) /* the first one runs as a rule */
+        return fetch(p, b, staged, operands, runs, slot);
+    Value *otherwise = staged->is_async ? NULL : in_words(b, zeros(b, staged->load->results[0]->type));
+    return fetch_if_runs(p, b, staged, operands, runs, slot, otherwise);
 }
 
 /* What leads to loads, for all iterations that begin before the loop: so that none waits for it while others could be under
@@ -214,12 +269,12 @@ static void load_ahead(Pipeline *p, Staged *staged, Value *slot)
 {
     Builder *b = &p->inside;
     b->loc = staged->load->loc;
-    Value **operands = staged->operands;
-    if (staged->is_async)
-        copy_async(p, b, staged, operands[0], operands[1], staged->runs, slot);
-    else
-        tt_set_operand(p->loop.yield, staged->carried,
-                       pipeline_repeat(b, staged->load, operands, staged->runs));
+    Value *now = staged->is_async ? NULL : tt_carried(&p->loop, staged->carried);
+    Value *loaded = staged->is_gathered
+                        ? fetch_if_runs(p, b, staged, staged->operands, staged->runs, slot, now)
+                        : fetch(p, b, staged, staged->operands, staged->runs, slot);
+    if (!staged->is_async)
+        tt_set_operand(p->loop.yield, staged->carried, loaded);
 }
 
 /* What leads to loads through registers: in front of copies and products, so that it is there when they begin; the loads

@@ -227,9 +227,12 @@ static void move_as_one(Pipeline *p, Op *copy)
 void pipeline_simplify_pointers(Op *op, void *context)
 {
     Pipeline *p = context;
-    if (op->opcode != OP_async_copy || !op->parent->op || op->parent->op->opcode != OP_for)
+    Op *loop = op->opcode == OP_async_copy ? op->parent->op : NULL;
+    if (loop && loop->opcode == OP_if)
+        loop = loop->parent->op;
+    if (!loop || loop->opcode != OP_for)
         return;
-    p->loop = tt_loop(op->parent->op);
+    p->loop = tt_loop(loop);
     move_as_one(p, op);
 }
 

@@ -162,6 +162,38 @@ static const LinearLayout *layout_of_fragments(const Pipeline *p, const Op *load
     return tt_intern_layout(p->module, &layout);
 }
 
+/* Notes the loads of the loop's body that the operands of `op` are computed from. */
+static void note_sources(const Pipeline *p, const Op *op, Map *sources)
+{
+    for (int i = 0; i < op->operand_count; i++) {
+        const Value *value = tt_operand(op, i);
+        int carried = tt_carried_index(&p->loop, value);
+        const Op *source = carried < 0 ? value->op : tt_next(&p->loop, carried)->op;
+        if (!source || source->parent != p->loop.body || tt_map_find_ptr(sources, source))
+            continue;
+        *tt_map_slot_ptr(sources, source) = (void *)source;
+        note_sources(p, source, sources);
+    }
+}
+
+/* Does each thread load, or copy, many words or parts of words at places that others of the loop's loads say? Each takes
+ * instructions for its address and its mask. */
+static bool is_gathered(const Pipeline *p, const Op *load)
+{
+    enum { WORD = 4 /* bytes */, MANY = 8 };
+    const Type *type = load->results[0]->type;
+    int64_t width = TT_MAX(tt_byte_width(type), copied_bytes(p, load, tt_fastest_axis(p->axis_infos, load)));
+    int64_t threads = (int64_t)TT_LANES * p->options->num_warps;
+    if (width > WORD || type->count * tt_byte_width(type) < MANY * width * threads)
+        return false;
+    Map sources = {.arena = p->scratch};
+    note_sources(p, load, &sources);
+    TT_FOR_OPS(op, p->loop.body)
+    if (op->opcode == OP_load && tt_map_find_ptr(&sources, op))
+        return true;
+    return false;
+}
+
 static void add_load(Pipeline *p, Op *load)
 {
     for (int i = 0; i < p->loads.count; i++)
@@ -184,6 +216,7 @@ static void add_load(Pipeline *p, Op *load)
     staged.is_factor = alloc && is_factor(alloc->results[0]);
     staged.is_async = can_be_async(p, &staged);
     staged.is_kept = !alloc && !staged.is_async;
+    staged.is_gathered = !staged.is_kept && is_gathered(p, load);
     bool fits =
         staged.is_kept ? pipeline_keep(p, load->results[0]->type) : staged.is_async || !staged.is_factor;
     if (fits)
@@ -207,20 +240,6 @@ void pipeline_find_loads(Pipeline *p, const Value *value, Map *seen)
     for (int i = 0; i < op->operand_count; i++)
         if (!tt_is_ptr(tt_operand(op, i)->type))
             pipeline_find_loads(p, tt_operand(op, i), seen);
-}
-
-/* Notes the loads of the loop's body that the operands of `op` are computed from. */
-static void note_sources(const Pipeline *p, const Op *op, Map *sources)
-{
-    for (int i = 0; i < op->operand_count; i++) {
-        const Value *value = tt_operand(op, i);
-        int carried = tt_carried_index(&p->loop, value);
-        const Op *source = carried < 0 ? value->op : tt_next(&p->loop, carried)->op;
-        if (!source || source->parent != p->loop.body || tt_map_find_ptr(sources, source))
-            continue;
-        *tt_map_slot_ptr(sources, source) = (void *)source;
-        note_sources(p, source, sources);
-    }
 }
 
 /* What is computed with besides: it is little, and waiting for it would hold up the products all the same. Not what leads

@@ -292,6 +292,17 @@ def test_masked_accesses_are_predicated():
     assert compiled.count(r"\bbra\b") == 0
 
 
+@triton.jit
+def bytes_as_words(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + 3 * i, mask=i < n, other=0).to(tl.int32))
+
+
+def test_loads_into_wide_registers_clear_their_high_bits():
+    ptx = compile_kernel(bytes_as_words, pointer("u8"), I32, integer(), BLOCK=128).ptx
+    assert re.search(r"ld\.global\.b8 %r\d", ptx) and "255" not in ptx and "cvt" not in ptx
+
+
 def test_offsets_are_immediates():
     compiled = compile_kernel(vector_add, F32, F32, F32, integer(), BLOCK=4096)
     assert compiled.count(r"\[%rd\d+\+14336\]") == 3

@@ -203,6 +203,37 @@ def test_scales_of_groups_of_columns(target, unit, group, first, n):
     assert (out.host().values == (wide[0] @ wide[1].swapaxes(1, 2) * scale[:, None, :]).sum(0)).all()
 
 
+GATHERED = """
+def kernel(x, y, out, places, wanted, m, n, k, stride, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    row, column, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    limits = tl.load(wanted + row, mask=row < m, other=0)
+    sums = tl.zeros((M, N), tl.int32 if x.dtype.element_ty == tl.int8 else tl.float32)
+    for start in range(0, k, K):
+        inside = depth < k - start
+        place = tl.load(places + start + depth, mask=inside, other=stride)
+        left = tl.load(x + row[:, None] * stride + place[None, :], mask=place[None, :] < limits[:, None], other=0)
+        right = tl.load(y + (start + depth)[:, None] * n + column, mask=inside[:, None] & (column < n), other=0)
+        sums = tl.dot(left, right, sums)
+    tl.store(out + row[:, None] * n + column, sums, mask=(row < m)[:, None] & (column < n))
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8"])
+def test_columns_at_places_from_a_table(dtype):
+    """Of iterations that there are not, nothing is fetched; each row has places that it does not read."""
+    kernel, m, n, stride = jit(GATHERED), 61, 40, 150
+    result = np.int32 if dtype == "int8" else np.float32
+    x, limits = whole((m, stride), dtype, 1), np.random.default_rng(1).integers(0, stride + 1, m).astype(np.int32)
+    for k in 0, 1, 32, 50, 64, 96, 131:
+        places, y = random((k + 1,), "int32", k, low=0, high=stride).values[:k], whole((k, n), dtype, 2)
+        out = Buffer(np.full((m, n), 7, result))
+        arguments = (Buffer(each).argument for each in (x, y))
+        tables = (Buffer(each).argument for each in (places, limits))
+        kernel[(1,)](*arguments, out.argument, *tables, m, n, k, stride, 64, 64, 32, num_stages=3)
+        left = np.where(places < limits[:, None], x.values.astype(result)[:, places], 0)
+        assert (out.host().values == left @ y.values.astype(result)).all()
+
+
 def test_special_values_flow_through():
     x = np.array([[np.inf, 1.0], [0.0, np.nan]], np.float32)
     y = np.array([[1.0, 0.0], [2.0, 3.0]], np.float32)
