@@ -25,6 +25,8 @@ typedef struct Group {
     uint32_t loaded_axes;   /* and those that members are read from */
     bool is_under_way;      /* a member is, between wgmma and its wait */
     int cheap_size;         /* > 0: operations in the chain that makes the value; it has no group */
+    int64_t index_work; /* instructions that divide integers and compute with quotients, for each element */
+    bool is_in_loop;    /* some of that, or of what else makes members, is */
 } Group;
 
 /* An operation that carries layouts from one group to another. */
@@ -464,6 +466,36 @@ static bool decide_by_votes(LayoutGroups *g)
     return changed;
 }
 
+/* ---- indices --------------------------------------------------------------------------------------------------------------------- */
+
+/* Divisions of integers, and what is computed beside them. */
+static void note_index_work(LayoutGroups *g, const Region *region, bool is_in_loop)
+{
+    enum { DIVISION = 20 /* instructions, about */ };
+    TT_FOR_OPS(op, region)
+    {
+        Group *group = op->result_count ? group_of(g, op->results[0]) : NULL;
+        if (group && tt_has(op, ELEMENTWISE) && tt_is_int(op->results[0]->type)) {
+            bool divides = tt_is_costly(op) && tt_is_int(op->results[0]->type);
+            group->index_work += divides ? DIVISION : 1;
+            group->is_in_loop |= is_in_loop;
+        }
+        for (int i = 0; i < op->region_count && tt_is_control(op); i++)
+            note_index_work(g, op->regions[i], is_in_loop || tt_is_loop(op));
+    }
+}
+
+/* Would lanes and warps compute the same indices in this layout, at more cost than a trip through shared memory? Then the layout is for the
+ * results only, and each thread computes its share: rows of an image, which take divisions, and masks of what lies outside of it. A
+ * division alone is not worth a barrier. */
+static bool repeats_index_work(const LayoutGroups *g, const Group *group, const LinearLayout *layout)
+{
+    enum { MUCH = 60, TRIP = 150 /* instructions */ };
+    int64_t registers = 1ll << layout->in_bits[LAYOUT_REGISTER], share = elements_per_thread(g, group->type);
+    return group->type->rank == 1 && !group->is_in_loop && group->index_work >= MUCH &&
+           (registers - share) * group->index_work >= TRIP;
+}
+
 /* Ways to follow an edge, the surest first. */
 enum { EXACT_FORWARD, EXACT_BACKWARD, WIDENING, CARRIES };
 
@@ -482,13 +514,15 @@ static void decide_by_fragments(LayoutGroups *g, const Region *region)
     }
 }
 
-static const LinearLayout *follow(const Edge *edge, int way)
+static const LinearLayout *follow(const LayoutGroups *g, const Edge *edge, int way)
 {
     bool widens = edge->op->opcode == OP_broadcast;
-    if (way == EXACT_BACKWARD)
-        return !edge->from->layout && edge->to->layout
-                   ? tt_layout_backward(edge->op, edge->operand, edge->to->layout)
-                   : NULL;
+    if (way == EXACT_BACKWARD) {
+        const LinearLayout *layout = !edge->from->layout && edge->to->layout
+                                         ? tt_layout_backward(edge->op, edge->operand, edge->to->layout)
+                                         : NULL;
+        return layout && !repeats_index_work(g, edge->from, layout) ? layout : NULL;
+    }
     return widens == (way == WIDENING) && edge->from->layout && !edge->to->layout
                ? tt_layout_forward(edge->op, edge->operand, edge->from->layout)
                : NULL;
@@ -501,7 +535,7 @@ static bool decide_by_edges(LayoutGroups *g, int last_way)
             Edge *edge = &g->edges.data[i];
             edge->from = root(edge->from);
             edge->to = root(edge->to);
-            const LinearLayout *layout = follow(edge, way);
+            const LinearLayout *layout = follow(g, edge, way);
             if (layout) {
                 (way == EXACT_BACKWARD ? edge->from : edge->to)->layout = layout;
                 return true;
@@ -591,6 +625,7 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
     build_groups(g, function->body);
     collect_edges(g, function->body);
     spread_stored_axes(g, function->body);
+    note_index_work(g, function->body, false);
     collect_votes(g, function->body, 0, false);
     decide_by_votes(g);
     follow_back(g);
