@@ -5,11 +5,6 @@
 #include "gpu/passes.h"
 #include "opt/pass.h"
 
-enum {
-    LONGEST_CHAIN =
-        4 /* operations on whole tiles that are done once more rather than to convert their result */
-};
-
 typedef struct Wish {
     const Value *value;
     const LinearLayout *layout;
@@ -88,34 +83,15 @@ static bool follows_from_outside(const Value *value)
     return any;
 }
 
-/* Is the tile simply computed from rows and columns, which are smaller? Then those are converted: pointers and indices, often. `left` bounds
- * the chain. */
-static bool follows_from_rows(const Value *value, int *left)
-{
-    const Op *op = value->op;
-    if (!tt_is_tile(value->type) || tt_def(value, OP_splat) || tt_is_constant(value))
-        return true;
-    if (op && op->opcode == OP_broadcast)
-        return tt_operand(op, 0)->type->count < value->type->count;
-    if (!op || !tt_has(op, ELEMENTWISE) || !tt_is_pure(op) || tt_is_costly(op) || --*left < 0)
-        return false;
-    for (int i = 0; i < op->operand_count; i++)
-        if (!follows_from_rows(tt_operand(op, i), left))
-            return false;
-    return true;
-}
-
 static Value *converted(Assigner *a, Value *value, const LinearLayout *layout, Op *user)
 {
-    if (tt_def(value, OP_convert_layout))
-        return wanted(a, tt_operand(value->op, 0), layout, user);
     Builder builder = tt_builder_before(outermost_user(value, user));
     builder.loc = value->loc;
-    int longest = LONGEST_CHAIN;
-    if (is_widening(value->op) || follows_from_outside(value) || follows_from_rows(value, &longest)) {
+    if (is_widening(value->op) || follows_from_outside(value)) {
         Map map = {.arena = a->scratch};
         Op *copy = tt_clone_op(&builder, value->op, &map);
-        want_operands(a, copy, layout);
+        for (int i = 0; i < copy->operand_count; i++)
+            want(a, copy, i, layout);
         copy->results[0]->layout = layout;
         return copy->results[0];
     }
