@@ -1,5 +1,5 @@
-/* Compiling behind the program's back: variants that a launch did without. One thread at a time does it, which is there
- * only while there is something to do. It takes the GIL in short pieces while it reads the program, and gives way to all
+/* Compiling behind the program's back: variants that a launch did without. One thread does it, which is made when there is
+ * first something to do, for that takes longer than a launch, and sleeps when there is nothing. It takes the GIL in short pieces while it reads the program, and gives way to all
  * other threads while it compiles. At exit it is stopped, and a forked process begins without it. */
 #define _GNU_SOURCE
 #include "python/extension.h"
@@ -27,12 +27,13 @@ struct Request {
 
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t ended;
+    pthread_cond_t wanted, ended;
     pthread_mutex_t compiling; /* held while it compiles without the GIL */
     Request *first, *current;
     int count;
-    bool is_running, is_stopping;
+    bool is_running, is_busy, is_stopping;
 } queue = {.lock = PTHREAD_MUTEX_INITIALIZER,
+           .wanted = PTHREAD_COND_INITIALIZER,
            .ended = PTHREAD_COND_INITIALIZER,
            .compiling = PTHREAD_MUTEX_INITIALIZER};
 
@@ -88,7 +89,7 @@ static void nap(long microseconds) { nanosleep(&(struct timespec){.tv_nsec = mic
 /* ---- the interpreter's lock ------------------------------------------------------------------------------------------ */
 
 static _Thread_local bool is_behind; /* the thread is the background's */
-static atomic_bool runs, holds;      /* there is one; it has the GIL */
+static atomic_bool runs, holds;      /* there is one, and it does not sleep; it has the GIL */
 static atomic_int waiting;           /* other threads that want the GIL */
 
 PyThreadState *tt_give_gil(void)
@@ -191,7 +192,7 @@ static void serve(const Request *request)
     tt_forget();
 }
 
-/* NULL when there is nothing to do any more: then the thread, which still has the GIL, counts as gone. */
+/* NULL when there is nothing to do any more. */
 static Request *take(void)
 {
     pthread_mutex_lock(&queue.lock);
@@ -200,12 +201,30 @@ static Request *take(void)
         queue.first = request->next;
         queue.count--;
     } else {
-        queue.is_running = false;
+        queue.is_busy = false;
         pthread_cond_broadcast(&queue.ended);
     }
     queue.current = request;
     pthread_mutex_unlock(&queue.lock);
     return request;
+}
+
+/* Until there is something to do; false if there never will be: then the thread, which has the GIL, counts as gone. */
+static bool sleep_until_wanted(void)
+{
+    PyThreadState *released = tt_give_gil();
+    atomic_store(&runs, false);
+    pthread_mutex_lock(&queue.lock);
+    while (!queue.first && !queue.is_stopping)
+        pthread_cond_wait(&queue.wanted, &queue.lock);
+    pthread_mutex_unlock(&queue.lock);
+    atomic_store(&runs, true);
+    tt_get_gil(released);
+    pthread_mutex_lock(&queue.lock);
+    queue.is_running = !queue.is_stopping;
+    pthread_cond_broadcast(&queue.ended);
+    pthread_mutex_unlock(&queue.lock);
+    return queue.is_running;
 }
 
 static void *run(void *unused)
@@ -214,11 +233,13 @@ static void *run(void *unused)
     is_behind = true;
     atomic_store(&runs, true);
     atomic_store(&holds, true);
-    for (Request *request; (request = take());) {
-        serve(request);
-        tt_release_request(request);
-        tt_breathe();
-    }
+    do {
+        for (Request *request; (request = take());) {
+            serve(request);
+            tt_release_request(request);
+            tt_breathe();
+        }
+    } while (sleep_until_wanted());
     atomic_store(&holds, false);
     atomic_store(&runs, false);
     PyGILState_Release(state);
@@ -255,7 +276,7 @@ static void forget(void)
     queue.ended = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     queue.first = queue.current = NULL; /* what they held stays with the parent's memory */
     queue.count = 0;
-    queue.is_running = false;
+    queue.is_running = queue.is_busy = false;
     atomic_store(&holds, false);
     atomic_store(&runs, false);
     atomic_store(&waiting, 0);
@@ -276,6 +297,8 @@ static bool put(Request *request)
         return false;
     *last = request;
     queue.count++;
+    queue.is_busy = true;
+    pthread_cond_signal(&queue.wanted);
     return true;
 }
 
@@ -290,16 +313,17 @@ void tt_compile_behind(Request *request)
         tt_release_request(request);
 }
 
-static bool wait_for_end(double seconds)
+/* `*goes_on` is one of the queue's; whether it is false by then. */
+static bool wait_for_end(const bool *goes_on, double seconds)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += (time_t)seconds;
     pthread_mutex_lock(&queue.lock);
     int error = 0;
-    while (queue.is_running && !error)
+    while (*goes_on && !error)
         error = pthread_cond_timedwait(&queue.ended, &queue.lock, &until);
-    bool has_ended = !queue.is_running;
+    bool has_ended = !*goes_on;
     pthread_mutex_unlock(&queue.lock);
     return has_ended;
 }
@@ -311,7 +335,7 @@ static PyObject *background_wait(PyObject *module, PyObject *seconds)
     if (PyErr_Occurred())
         return NULL;
     PyThreadState *released = tt_give_gil();
-    bool has_ended = wait_for_end(number);
+    bool has_ended = wait_for_end(&queue.is_busy, number);
     tt_get_gil(released);
     return PyBool_FromLong(has_ended);
 }
@@ -322,9 +346,10 @@ static PyObject *background_stop(PyObject *module, PyObject *unused)
     (void)module, (void)unused;
     pthread_mutex_lock(&queue.lock);
     queue.is_stopping = true;
+    pthread_cond_signal(&queue.wanted);
     pthread_mutex_unlock(&queue.lock);
     PyThreadState *released = tt_give_gil();
-    wait_for_end(60);
+    wait_for_end(&queue.is_running, 60);
     tt_get_gil(released);
     return Py_NewRef(Py_None);
 }

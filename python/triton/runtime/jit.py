@@ -253,7 +253,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
     @property
     def _text(self):
         """File, first line and text that say what a compilation would read; None where only that can tell."""
-        return read_first_block(self.fn) if self._source is None else self._source.block()
+        return read_first_block(self.fn) if self._source is None else self._source.block
 
     def parse(self):
         """The `ast.FunctionDef`, its positions as in the file; the same object on every call."""

@@ -26,8 +26,10 @@ class KernelSource:
 
         return textwrap.dedent("".join(self.lines[self.tree.lineno - self.first_line :]))
 
+    @cached_property
     def block(self):
-        """File, first line and text of the lines, if `read_first_block` would find just them; else None."""
+        """File, first line and text of the lines, if `read_first_block` would find just them; else None. The text is
+        what is compiled, whatever becomes of the file."""
         found = self.file, self.first_line, "".join(self.lines)
         return found if self.is_given or found == read_first_block(self.function) else None
 
