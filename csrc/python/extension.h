@@ -77,6 +77,7 @@ typedef struct TypeEntry {
     PyTypeObject *type; /* strong, so that no other type can come to lie at its address */
     ArgumentKind kind;
     bool is_cupy, is_torch;
+    bool is_plain_torch;   /* torch.Tensor or Parameter itself: as C++ knows it, it is no more than that */
     bool has_negative_bit; /* has is_neg(): its memory may hold the opposite of its values */
     const void *exchange;  /* ARG_EXCHANGE: the table of functions */
 } TypeEntry;
@@ -147,12 +148,19 @@ typedef struct TargetVariable {
     const char *value;          /* NULL: it is not there */
 } TargetVariable;
 
-/* Where tensors of torch have their negative bit: in which word of the object that the object points to. */
-typedef struct NegativeBit {
+/* What runtime/torch_bits.py finds out about tensors of torch: in which word of the object that their object points to
+ * they have their negative bit, and functions that say where their memory lies. */
+typedef struct TorchTensors {
     bool looked_for;
     int pointer_word, word;
     uint64_t mask; /* 0: not found, so that torch has to be asked */
-} NegativeBit;
+    /* Each takes where the pointer lies; not 0 if it fails. NULL: not found either. */
+    int (*address)(void *tensor, void **address), (*dtype)(void *tensor, int32_t *dtype);
+    int (*device)(void *tensor, int32_t *kind), (*ordinal)(void *tensor, int32_t *ordinal);
+    int cpu, cuda;        /* kinds of devices */
+    uint64_t plain;       /* all bits that tensors with memory of their own may have in that word */
+    uint8_t elements[64]; /* by dtype, a ScalarKind plus one; 0: none that is known */
+} TorchTensors;
 
 /* Called around what happens to a kernel once. BEFORE_COMPILE gets (kernel, signature, options, target, whether it is for a
  * warmup), AFTER_COMPILE the compiled kernel and that, the others the compiled kernel. */
@@ -173,7 +181,7 @@ typedef struct State {
     TypeEntry types[TYPE_CACHE_SIZE];
     PyTypeObject *numpy_dtype; /* numpy.dtype; NULL before it was first wanted, like what follows */
     PyObject *current_stream;  /* triton.runtime.driver.current_stream */
-    NegativeBit negative;
+    TorchTensors torch;
     TargetVariable target;
     PyObject *dtype_texts; /* dict from dtypes of arrays to their names */
 } State;
@@ -225,9 +233,10 @@ bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, cons
 /* Whether what lies at its address may be read and written as its elements. False with an error set. */
 bool tt_check_memory(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
                      const Tensor *tensor);
-/* Finds where tensors of torch, which is imported, keep their negative bit, if nobody looked yet. False with an error
- * set. */
-bool tt_know_negative_bit(State *state);
+/* Fills in `state->torch` once torch is imported, if nobody has yet. False with an error set. */
+bool tt_know_torch(State *state);
+/* False if torch has no such functions, or not for this tensor. */
+bool tt_read_torch(const TorchTensors *torch, PyObject *object, Tensor *tensor);
 /* The stream that the array's library works on now; false when it has no way to say so. */
 bool tt_exchange_stream(const TypeEntry *entry, int device, void **stream);
 /* The type that a dtype of NumPy, torch or the language stands for; SCALAR_KINDS if none. */

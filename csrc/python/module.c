@@ -107,7 +107,7 @@ static PyObject *prepare_launches(PyObject *module, PyObject *has_torch)
     Hasher hasher;
     tt_hasher_init(&hasher);
     tt_hash_language(&hasher); /* which reads its files once */
-    bool done = has_torch != Py_True || tt_know_negative_bit(PyModule_GetState(module));
+    bool done = has_torch != Py_True || tt_know_torch(PyModule_GetState(module));
     return done ? Py_NewRef(Py_None) : NULL;
 }
 

@@ -258,9 +258,16 @@ static const void *find_exchange(State *state, PyTypeObject *type)
 static bool is_tensor_of_torch(PyTypeObject *type)
 {
     PyObject *base = look_in_module("torch", "Tensor");
-    bool result = base && PyType_Check(base) && PyType_IsSubtype(type, (PyTypeObject *)base);
+    bool result = base && is_subtype(type, base);
     Py_XDECREF(base);
     return result;
+}
+
+static bool is_class_of(PyTypeObject *type, const char *module, const char *name)
+{
+    PyObject *class = look_in_module(module, name);
+    Py_XDECREF(class);
+    return class == (PyObject *)type;
 }
 
 /* From the surest to the most general: marks of this package, NumPy, DLPack's table, then attributes. */
@@ -280,6 +287,8 @@ static TypeEntry classify_type(State *state, PyTypeObject *type, PyObject *objec
     entry.is_cupy = entry.kind == ARG_CUDA_INTERFACE && is_from(state, type, "cupy");
     entry.has_negative_bit = entry.kind >= ARG_EXCHANGE && has(type, state->names.is_neg);
     entry.is_torch = entry.has_negative_bit && is_tensor_of_torch(type);
+    entry.is_plain_torch = entry.is_torch && (is_class_of(type, "torch", "Tensor") ||
+                                              is_class_of(type, "torch.nn.parameter", "Parameter"));
     return entry;
 }
 

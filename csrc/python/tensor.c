@@ -500,6 +500,8 @@ static bool read_by_kind(State *state, const TypeEntry *entry, PyObject *object,
     case ARG_NDARRAY:
         return read_ndarray(object, path, tensor);
     case ARG_EXCHANGE:
+        if (entry->is_plain_torch && !path->with_range && tt_read_torch(&state->torch, object, tensor))
+            return true;
         if (!exchange->tensor_from_object)
             return read_dlpack(state, object, path, tensor);
         return !exchange->tensor_from_object(object, &dltensor) &&

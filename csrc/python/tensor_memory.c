@@ -31,25 +31,100 @@ static bool check_low_address(State *state, const TypeEntry *entry, PyObject *ob
            (tensor.begin == tensor.end || tt_memory_error(path, object, &tensor.address));
 }
 
-/* ---- the negative bit ---- */
+/* ---- torch ---- */
+
+/* What runtime/torch_bits.py says, given a tuple, which is stolen; a new reference or NULL. */
+static PyObject *ask_torch_bits(const char *name, PyObject *arguments)
+{
+    PyObject *function = arguments ? tt_import("triton.runtime.torch_bits", name) : NULL;
+    PyObject *found = function ? PyObject_Call(function, arguments, NULL) : NULL;
+    Py_XDECREF(function);
+    Py_XDECREF(arguments);
+    if (found == Py_None)
+        Py_CLEAR(found);
+    return found;
+}
 
 /* torch's is_neg() releases the interpreter's lock, which takes a tenth of a launch; so the bit is found in memory once,
  * by comparing many tensors with and without it. */
-bool tt_know_negative_bit(State *state)
+static void find_negative_bit(TorchTensors *torch)
 {
-    NegativeBit *bit = &state->negative;
-    if (bit->looked_for)
-        return true;
-    bit->looked_for = true;
-    PyObject *find = tt_import("triton.runtime.torch_bits", "find_negative_bit");
-    PyObject *found = find ? PyObject_CallFunctionObjArgs(find, NULL) : NULL;
+    PyObject *found = ask_torch_bits("find_negative_bit", PyTuple_New(0));
     unsigned long long mask = 0;
-    if (found && found != Py_None && PyArg_ParseTuple(found, "iiK", &bit->pointer_word, &bit->word, &mask))
-        bit->mask = mask;
-    tt_forgive(); /* it is asked for then */
-    Py_XDECREF(find);
+    if (found && PyArg_ParseTuple(found, "iiK", &torch->pointer_word, &torch->word, &mask))
+        torch->mask = mask;
     Py_XDECREF(found);
+}
+
+static bool read_dtypes(TorchTensors *torch, PyObject *list)
+{
+    for (Py_ssize_t i = 0; i < PyList_Size(list); i++) {
+        const char *name;
+        int number;
+        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "si", &name, &number))
+            return false;
+        ScalarKind kind = tt_scalar_by_name(name);
+        if (number >= 0 && number < (int)TT_COUNT(torch->elements) && kind != SCALAR_KINDS)
+            torch->elements[number] = (uint8_t)(kind + 1);
+    }
+    return true;
+}
+
+/* DLPack's function takes a new reference to the tensor, and for that the interpreter's lock twice: three times the time
+ * of these. */
+static void find_functions(TorchTensors *torch)
+{
+    PyObject *words = torch->mask ? Py_BuildValue("(ii)", torch->pointer_word, torch->word) : NULL, *dtypes;
+    PyObject *found = ask_torch_bits("find_functions", words);
+    unsigned long long functions[4], plain;
+    if (found &&
+        PyArg_ParseTuple(found, "KKKKiiKO!", &functions[0], &functions[1], &functions[2], &functions[3],
+                         &torch->cpu, &torch->cuda, &plain, &PyList_Type, &dtypes) &&
+        read_dtypes(torch, dtypes)) {
+        void **places[] = {(void **)&torch->address, (void **)&torch->dtype, (void **)&torch->device,
+                           (void **)&torch->ordinal};
+        torch->plain = plain;
+        for (size_t i = 0; i < TT_COUNT(places); i++)
+            *places[i] = (void *)(uintptr_t)functions[i];
+    }
+    Py_XDECREF(found);
+}
+
+bool tt_know_torch(State *state)
+{
+    if (state->torch.looked_for)
+        return true;
+    state->torch.looked_for = true;
+    find_negative_bit(&state->torch);
+    tt_forgive(); /* it is asked for then */
+    if (!PyErr_Occurred())
+        find_functions(&state->torch);
+    tt_forgive(); /* DLPack does the same */
     return !PyErr_Occurred();
+}
+
+/* The word of the C++ object that has the negative bit among others. */
+static uint64_t bits_of(const TorchTensors *torch, PyObject *object)
+{
+    return ((const uint64_t *const *)(const void *)object)[torch->pointer_word][torch->word];
+}
+
+bool tt_read_torch(const TorchTensors *torch, PyObject *object, Tensor *tensor)
+{
+    int32_t device, dtype, ordinal;
+    void *place = (void **)(void *)object + torch->pointer_word, *address;
+    /* Of others, sparse ones say, DLPack tells what they are. */
+    if (!torch->address || bits_of(torch, object) & ~torch->plain || torch->device(place, &device) ||
+        (device != torch->cpu && device != torch->cuda) || torch->dtype(place, &dtype) ||
+        (unsigned)dtype >= TT_COUNT(torch->elements) || !torch->elements[dtype] ||
+        torch->ordinal(place, &ordinal) || torch->address(place, &address))
+        return false;
+    *tensor = (Tensor){.address = (uint64_t)(uintptr_t)address,
+                       .end = INT64_MAX,
+                       .element = (ScalarKind)(torch->elements[dtype] - 1),
+                       .device_type = device == torch->cuda ? DEVICE_CUDA : DEVICE_CPU,
+                       .device_id = ordinal};
+    return true;
 }
 
 /* -1 with an error set. */
@@ -65,13 +140,12 @@ static int ask_negative(State *state, PyObject *object)
 
 static int is_negative(State *state, const TypeEntry *entry, PyObject *object)
 {
-    NegativeBit *bit = &state->negative;
-    if (entry->is_torch && !tt_know_negative_bit(state))
+    const TorchTensors *torch = &state->torch;
+    if (entry->is_torch && !tt_know_torch(state))
         return -1;
-    if (!entry->is_torch || !bit->mask)
+    if (!entry->is_torch || !torch->mask)
         return ask_negative(state, object);
-    const uint64_t *implementation = ((const uint64_t *const *)(const void *)object)[bit->pointer_word];
-    return (implementation[bit->word] & bit->mask) != 0;
+    return (bits_of(torch, object) & torch->mask) != 0;
 }
 
 bool tt_check_memory(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,

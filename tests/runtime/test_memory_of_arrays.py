@@ -141,6 +141,68 @@ def test_the_bit_is_found_in_longer_objects(monkeypatch):
     assert torch_bits.find_negative_bit() is None
 
 
+@triton.jit
+def twice(x, y, n: tl.constexpr):
+    at = tl.arange(0, n)
+    tl.store(y + at, (tl.load(x + at).to(tl.float32) * 2).to(y.dtype.element_ty))
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int32", "int64", "uint16", "float16", "bfloat16", "float32", "float64"]
+)
+@pytest.mark.parametrize("kind", [torch.Tensor, torch.nn.Parameter])
+def test_tensors_lie_where_torch_says(dtype, kind, device):
+    dtype = getattr(torch, dtype)
+    x, y = (torch.arange(64, device=device).to(dtype) for _ in range(2))
+    grad = dtype.is_floating_point
+    view = torch.nn.Parameter(x[16:32], requires_grad=grad) if kind is torch.nn.Parameter else x[16:32]
+    twice[(1,)](view, y[32:], 16)
+    assert y[32:48].tolist() == (x[16:32] * 2).tolist() and y[48:].tolist() == list(range(48, 64))
+    x.set_(torch.arange(100, 200, device=device).to(dtype)[:64])
+    twice[(1,)](x[:16], y, 16)
+    assert y[:16].tolist() == ((100 + torch.arange(16)).to(dtype) * 2).tolist()
+
+
+def test_functions_of_torch_are_found():
+    from triton.runtime.torch_bits import find_functions, find_negative_bit
+
+    words = find_negative_bit()[:2]
+    *functions, cpu, cuda, plain, dtypes = find_functions(*words)
+    assert len(set(functions)) == 4 and cpu != cuda and plain and len(dtypes) >= 13
+    assert find_functions(*words) == (*functions, cpu, cuda, plain, dtypes)
+
+
+ODD_TENSORS = """
+import torch, triton, triton.runtime.torch_bits
+{patch}
+@triton.jit
+def nothing(x):
+    pass
+plain = torch.zeros(4, 4)
+nothing[(1,)](plain)
+nothing[(1,)](torch.zeros(0))
+for odd in (plain.to_sparse(), plain.to_sparse_csr(), plain.to_mkldnn(), plain.to("meta"), plain.to(torch.complex64),
+            torch.quantize_per_tensor(plain, 0.1, 0, torch.qint8)):
+    try:
+        nothing[(1,)](odd)
+    except (TypeError, ValueError) as error:
+        print(error)
+    else:
+        print("taken")
+"""
+
+
+def test_odd_tensors_are_refused_alike_where_torch_has_no_functions(tmp_path):
+    script, outputs = tmp_path / "odd.py", []
+    for patch in ("", "triton.runtime.torch_bits.find_functions = lambda pointer, word: None"):
+        script.write_text(ODD_TENSORS.format(patch=patch))
+        outputs.append(
+            subprocess.run([sys.executable, "-W", "ignore", script], check=True, capture_output=True, text=True)
+        )
+    assert outputs[0].stdout == outputs[1].stdout and outputs[0].stderr == outputs[1].stderr
+    assert len(outputs[0].stdout.splitlines()) == 6 and "taken" not in outputs[0].stdout
+
+
 BEFORE = """
 import {first}, {second}, triton.runtime.torch_bits
 found = triton.runtime.torch_bits.find_negative_bit
