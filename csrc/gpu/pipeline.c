@@ -97,7 +97,7 @@ static Value *fetch(const Pipeline *p, Builder *b, const Staged *staged, Value *
                     Value *slot)
 {
     if (!staged->is_async)
-        return pipeline_repeat(b, staged->load, operands, runs);
+        return pipeline_repeat(b, staged->load->results[0], operands, runs);
     copy_async(p, b, staged, operands[0], operands[1], runs, slot);
     return NULL;
 }

@@ -79,7 +79,7 @@ Value *pipeline_runs_ahead(Pipeline *p, int distance);
 Value *pipeline_masked(Builder *b, const Type *type, Value *mask,
                        Value *runs); /* the mask, and `runs` for all elements */
 /* The operation on other operands; a load where the iteration `runs`. */
-Value *pipeline_repeat(Builder *b, const Op *op, Value **operands, Value *runs);
+Value *pipeline_repeat(Builder *b, const Value *value, Value **operands, Value *runs);
 /* Pointers of copies in loops become sums that cost an addition each; for tt_walk, with the Pipeline. */
 void pipeline_simplify_pointers(Op *op, void *context);
 

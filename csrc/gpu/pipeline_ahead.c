@@ -36,10 +36,11 @@ Value *pipeline_masked(Builder *b, const Type *type, Value *mask, Value *runs)
     return mask ? tt_build2(b, OP_and, mask, all) : all;
 }
 
-/* The operation on other operands; a load where the iteration `runs`. */
-Value *pipeline_repeat(Builder *b, const Op *op, Value **operands, Value *runs)
+/* The value of the same operation on other operands; a load where the iteration `runs`. */
+Value *pipeline_repeat(Builder *b, const Value *value, Value **operands, Value *runs)
 {
     Value *all[3] = {0};
+    const Op *op = value->op;
     int count = op->operand_count;
     if (op->opcode == OP_load) {
         memcpy(all, operands, sizeof(Value *) * (size_t)count);
@@ -49,6 +50,13 @@ Value *pipeline_repeat(Builder *b, const Op *op, Value **operands, Value *runs)
     }
     const Type *type = op->results[0]->type;
     Attr *attrs = tt_copy_attrs(b->module, op->attrs);
+    if (op->result_count > 1) { /* a split, say */
+        const Type **types = TT_NEW_ARRAY(b->module->arena, const Type *, op->result_count);
+        for (int i = 0; i < op->result_count; i++)
+            types[i] = op->results[i]->type;
+        return tt_build_op(b, op->opcode, operands, count, types, op->result_count, attrs)
+            ->results[value->index];
+    }
     if (op->opcode != OP_load)
         return tt_build(b, op->opcode, operands, count, type, attrs);
     Op *copy = tt_build_op(b, op->opcode, operands, count, &type, 1, attrs);
@@ -89,7 +97,7 @@ Value *pipeline_value_before(Pipeline *p, Ahead *a, Value *value, int iteration)
         for (int i = 0; i < value->op->operand_count; i++)
             operands[i] = pipeline_value_before(p, a, tt_operand(value->op, i), iteration);
         bool reads = value->op->opcode == OP_load;
-        result = pipeline_repeat(b, value->op, operands, reads ? pipeline_runs_before(p, iteration) : NULL);
+        result = pipeline_repeat(b, value, operands, reads ? pipeline_runs_before(p, iteration) : NULL);
     }
     return *tt_map_slot_ptr(&a->before[iteration], value) = result;
 }
@@ -116,7 +124,7 @@ void pipeline_look_up(Pipeline *p, Ahead *a)
         for (int j = 0; j < load->operand_count; j++)
             operands[j] = pipeline_value_ahead(p, a->further, tt_operand(load, j));
         Value *runs = pipeline_runs_ahead(p, a->further->distance);
-        Value *next = pipeline_repeat(&p->inside, load, operands, runs);
+        Value *next = pipeline_repeat(&p->inside, load->results[0], operands, runs);
         tt_set_operand(p->loop.yield, a->lookups.data[i].carried, next);
     }
 }
@@ -149,7 +157,7 @@ Value *pipeline_value_ahead(Pipeline *p, Ahead *a, Value *value)
         for (int i = 0; i < value->op->operand_count; i++)
             operands[i] = pipeline_value_ahead(p, a, tt_operand(value->op, i));
         bool reads = value->op->opcode == OP_load;
-        result = pipeline_repeat(b, value->op, operands, reads ? pipeline_runs_ahead(p, a->distance) : NULL);
+        result = pipeline_repeat(b, value, operands, reads ? pipeline_runs_ahead(p, a->distance) : NULL);
     }
     return *tt_map_slot_ptr(&a->inside, value) = result;
 }

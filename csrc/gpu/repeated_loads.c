@@ -152,10 +152,31 @@ static void rewrite(Repeats *r, Op *load)
     r->changed = true;
 }
 
+/* Is it looked up where to read? Then the pipeline carries it in registers, an iteration before what it leads to, and each
+ * operation on it would stand in front of all those loads. */
+static bool leads_to_memory(const Value *value, Map *asked)
+{
+    TT_FOR_USES(use, value)
+    {
+        const Op *user = use->user;
+        if (user->opcode == OP_addptr)
+            return true;
+        if (!tt_has(user, ELEMENTWISE | SHAPE) || tt_map_find_ptr(asked, user))
+            continue;
+        *tt_map_slot_ptr(asked, user) = (void *)user;
+        for (int i = 0; i < user->result_count; i++)
+            if (leads_to_memory(user->results[i], asked))
+                return true;
+    }
+    return false;
+}
+
 static void look_at(Repeats *r, Op *load)
 {
     const Type *type = load->results[0]->type;
-    if (!tt_is_tile(type) || type->rank != 1 || !tt_is_plain_load(load))
+    Map asked = {.arena = r->scratch};
+    if (!tt_is_tile(type) || type->rank != 1 || !tt_is_plain_load(load) ||
+        leads_to_memory(load->results[0], &asked))
         return;
     if (!r->axis_infos)
         r->axis_infos = tt_analyze_axis_info(r->function, r->scratch);

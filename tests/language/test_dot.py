@@ -258,3 +258,24 @@ def test_attention():
     p = np.exp(scores - scores.max(1, keepdims=True))
     expected = (p @ v.values / p.sum(1, keepdims=True)).astype(np.float32)
     check(code, {"q": q, "k": k, "v": v}, Array(expected, "float32"), rtol=1e-4, atol=1e-5)
+
+
+PAIRED = """
+def kernel(x, y, out, steps):
+    rows, columns = tl.arange(0, 16), tl.arange(0, 16)
+    sums = tl.zeros((16, 16), tl.float32)
+    for step in range(steps):
+        even, odd = tl.split((step * 32 + tl.arange(0, 32)).reshape(16, 2))
+        a = tl.load(x + rows[:, None] * 64 + ((even + odd) // 4)[None, :])
+        b = tl.load(y + (odd // 2)[:, None] * 16 + columns[None, :])
+        sums = tl.dot(a, b, sums)
+    tl.store(out + rows[:, None] * 16 + columns[None, :], sums)
+"""
+
+
+def test_addresses_of_both_halves_of_a_split():
+    """They are computed again for the iterations that operands are loaded ahead for."""
+    x, y = whole((16, 64), "float16", 1), whole((64, 16), "float16", 2)
+    out = Buffer(np.zeros((16, 16), np.float32))
+    jit(PAIRED)[(1,)](Buffer(x).argument, Buffer(y).argument, out.argument, 4)
+    assert (out.host().values == product(x, y).values).all()
