@@ -58,23 +58,50 @@ static Op *outermost_user(const Value *value, Op *user)
     return user;
 }
 
-static bool is_widening(const Op *op)
+/* Is an operation that is worth doing again in another layout? */
+static bool is_repeatable(const Op *op)
 {
-    return op && tt_op_infos[op->opcode].rule == CAST &&
-           tt_byte_width(tt_operand(op, 0)->type) < tt_byte_width(op->results[0]->type);
+    return op && tt_has(op, ELEMENTWISE) && tt_is_pure(op) && !tt_is_costly(op) && op->result_count == 1;
+}
+
+/* The one operand that has a layout of its own; NULL: none or several. The others are made wherever they are wanted. */
+static const Value *settled_operand(const Assigner *a, const Op *op)
+{
+    const Value *found = NULL;
+    for (int i = 0; i < op->operand_count; i++) {
+        const Value *operand = tt_operand(op, i);
+        if (!tt_is_tile(operand->type) || !tt_group_layout(a->groups, operand) || operand == found)
+            continue;
+        if (found)
+            return NULL;
+        found = operand;
+    }
+    return found;
+}
+
+/* Is the value computed from narrower elements, pointers from a table's indices for instance? Then these are converted. */
+static bool is_widened(const Assigner *a, const Value *value)
+{
+    enum { FARTHEST = 4 };
+    int bytes = tt_byte_width(value->type);
+    for (int i = 0; i < FARTHEST && is_repeatable(value->op); i++) {
+        value = settled_operand(a, value->op);
+        if (!value || tt_byte_width(value->type) != bytes)
+            return value && tt_byte_width(value->type) < bytes;
+    }
+    return false;
 }
 
 /* Is the value, in a loop, simply computed from tiles that are made outside of it? Then those are converted, once. */
-static bool follows_from_outside(const Value *value)
+static bool follows_from_outside(const Assigner *a, const Value *value)
 {
     const Op *op = value->op;
     bool any = false;
-    if (!op || !op->parent->op || !tt_is_loop(op->parent->op) || !tt_has(op, ELEMENTWISE) ||
-        !tt_is_pure(op) || tt_is_costly(op))
+    if (!is_repeatable(op) || !op->parent->op || !tt_is_loop(op->parent->op))
         return false;
     for (int i = 0; i < op->operand_count; i++) {
         const Value *operand = tt_operand(op, i);
-        if (!tt_is_tile(operand->type) || tt_def(operand, OP_splat) || tt_is_constant(operand))
+        if (!tt_is_tile(operand->type) || !tt_group_layout(a->groups, operand))
             continue;
         any = true;
         if (!tt_is_defined_outside(operand, op->parent))
@@ -87,7 +114,7 @@ static Value *converted(Assigner *a, Value *value, const LinearLayout *layout, O
 {
     Builder builder = tt_builder_before(outermost_user(value, user));
     builder.loc = value->loc;
-    if (is_widening(value->op) || follows_from_outside(value)) {
+    if (is_widened(a, value) || follows_from_outside(a, value)) {
         Map map = {.arena = a->scratch};
         Op *copy = tt_clone_op(&builder, value->op, &map);
         for (int i = 0; i < copy->operand_count; i++)

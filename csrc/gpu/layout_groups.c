@@ -429,6 +429,16 @@ static int permuted_axis(const LayoutGroups *g, const Group *group)
     return -1;
 }
 
+/* The dimension that lies fastest for members that the best vote does not suit, or -1: they cross shared memory as what
+ * goes permuted does. */
+static int other_axis(const Group *group, const Preference *best)
+{
+    for (int i = 0; i < group->votes.count; i++)
+        if (group->votes.data[i].order[0] != best->order[0])
+            return group->votes.data[i].order[0];
+    return -1;
+}
+
 static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
 {
     const Preference *best = best_vote(group);
@@ -440,6 +450,8 @@ static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
         SECTORS = 64 /* bytes that lanes take before others go along the next dimension */
     };
     int axis = permuted_axis(g, group);
+    if (axis < 0)
+        axis = other_axis(group, best);
     bool turned = group->stored_axes && !(group->stored_axes >> best->order[0] & 1);
     if (turned) /* neighbours in the buffer, too, and lanes whose vectors lie in different banks there */
         axis = __builtin_ctz(group->stored_axes);

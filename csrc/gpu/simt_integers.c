@@ -7,7 +7,16 @@ typedef struct SumKey {
     LLVMValueRef a, b;
     int64_t constant;
 } SumKey;
-enum { SUM_ADD, SUM_ADD_CONSTANT, SUM_SUB, SUM_MUL, SUM_POINTER, SUM_POINTER_CONSTANT, SUM_COMPARE };
+enum {
+    SUM_ADD,
+    SUM_ADD_CONSTANT,
+    SUM_SUB,
+    SUM_MUL,
+    SUM_POINTER,
+    SUM_POINTER_CONSTANT,
+    SUM_COMPARE,
+    SUM_DIVIDE /* plus the opcode */
+};
 
 /* The place for a value computed from these in the current block, where it may be used again. */
 static void **sum_slot(Simt *s, int opcode, LLVMValueRef a, LLVMValueRef b, int64_t constant)
@@ -121,33 +130,9 @@ LLVMValueRef simt_shift(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b)
     return LLVMBuildSelect(s->b, fits, shifted, LLVMConstNull(type), "");
 }
 
-/* Division by zero, and of the smallest number by -1, is undefined in LLVM; here it gives anything and goes on: the
- * divisors 0 and -1 become 1, and for the latter the dividend is negated. */
-LLVMValueRef simt_divide(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b)
-{
-    LLVMTypeRef type = LLVMTypeOf(a);
-    LLVMValueRef one = simt_int(type, 1), zero = LLVMConstNull(type);
-    bool is_signed = opcode == OP_div_s || opcode == OP_rem_s,
-         is_quotient = opcode == OP_div_s || opcode == OP_div_u;
-    if (!is_signed) {
-        LLVMValueRef safe = LLVMBuildSelect(s->b, LLVMBuildICmp(s->b, LLVMIntEQ, b, zero, ""), one, b, "");
-        return is_quotient ? LLVMBuildUDiv(s->b, a, safe, "") : LLVMBuildURem(s->b, a, safe, "");
-    }
-    LLVMValueRef minus_one = LLVMConstAllOnes(type);
-    LLVMValueRef unsafe = LLVMBuildICmp(s->b, LLVMIntULE, LLVMBuildAdd(s->b, b, one, ""), one, "");
-    LLVMValueRef safe = LLVMBuildSelect(s->b, unsafe, one, b, "");
-    if (!is_quotient)
-        return LLVMBuildSRem(s->b, a, safe, ""); /* x % 1 is x % -1 */
-    LLVMValueRef quotient = LLVMBuildSDiv(s->b, a, safe, "");
-    LLVMValueRef negates = LLVMBuildICmp(s->b, LLVMIntEQ, b, minus_one, "");
-    if (LLVMIsAConstantInt(negates))
-        return LLVMIsNull(negates) ? quotient : LLVMBuildNeg(s->b, a, "");
-    return LLVMBuildSelect(s->b, negates, LLVMBuildNeg(s->b, a, ""), quotient, "");
-}
+/* ---- division ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* ---- comparisons ------------------------------------------------------------------------------------------------------------------------ */
-
-enum { ALL_ZEROS = 64, DEEPEST_LOOK = 8 };
+enum { ALL_ZEROS = 64, MOST_ZEROS = 30, DEEPEST_LOOK = 8 };
 
 /* A lower bound of the number of zero bits at the end of a value. */
 static int zeros_at(const Simt *s, LLVMValueRef value, int depth)
@@ -180,6 +165,52 @@ static int zeros_at(const Simt *s, LLVMValueRef value, int depth)
         return 0;
     }
 }
+
+/* Division by zero, and of the smallest number by -1, is undefined in LLVM; here it gives anything and goes on: the
+ * divisors 0 and -1 become 1, and for the latter the dividend is negated. */
+static LLVMValueRef divide(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMTypeRef type = LLVMTypeOf(a);
+    LLVMValueRef one = simt_int(type, 1), zero = LLVMConstNull(type);
+    bool is_signed = opcode == OP_div_s || opcode == OP_rem_s,
+         is_quotient = opcode == OP_div_s || opcode == OP_div_u;
+    if (!is_signed) {
+        LLVMValueRef safe = LLVMBuildSelect(s->b, LLVMBuildICmp(s->b, LLVMIntEQ, b, zero, ""), one, b, "");
+        return is_quotient ? LLVMBuildUDiv(s->b, a, safe, "") : LLVMBuildURem(s->b, a, safe, "");
+    }
+    LLVMValueRef minus_one = LLVMConstAllOnes(type);
+    LLVMValueRef unsafe = LLVMBuildICmp(s->b, LLVMIntULE, LLVMBuildAdd(s->b, b, one, ""), one, "");
+    LLVMValueRef safe = LLVMBuildSelect(s->b, unsafe, one, b, "");
+    if (!is_quotient)
+        return LLVMBuildSRem(s->b, a, safe, ""); /* x % 1 is x % -1 */
+    LLVMValueRef quotient = LLVMBuildSDiv(s->b, a, safe, "");
+    LLVMValueRef negates = LLVMBuildICmp(s->b, LLVMIntEQ, b, minus_one, "");
+    if (LLVMIsAConstantInt(negates))
+        return LLVMIsNull(negates) ? quotient : LLVMBuildNeg(s->b, a, "");
+    return LLVMBuildSelect(s->b, negates, LLVMBuildNeg(s->b, a, ""), quotient, "");
+}
+
+/* Multiples of a power of two have the same quotient by one of them, and remainders one apart, for all numbers between two
+ * neighbours: m + 1, m + 2, ..., though not for m itself where it may be negative, since integers are divided toward
+ * zero. So a thread that holds neighbours divides for two of them. */
+LLVMValueRef simt_divide(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMValueRef base;
+    int64_t constant = simt_peel(a, &base), within = 0;
+    bool is_quotient = opcode == OP_div_s || opcode == OP_div_u;
+    if (base) {
+        int zeros = TT_MIN(TT_MIN(zeros_at(s, base, DEEPEST_LOOK), zeros_at(s, b, DEEPEST_LOOK)), MOST_ZEROS);
+        within = constant & ((1ll << zeros) - 1);
+    }
+    if (within > 1)
+        a = simt_add_constant(s, base, constant - within + 1);
+    void **slot = sum_slot(s, SUM_DIVIDE + (int)opcode, a, b, 0);
+    LLVMValueRef result = *slot ? *slot : divide(s, opcode, a, b);
+    *sum_slot(s, SUM_DIVIDE + (int)opcode, a, b, 0) = result;
+    return is_quotient || within < 2 ? result : simt_add_constant(s, result, within - 1);
+}
+
+/* ---- comparisons ------------------------------------------------------------------------------------------------------------------------ */
 
 int simt_known_zeros(const Simt *s, LLVMValueRef value) { return zeros_at(s, value, DEEPEST_LOOK); }
 

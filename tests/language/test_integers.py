@@ -156,6 +156,18 @@ def test_constants_fold_as_the_run_time_computes():
         check(formula, {"x": x, "y": y}, expected)
 
 
+@pytest.mark.parametrize("divisor", [16, 48, -32, 24, 7, 1])
+def test_neighbours_share_a_division(divisor):
+    """Where they lie between two multiples of what the divisor is a multiple of; also on the other side of zero."""
+    for start in (0, 64, -64, -16, 8, -2048, 2**31 - 64, -(2**31)):
+        x = np.arange(start, start + 64).astype(np.int64).astype(np.int32)
+        divisors = np.full(64, divisor, np.int32)
+        expected = {"q": quotient(x, divisors), "r": x - quotient(x, divisors) * divisors}
+        for by in ("n", divisor):
+            code = f"x = tl.arange(0, 64) + s\nq, r = x // {by}, x % {by}"
+            check(code, {"s": start, "n": divisor} if by == "n" else {"s": start}, expected)
+
+
 def test_wide_products_of_program_ids():
     """Casting to int64 before multiplying keeps what int32 would lose."""
     check("tl.full((1,), n, tl.int64) * n", {"n": 100_000}, Array(np.array([10**10]), "int64"))
