@@ -65,6 +65,13 @@ class Generator(Chooser):
         self.sum = "int32" if self.dtype == "int8" else "float32"
         self.warps, self.stages = self.pick(1, 2, 4, 4, 8, 16), self.pick(1, 2, 3, 3, 4, 5)
         self.grid, self.count = self.pick(1, 1, 2), int(self.random.integers(0, 7))  # of programs, of iterations
+        self.is_plain = self.chance(0.25)  # products that stay under way, by warpgroups
+        if self.is_plain:
+            self.extents |= {"M": self.pick(64, 128), "N": self.pick(32, 64, 128), "K": self.pick(32, 64)}
+            self.warps = self.pick(4, 4, 8)
+        elif self.chance(0.08):  # more sums than registers
+            self.extents |= {"M": 128, "N": self.pick(64, 128)}
+            self.warps = self.pick(1, 1, 2)
         self.pieces = self.count + 2  # of an array, for each program
         self.arrays, self.tiles, self.carried, self.names = {}, [], [], 0
         self.before, self.inside, self.tail = [], [], []
@@ -111,10 +118,11 @@ class Generator(Chooser):
         """One piece after the other of a new array."""
         dtype = self.dtype if self.chance(0.8) else self.pick(*OTHER_DTYPES)
         array, first = self.new_name("p"), self.pick(0, 0, 0, 1, 2, 8)
-        values = self.random.integers(0 if dtype == "uint8" else -2, 3, self.length(axes) + first)
-        self.arrays[array] = round_to(values, dtype)
-        start = f"{array} + {first} + pid * ({self.pieces} * {size(axes)})"
         name, way = self.new_name("x"), self.pick("recomputed", "recomputed", "carried", "indirect", "ahead")
+        unread = {"indirect": 0, "ahead": 1}.get(way, 2) * self.elements(axes)
+        length = max(1, self.length(axes) + first - unread)
+        self.arrays[array] = round_to(self.random.integers(0 if dtype == "uint8" else -2, 3, length), dtype)
+        start = f"{array} + {first} + pid * ({self.pieces} * {size(axes)})"
         mask = self.mask(axes, way != "ahead") if axes and self.chance(0.4) else ""
         getattr(self, f"load_{way}")(name, start, f"({size(axes)})", self.offsets(axes), mask)
         if dtype == self.dtype:
@@ -210,7 +218,7 @@ class Generator(Chooser):
         x, y = self.pick(*(loaded if loaded and self.chance(0.5) else pairs))
         axes, operands = x.axes[0] + y.axes[1], f"{self.as_operand(x)}, {self.as_operand(y)}"
         options = f"input_precision='{self.pick('tf32', 'tf32', 'ieee')}', out_dtype=tl.{self.sum}"
-        if self.chance(0.4):
+        if self.chance(0.1 if self.is_plain else 0.4):
             self.add(axes, f"clamp(tl.dot({operands}, {options}))")
             return
         sums = self.sums(axes)
@@ -271,7 +279,9 @@ class Generator(Chooser):
         constant = len(self.tiles)
         self.load("MK")
         self.load("KN")
-        for _ in range(self.random.integers(2, 12)):
+        if self.is_plain:
+            self.product()
+        for _ in range(self.random.integers(0, 4) if self.is_plain else self.random.integers(2, 12)):
             self.sometimes() if self.chance(0.12) else self.step()
         changing = self.tiles[constant:]
         for _ in range(self.random.integers(1, 4)):
