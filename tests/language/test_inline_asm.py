@@ -149,9 +149,19 @@ def test_assembles(kernel, sm, tmp_path):
         )
 
 
-def test_dependent_launch(tmp_path):
-    ptx = _C._compile_gpu(_C._frontend(dependent, (("*i32", 16),)), 90, 4)["ptx"]
+def test_dependent_launch():
+    ptx = _C._compile_gpu(_C._frontend(dependent, (("*i32", 16),), {"target": "cuda:90"}), 90, 4)["ptx"]
     assert ptx.index("griddepcontrol.wait") < ptx.index("ld.global") < ptx.index("griddepcontrol.launch_dependents")
+
+
+@pytest.mark.parametrize("target", ["cpu", "sim:90"])
+def test_dependent_launch_without_a_gpu(target, monkeypatch):
+    """Launches end before the next one begins."""
+    monkeypatch.setenv("TRITON_TARGET", target)
+    x = np.zeros(1, np.int32)
+    for _ in range(2):
+        dependent[(1,)](x, launch_pdl=True)
+    assert x[0] == 2
 
 
 def test_special_registers():

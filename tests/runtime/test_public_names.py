@@ -20,8 +20,9 @@ triton: AsyncCompileMode FutureKernel LinearLayout must_use_result reinterpret s
 triton._C.libtriton: get_cache_invalidating_env_vars ir native_specialize_impl nvidia
 triton._internal_testing: ProcessResult run_in_process type_canonicalisation_dict
 triton.backends.nvidia.compiler: CUDABackend CUDAOptions get_ptxas get_ptxas_version min_dot_size
-triton.backends.nvidia.compiler: sm_arch_from_capability
-triton.backends.nvidia.driver: CudaDriver ty_to_cpp
+triton.backends.nvidia.compiler: PTXASError ptx_get_version sm_arch_from_capability
+triton.compiler.compiler: max_shared_mem triton_key
+triton.backends.nvidia.driver: CudaDriver CudaUtils ty_to_cpp
 triton.compiler: ASTSource CompilationError CompiledKernel IRSource compile make_backend
 triton.runtime.cache: default_cache_dir default_dump_dir default_override_dir
 triton.language: core extra float8e4b8 float8e5b16 libdevice math random semantic standard target_info
@@ -84,6 +85,19 @@ def test_what_is_the_public_compiler_s_own_says_so():
         kernel.create_binder()
     with pytest.raises(AttributeError, match="'passes': the passes run in C"):
         triton._C.libtriton.passes  # noqa: B018
+
+
+def test_versions_of_ptx():
+    from triton.backends.nvidia.compiler import ptx_get_version
+
+    releases = {"11.8": 78, "12.0": 80, "12.5": 85, "12.6": 85, "12.9": 88, "13.0": 90}
+    assert {release: ptx_get_version(release) for release in releases} == releases
+    with pytest.raises(ValueError, match="CUDA 10.2: the version of its PTX is not known"):
+        ptx_get_version("10.2")
+
+
+def test_shared_memory_of_the_device():
+    assert triton.compiler.compiler.max_shared_mem(0) > 1000
 
 
 def test_products_to_compare_with():

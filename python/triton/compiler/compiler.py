@@ -215,6 +215,13 @@ def compile(src, target=None, options=None, *, signature=None, constants=None, a
     return compiled
 
 
+def max_shared_mem(device):
+    """Bytes of shared memory that a program may have on a device of the active driver."""
+    from ..runtime.driver import driver
+
+    return driver.active.utils.get_device_properties(device)["max_shared_mem"]
+
+
 def make_backend(target):
     """What compiles for a `GPUTarget` (or the name of one): an object of a class in `triton.backends.backends`."""
     from ..backends import backends
@@ -235,5 +242,6 @@ __all__ = [
     "compile",
     "describe",
     "make_backend",
+    "max_shared_mem",
     "triton_key",
 ]

@@ -2,6 +2,7 @@
 
 from functools import cache
 
+from ...errors import PTXASError
 from ..compiler import CUDABackend
 from ..compiler import Options as CUDAOptions
 
@@ -29,9 +30,30 @@ def get_ptxas_version(arch=None):
     return subprocess.run([ptxas, "--version"], check=True, capture_output=True, text=True).stdout
 
 
+def ptx_get_version(cuda_version):
+    """The version of PTX, 88 for 8.8, that a release of the CUDA toolkit ("12.9") takes.
+
+    By the release notes of the PTX ISA manual CUDA 11, 12 and 13 have 7, 8 and 9 and the release's number, but 12.6
+    had that of 12.5.
+    """
+    major, minor = map(int, cuda_version.split(".")[:2])
+    if not 11 <= major <= 13:
+        raise ValueError(f"CUDA {cuda_version}: the version of its PTX is not known")
+    return 10 * (major - 4) + minor - (major == 12 and minor > 5)
+
+
 def sm_arch_from_capability(capability):
     """How NVIDIA's tools call a compute capability: 90 is "sm_90a", 80 is "sm_80"."""
     return f"sm_{capability}{'a' if capability >= 90 else ''}"
 
 
-__all__ = ["CUDABackend", "CUDAOptions", "get_ptxas", "get_ptxas_version", "min_dot_size", "sm_arch_from_capability"]
+__all__ = [
+    "CUDABackend",
+    "CUDAOptions",
+    "PTXASError",
+    "get_ptxas",
+    "get_ptxas_version",
+    "min_dot_size",
+    "ptx_get_version",
+    "sm_arch_from_capability",
+]

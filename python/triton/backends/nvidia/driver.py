@@ -1,6 +1,7 @@
 """The driver of NVIDIA GPUs, and how types of signatures are spelled in C."""
 
 from ...runtime.cuda import CUDADriver as CudaDriver
+from ...runtime.cuda import CUDAUtils as CudaUtils
 
 
 def ty_to_cpp(ty):
@@ -15,4 +16,4 @@ def ty_to_cpp(ty):
     return names[ty]
 
 
-__all__ = ["CudaDriver", "ty_to_cpp"]
+__all__ = ["CudaDriver", "CudaUtils", "ty_to_cpp"]
