@@ -135,25 +135,49 @@ static bool flag(PyObject *options, const char *name, bool otherwise)
     return value && value != Py_None ? PyObject_IsTrue(value) == 1 : otherwise;
 }
 
+/* A parameter's value that is known when compiling: None, or a number. */
+static bool read_known(PyObject *constant, CArgument *argument)
+{
+    if (constant == Py_None)
+        return true;
+    argument->is_known = true;
+    argument->is_float = PyFloat_Check(constant);
+    if (argument->is_float) {
+        argument->number = PyFloat_AsDouble(constant);
+        return true;
+    }
+    PyObject *number = PyNumber_Index(constant);
+    if (number)
+        argument->whole = PyLong_AsLongLong(number);
+    Py_XDECREF(number);
+    return !PyErr_Occurred();
+}
+
 /* Entries of parameters first, then those of tunables, whose names are the kernel's later ones. */
 static bool read_entries(const FrontendRequest *from, Arena *arena, CRequest *request)
 {
     PyObject *names = PyObject_GetAttrString(from->function, "arg_names"),
-             *tunables = names ? PyDict_New() : NULL;
+             *tunables = names ? PyDict_New() : NULL,
+             *choices = tunables ? PyObject_GetAttrString(from->function, "tunables") : NULL;
     Py_ssize_t count = PyTuple_Size(from->signature);
     CArgument *arguments = TT_NEW_ARRAY(arena, CArgument, count + 1);
-    bool done = tunables && count >= 0 && PyList_Check(names) && PyList_Size(names) == count;
+    bool done = choices && count >= 0 && PyList_Check(names) && PyList_Size(names) == count;
+    Py_ssize_t parameters = done ? count - PyList_Size(choices) : 0;
     for (Py_ssize_t i = 0; done && i < count; i++) {
         PyObject *entry = PyTuple_GetItem(from->signature, i), *constant = constant_of(entry);
         const char *type = NULL;
         long long divisibility = 1;
+        CArgument *argument = &arguments[request->argument_count];
         if (!constant)
             done = !PyErr_Occurred() && PyArg_ParseTuple(entry, "sL", &type, &divisibility);
-        else if (constant != Py_None)
+        else if (i < parameters)
+            done = read_known(constant, argument);
+        else
             done = !PyDict_SetItem(tunables, PyList_GetItem(names, i), constant);
-        if (done && (!constant || constant == Py_None)) {
-            arguments[request->argument_count].type = type ? tt_arena_strdup(arena, type) : NULL;
-            arguments[request->argument_count++].divisibility = divisibility;
+        if (done && i < parameters) {
+            argument->type = type ? tt_arena_strdup(arena, type) : NULL;
+            argument->divisibility = divisibility;
+            request->argument_count++;
         }
         Py_XDECREF(constant);
     }
@@ -163,6 +187,7 @@ static bool read_entries(const FrontendRequest *from, Arena *arena, CRequest *re
         PyErr_SetString(PyExc_TypeError, "the signature does not have one entry for each parameter");
     Py_XDECREF(names);
     Py_XDECREF(tunables);
+    Py_XDECREF(choices);
     return done;
 }
 

@@ -175,7 +175,7 @@ static void check_argument(CWalker *w, const CParameter *parameter, const CArgum
                   tt_c_dtype_name(w, wanted), given ? tt_c_dtype_name(w, given) : argument->type);
 }
 
-/* The kernel with the parameters that are not None. */
+/* The kernel with the parameters that are neither None nor known. */
 static Function *make_kernel(CWalker *w, const CKernel *kernel)
 {
     TT_VECTOR(const Type *) types = {0};
@@ -207,6 +207,24 @@ static Function *make_kernel(CWalker *w, const CKernel *kernel)
     return function;
 }
 
+static Operand known_argument(CWalker *w, const CParameter *parameter, const Dtype *dtype,
+                              const CArgument *argument)
+{
+    const Type *type = tt_dtype_type(w->module, dtype);
+    if (tt_dtype_is_float(dtype))
+        return (Operand){tt_build_float(&w->builder, type,
+                                        argument->is_float ? argument->number : (double)argument->whole),
+                         dtype, false};
+    if (!tt_dtype_is_int(dtype) || argument->is_float)
+        tt_c_fail(w, NULL, "the parameter `%s` is of type %s, and cannot be a constant %s", parameter->name,
+                  tt_c_dtype_name(w, dtype), argument->is_float ? "float" : "integer");
+    int64_t whole = argument->whole, bits = tt_bit_width(type);
+    if (bits < 64 && (whole < -(1ll << (bits - 1)) || whole >= 1ll << bits))
+        tt_c_fail(w, NULL, "the parameter `%s` is of type %s, which does not hold %lld", parameter->name,
+                  tt_c_dtype_name(w, dtype), (long long)whole);
+    return (Operand){tt_build_int(&w->builder, type, whole), dtype, false};
+}
+
 static Operand parameter_value(CWalker *w, const CKernel *kernel, int index, const Function *function,
                                int *next)
 {
@@ -214,6 +232,8 @@ static Operand parameter_value(CWalker *w, const CKernel *kernel, int index, con
     const Dtype *dtype = tt_dtype_of_signature(&w->pointers, kernel->parameters[index].type);
     if (!argument || argument->type)
         return (Operand){function->body->args[(*next)++], dtype, false};
+    if (argument->is_known)
+        return known_argument(w, &kernel->parameters[index], dtype, argument);
     if (!tt_dtype_is_pointer(dtype))
         tt_c_fail(w, NULL, "the parameter `%s` is of type %s, and cannot be None",
                   kernel->parameters[index].name, tt_c_dtype_name(w, dtype));

@@ -35,8 +35,11 @@ const CKernel *tt_triton_c_describe(Arena *arena, const CSource *source, int *co
 /* ---- building --------------------------------------------------------------------------------------------------------- */
 
 typedef struct CArgument {
-    const char *type; /* as a signature has it, or NULL: it is None */
+    const char *type; /* as a signature has it, or NULL: it is None, or known */
     int64_t divisibility;
+    bool is_known, is_float; /* known when compiling: as `whole`, or as `number` */
+    int64_t whole;
+    double number;
 } CArgument;
 
 typedef struct CRequest {

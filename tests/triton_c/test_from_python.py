@@ -11,6 +11,7 @@ from programs import launch
 
 import triton
 import triton.c
+import triton.language as tl
 from triton.compiler import ASTSource
 
 pytestmark = pytest.mark.host
@@ -165,6 +166,38 @@ def test_stages_of_a_compiled_kernel():
     compiled = triton.compile(ASTSource(triton.c.compile(ADD), types), "cuda:90", {"num_warps": 2})
     assert ".visible .entry add(" in compiled.asm["ptx"] and "kernel @add" in compiled.asm["ttir"]
     assert compiled.metadata.num_warps == 2 and compiled.signature["out"] == "*fp32"
+
+
+SCALED = """
+kernel void f(const float *x, float *y, int n, float scale, bool negate) {
+    *(y + n) = *x * (negate ? -scale : scale);
+}
+"""
+
+
+def test_parameters_that_are_known_when_compiling():
+    kernel, known = triton.c.compile(SCALED), {"n": 3, "scale": 0.5, "negate": True}
+    types = {"x": "*kfp32", "y": "*fp32"} | dict.fromkeys(known, "constexpr")
+    compiled = triton.compile(ASTSource(kernel, types, known), "cpu")
+    assert "%n" not in compiled.asm["ttir"] and "-0.5" in compiled.asm["ttir"]
+    x, y = np.full(1, 8, np.float32), np.zeros(4, np.float32)
+    constants = (tl.constexpr(value) for value in known.values())
+    kernel[(1,)](x, y, *constants)
+    assert (y == [0, 0, 0, -4]).all()
+
+
+@pytest.mark.parametrize(
+    "name, value, message",
+    [
+        ("n", 1 << 32, "the parameter `n` is of type int, which does not hold 4294967296"),
+        ("n", 0.5, "the parameter `n` is of type int, and cannot be a constant float"),
+        ("x", 1, "the parameter `x` is of type .*, and cannot be a constant integer"),
+    ],
+)
+def test_known_values_that_do_not_fit(name, value, message):
+    types = {"x": "*kfp32", "y": "*fp32", "n": "i32", "scale": "fp32", "negate": "i1"} | {name: "constexpr"}
+    with pytest.raises(triton.CompilationError, match=message):
+        triton.compile(ASTSource(triton.c.compile(SCALED), types, {name: value}), "cpu")
 
 
 def test_compiled_kernels_and_kernels_are_pickled():
