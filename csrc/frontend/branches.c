@@ -92,8 +92,8 @@ static Term walk_in_region(Walker *w, Side *side, Region *region, PyObject *node
 static _Noreturn void sides_differ(Walker *w, Term a, Term b)
 {
     tt_fail_with_remedy(w, "make them one type with .to(...), or choose element by element with tl.where",
-                        "the two sides of this conditional expression are %s and %s", tt_describe(w, a),
-                        tt_describe(w, b));
+                        "Ternary expression with dynamic condition has inconsistent types: %s and %s",
+                        tt_describe(w, a), tt_describe(w, b));
 }
 
 static bool is_scalar(Term t)

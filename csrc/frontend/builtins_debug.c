@@ -30,9 +30,13 @@ Term tt_builtin_static_assert(Walker *w, Term *args)
         tt_fail_with_remedy(w, "check it at run time with tl.device_assert",
                             "tl.static_assert takes a condition known at compile time, not %s",
                             tt_describe(w, args[0]));
-    const char *message = holds ? "" : message_argument(w, args, 1);
-    if (!holds)
-        tt_fail(w, "static assertion failed%s%s", *message ? ": " : "", message);
+    if (!holds) {
+        const char *message = message_argument(w, args, 1);
+        tt_raise(&(Diagnostic){.kind = TT_FAILED_ASSERTION,
+                               .loc = tt_here(w),
+                               .message = tt_arena_format(w->arena, "static assertion failed%s%s",
+                                                          *message ? ": " : "", message)});
+    }
     return tt_none(w);
 }
 

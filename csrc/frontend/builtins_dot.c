@@ -18,14 +18,14 @@ static _Noreturn void operand_error(Walker *w, const char *what, Term a, Term b,
 static void check_shapes(Walker *w, const char *what, Term a, Term b, Shape *result)
 {
     Shape x = tt_shape_of(a), y = tt_shape_of(b);
-    if (x.rank != y.rank || x.rank < 2 || x.rank > 3)
+    if (x.rank != y.rank || x.rank < 2)
         operand_error(
-            w, what, a, b, "takes two tiles of two dimensions, or two of three",
+            w, what, a, b, "takes two tiles of equally many dimensions, at least two",
             "add dimensions with x[:, None], or reduce a product for vectors: tl.sum(a * b, axis=0)");
     if (x.extents[x.rank - 1] != y.extents[x.rank - 2])
         operand_error(w, what, a, b, "takes [M, K] and [K, N], with the same K on both sides",
                       "transpose one of them with tl.trans(x) if its dimensions are the other way round");
-    if (x.rank == 3 && x.extents[0] != y.extents[0])
+    if (memcmp(x.extents, y.extents, sizeof(int64_t) * (size_t)(x.rank - 2)))
         operand_error(w, what, a, b, "takes [B, M, K] and [B, K, N], with the same B on both sides",
                       "broadcast the batch dimension first");
     *result = x;
@@ -90,17 +90,43 @@ static Value *accumulator(Walker *w, const char *what, Term acc, const Dtype *dt
     return acc.value;
 }
 
+/* [.., B, M, K] as the operation has it, with one dimension of batches at most. */
+static Value *with_one_batch(Walker *w, const char *what, Term t)
+{
+    Shape shape = tt_shape_of(t), joined = {.rank = 3, .extents = {1}};
+    if (shape.rank <= 3)
+        return t.value;
+    for (int i = 0; i < shape.rank - 2; i++)
+        joined.extents[0] *= shape.extents[i];
+    memcpy(joined.extents + 1, shape.extents + shape.rank - 2, 2 * sizeof(int64_t));
+    return tt_reshape(w, what, t, &joined).value;
+}
+
+static void check_imprecise(Walker *w, const DotOptions *options, Term a, Term b)
+{
+    Shape shape = tt_shape_of(a);
+    int64_t inner = shape.extents[shape.rank - 1];
+    if (tt_dtype_is_fp8(a.dtype) && tt_dtype_is_fp8(b.dtype) && options->max_imprecise > inner)
+        tt_fail_with_remedy(w, "leave it out, or take 0 for an accumulator of full precision",
+                            "max_num_imprecise_acc (%lld) must be <= K (%lld)",
+                            (long long)options->max_imprecise, (long long)inner);
+}
+
 static Term build_dot(Walker *w, const char *what, Term a, Term b, const DotOptions *options)
 {
     Shape shape;
     check_shapes(w, what, a, b, &shape);
     check_types(w, what, &a, &b);
+    check_imprecise(w, options, a, b);
     const Dtype *dtype = result_dtype(w, what, options, a.dtype);
-    Value *operands[] = {a.value, b.value, accumulator(w, what, options->acc, dtype, &shape)};
+    Term acc = tt_value_term(accumulator(w, what, options->acc, dtype, &shape), dtype);
+    Value *operands[] = {with_one_batch(w, what, a), with_one_batch(w, what, b), with_one_batch(w, what, acc)};
     Attr *attrs = tt_attr_string(w->module, ATTR_precision, options->precision, NULL);
     if (options->max_imprecise)
         attrs = tt_attr_int(w->module, ATTR_max_imprecise, options->max_imprecise, attrs);
-    return tt_value_term(tt_build(&w->builder, OP_dot, operands, 3, operands[2]->type, attrs), dtype);
+    Value *product = tt_build(&w->builder, OP_dot, operands, 3, operands[2]->type, attrs);
+    Term result = tt_value_term(product, dtype);
+    return shape.rank <= 3 ? result : tt_reshape(w, what, result, &shape);
 }
 
 Term tt_dot(Walker *w, const char *what, Term a, Term b)

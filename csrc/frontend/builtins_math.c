@@ -196,6 +196,9 @@ Term tt_builtin_where(Walker *w, Term *args)
 {
     if (!tt_is_value(args[0]) && !tt_is_number(args[0]))
         tt_arg_error(w, args, 0, "a tile or a scalar of bools");
+    if (tt_is_value(args[0]) && !tt_dtype_is_bool(args[0].dtype))
+        tt_remark(w->module, tt_here(w), "tl.where takes a condition of bools, not %s: write condition != 0",
+                  tt_describe(w, args[0]));
     Term picked[] = {tt_to_bool(w, args[0]), args[1], args[2]};
     tt_unify(w, "tl.where", picked + 1, 2);
     const Dtype *dtype = picked[1].dtype;

@@ -141,7 +141,7 @@ static void check_writable(Walker *w, Term pointer)
 {
     if (pointer.dtype->is_const)
         tt_fail_with_remedy(w, "take tl.const off the parameter, or pass an array that may be written",
-                            "%s cannot store to a constant pointer, %s", tt_call_name(w),
+                            "Cannot store to a constant pointer: %s got %s", tt_call_name(w),
                             tt_describe(w, pointer));
 }
 

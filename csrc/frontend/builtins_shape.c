@@ -64,13 +64,16 @@ Term tt_builtin_expand_dims(Walker *w, Term *args)
     int axis_count = tt_arg_ints(w, args, 1, axes), rank = tt_shape_of(t).rank + axis_count;
     if (rank > TT_MAX_RANK)
         tt_fail(w, "tl.expand_dims would give more than %d dimensions", TT_MAX_RANK);
-    bool is_new[TT_MAX_RANK] = {0};
+    bool is_new[TT_MAX_RANK] = {0}, has_twice = false;
+    Shape normalized = {.rank = axis_count};
     for (int i = 0; i < axis_count; i++) {
         int axis = tt_check_axis(w, "tl.expand_dims", axes[i], rank);
-        if (is_new[axis])
-            tt_fail(w, "tl.expand_dims got duplicate axes: %d twice", axis);
+        has_twice |= is_new[axis];
         is_new[axis] = true;
+        normalized.extents[i] = axis;
     }
+    if (has_twice)
+        tt_fail(w, "tl.expand_dims got duplicate axes, normalized axes = %s", tt_shape_text(w, &normalized));
     for (int i = 0; i < rank; i++)
         if (is_new[i])
             t = tt_expand_dims(w, "tl.expand_dims", t, i);

@@ -144,7 +144,7 @@ void tt_raise_undefined(Walker *w, const char *name, const Undefined *why)
         break;
     case UNDEFINED_MISMATCH:
         diag.message = tt_arena_format(w->arena,
-                                       "mismatched type for `%s`: it is %s or %s here, depending on the `if` "
+                                       "Mismatched type for %s: it is %s or %s here, depending on the `if` "
                                        "in line %d",
                                        name, a, b, line);
         diag.remedy =
@@ -154,7 +154,7 @@ void tt_raise_undefined(Walker *w, const char *name, const Undefined *why)
         break;
     case UNDEFINED_LOOP_MISMATCH:
         diag.message = tt_arena_format(w->arena,
-                                       "mismatched type for `%s`: it is %s before the loop in line %d, "
+                                       "Mismatched type for %s: it is %s before the loop in line %d, "
                                        "and %s after an iteration",
                                        name, a, line, b);
         diag.remedy = "give it one type, with .to(...) for instance, or use two names";
@@ -252,7 +252,8 @@ static bool is_constant_object(Walker *w, PyObject *object)
     return !strcmp(metatype, "EnumType") || !strcmp(metatype, "EnumMeta");
 }
 
-static void check_outer_name(Walker *w, PyObject *name, PyObject *value, PyObject *globals, const char *what)
+/* `globals`: of a global variable; NULL for one of an enclosing function. */
+static void check_outer_name(Walker *w, PyObject *name, PyObject *value, PyObject *globals)
 {
     if (is_constant_object(w, value) || (globals && is_annotated_constexpr(w, globals, name)) ||
         tt_is_set("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS"))
@@ -271,8 +272,13 @@ static void check_outer_name(Walker *w, PyObject *name, PyObject *value, PyObjec
                                     "the kernel",
                                     text);
     const char *type = tt_utf8(w, tt_attribute(w, (PyObject *)Py_TYPE(value), FIELD___name__));
-    tt_fail_with_remedy(w, remedy, "cannot access %s `%s` from a kernel: it is a plain %s, and no constexpr",
-                        what, text, type);
+    if (!globals)
+        tt_fail_with_remedy(w, remedy,
+                            "%s is not defined in a kernel: outside of it, it is a plain %s, and no constexpr",
+                            text, type);
+    tt_fail_with_remedy(
+        w, remedy, "cannot access global variable `%s` from a kernel: it is a plain %s, and no constexpr", text,
+        type);
 }
 
 static PyObject *closure_value(Walker *w, PyObject *name)
@@ -290,7 +296,7 @@ static PyObject *closure_value(Walker *w, PyObject *name)
                                 "the variable `%s` of the enclosing function has no value", tt_utf8(w, name));
         }
         tt_keep(w, value);
-        check_outer_name(w, name, value, NULL, "outer variable");
+        check_outer_name(w, name, value, NULL);
         tt_report_name(w, cell, Py_None, value);
         return value;
     }
@@ -315,7 +321,7 @@ static PyObject *global_value(Walker *w, PyObject *name)
         report_own_name(w, globals, name);
         return PyDict_GetItem(w->state->builtins, name);
     }
-    check_outer_name(w, name, value, globals, "global variable");
+    check_outer_name(w, name, value, globals);
     if (!tt_is_of_this_package(w, value))
         tt_report_name(w, globals, name, value);
     return value;

@@ -80,8 +80,8 @@ static void check_signs_agree(Walker *w, Operator op, Term a, Term b)
     if (a.dtype->is_unsigned != b.dtype->is_unsigned && !tt_dtype_is_bool(a.dtype) &&
         !tt_dtype_is_bool(b.dtype))
         tt_fail_with_remedy(w, "convert one side with .to(...), so that both are signed or both unsigned",
-                            "%s takes no integers of different signedness, %s and %s", quoted(w, op),
-                            tt_describe(w, a), tt_describe(w, b));
+                            "Cannot use %s on %s and %s because they have different signedness",
+                            quoted(w, op), tt_describe(w, a), tt_describe(w, b));
 }
 
 /* A quotient of integers is fp32, and so is one of narrower floats. */
@@ -131,6 +131,13 @@ static void check_arithmetic(Walker *w, Operator op, Term a, Term b)
         tt_typed_check_arithmetic(&w->builder, op, tt_typed_of(a), tt_typed_of(b), quoted(w, op));
 }
 
+/* The sign of what is shifted to the right decides, where a wider or unsigned count makes the result unsigned. */
+static const Dtype *shifted_dtype(Operator op, Term a, const Dtype *dtype)
+{
+    bool keeps_sign = op == OPERATOR_RSHIFT && tt_is_value(a) && !tt_dtype_is_unsigned(a.dtype);
+    return keeps_sign ? tt_dtype_signed(dtype) : dtype;
+}
+
 /* The common road: promote, convert, broadcast, one operation. */
 static Term compute(Walker *w, Operator op, Term a, Term b, bool may_wrap)
 {
@@ -141,7 +148,12 @@ static Term compute(Walker *w, Operator op, Term a, Term b, bool may_wrap)
     tt_broadcast_together(w, quoted(w, op), pair, 2);
     if (!may_wrap)
         check_arithmetic(w, op, pair[0], pair[1]);
-    return tt_typed_term(tt_typed_binary(&w->builder, op, tt_typed_of(pair[0]), tt_typed_of(pair[1])));
+    pair[0].dtype = shifted_dtype(op, a, dtype);
+    Term result =
+        tt_typed_term(tt_typed_binary(&w->builder, op, tt_typed_of(pair[0]), tt_typed_of(pair[1])));
+    if (tt_is_bitwise(op))
+        result.dtype = dtype;
+    return result;
 }
 
 static Term logical(Walker *w, Operator op, Term a, Term b)

@@ -81,11 +81,27 @@ static int field_index(Walker *w, PyObject *type, PyObject *name)
     return -1;
 }
 
+static bool is_named(PyObject *name, const char *text) { return !PyUnicode_CompareWithASCIIString(name, text); }
+
+/* tl.tuple_type of the items' types, a list. */
+static Term type_of_tuple(Walker *w, Term t, PyObject *name)
+{
+    PyObject *types = tt_keep(w, PyList_New(0));
+    for (int i = 0; i < t.count; i++)
+        if (PyList_Append(types, tt_term_python(w, tt_walk_attribute_of(w, t.items[i], name))))
+            tt_python_error(w);
+    PyObject *fields = t.object ? tt_attribute(w, t.object, FIELD__fields) : Py_None;
+    PyObject *make = tt_language_object(w, "tuple_type");
+    return tt_new_python_term(w, PyObject_CallFunctionObjArgs(make, types, fields, NULL));
+}
+
 static Term tuple_attribute(Walker *w, Term t, PyObject *name)
 {
     int index = t.object ? field_index(w, t.object, name) : -1;
     if (index >= 0 && index < t.count)
         return t.items[index];
+    if (is_named(name, "type"))
+        return type_of_tuple(w, t, name);
     PyObject *function = t.object ? PyObject_GetAttr(t.object, name) : NULL;
     if (function &&
         tt_object_kind(w, function) == OBJECT_JIT) { /* a method: gets the tuple as its first argument */
@@ -184,8 +200,12 @@ static _Noreturn void no_attribute(Walker *w, Term t, PyObject *name)
 /* A number may be used like the value it would become (`BLOCK.to(tl.int64)`), any constant like a tl.constexpr. */
 static Term missing_attribute(Walker *w, Term t, PyObject *name)
 {
-    if (!PyUnicode_CompareWithASCIIString(name, "value"))
+    if (is_named(name, "value"))
         return t;
+    if (is_named(name, "type")) {
+        PyObject *make = tt_language_object(w, "constexpr_type");
+        return tt_new_python_term(w, PyObject_CallFunctionObjArgs(make, t.object, NULL));
+    }
     if (tt_is_number(t) && PyObject_HasAttr(tt_language_object(w, "tensor"), name))
         return tt_semantic_attribute(w, tt_term_value(w, t), name);
     no_attribute(w, t, name);

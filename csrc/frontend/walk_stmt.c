@@ -196,9 +196,10 @@ static void walk_expression_statement(Walker *w, PyObject *node)
     if (!advice || advice == Py_False || advice == Py_None)
         return;
     tt_at(w, value);
+    PyObject *ast = tt_keep(w, PyImport_ImportModule("ast"));
+    PyObject *written = tt_keep(w, PyObject_CallMethod(ast, "unparse", "O", tt_field(w, value, FIELD_func)));
     tt_fail_with_remedy(w, PyUnicode_Check(advice) ? tt_utf8(w, advice) : "assign it to a name",
-                        "the result of `%s` is not used",
-                        tt_utf8(w, tt_attribute(w, callee, FIELD___name__)));
+                        "The result of %s is not being used.", tt_utf8(w, written));
 }
 
 Flow tt_walk_statement(Walker *w, Sequence *sequence, int index, Flow tail)

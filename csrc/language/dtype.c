@@ -35,6 +35,14 @@ const Dtype *tt_dtype_named(const char *name)
     return NULL;
 }
 
+const Dtype *tt_dtype_signed(const Dtype *dtype)
+{
+    size_t i = 0;
+    while (dtypes[i]->kind != dtype->kind || dtypes[i]->is_unsigned)
+        i++;
+    return dtypes[i];
+}
+
 static const Dtype *scalar_of_signature(const char *text)
 {
     static const struct {

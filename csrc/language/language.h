@@ -24,6 +24,7 @@ const Dtype *tt_dtype_of_signature(Map *pointers, const char *text);
 const Dtype *tt_dtype_pointer_to(Map *pointers, const Dtype *pointee, int space, bool is_const);
 const Type *tt_dtype_type(Module *module, const Dtype *dtype); /* the scalar type of the IR */
 int tt_dtype_width(const Dtype *dtype);                        /* bits */
+const Dtype *tt_dtype_signed(const Dtype *dtype); /* of an integer: of the same width, with a sign */
 
 static inline bool tt_dtype_is_bool(const Dtype *d) { return d->kind == TT_I1; }
 static inline bool tt_dtype_is_int(const Dtype *d) { return d->kind <= TT_I64; } /* bool included */

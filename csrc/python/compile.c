@@ -314,7 +314,7 @@ static bool warn(const Image *image)
     for (int i = 0; i < image->remark_count; i++) {
         const Remark *remark = &image->remarks[i];
         const char *file = remark->loc && remark->loc->file ? remark->loc->file : "?";
-        if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%s:%d: %s", file, remark->loc ? remark->loc->line : 0,
+        if (PyErr_WarnFormat(PyExc_UserWarning, 1, "%s:%d: %s", file, remark->loc ? remark->loc->line : 0,
                              remark->message) < 0)
             return false;
     }

@@ -102,6 +102,9 @@ void tt_set_error(const Diagnostic *diag, const Module *module)
     case TT_UNSUPPORTED:
         set_compilation("unsupported", diag);
         return;
+    case TT_FAILED_ASSERTION:
+        set_compilation("assertion", diag);
+        return;
     case TT_USER_ERROR:
         set_compilation("error", diag);
     }

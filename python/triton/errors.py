@@ -29,6 +29,16 @@ class CompilationError(TritonError):
         """What is wrong, without the place."""
         return self.message
 
+    @property
+    def __cause__(self):
+        """The exception behind this one, where a function of the program raised it; else the error itself, for programs
+        that look for the reason in the cause. (A traceback shows no exception twice.)"""
+        return super().__cause__ or self
+
+    @__cause__.setter
+    def __cause__(self, cause):
+        BaseException.__cause__.__set__(self, cause)
+
     def __str__(self):
         return "\n".join(_report(self))
 
@@ -41,6 +51,12 @@ class CompilationError(TritonError):
             self._note_locations,
             self.kind,
         )
+
+
+class CompileTimeAssertionFailure(CompilationError):
+    """A `tl.static_assert` that does not hold; it has no cause."""
+
+    __cause__ = BaseException.__cause__
 
 
 class UnsupportedError(CompilationError):
@@ -91,6 +107,10 @@ class OutOfResources(CompilationError):
             self.remedy,
             self._note_locations,
         )
+
+
+class OptionError(ValueError, AssertionError):
+    """An option of a launch is out of its range. (The public API asserts the same.)"""
 
 
 class PTXASError(TritonError):
@@ -149,7 +169,8 @@ def compilation_error(kind, message, location, remedy, notes):
     """The exception for a diagnostic of the compiler."""
     if kind == "unsupported":
         return UnsupportedError(message, location=location, remedy=remedy, notes=notes, kind=kind)
-    return CompilationError(message, location=location, remedy=remedy, notes=notes)
+    made = CompileTimeAssertionFailure if kind == "assertion" else CompilationError
+    return made(message, location=location, remedy=remedy, notes=notes)
 
 
 def out_of_resources(required, limit, name, message, location, remedy, notes):
@@ -230,6 +251,23 @@ def _header(location):
     return f"{file}:{line}:{column}: " if file else ""
 
 
+def _place_in_function(location):
+    """The function that a location is in, and where: the line from its ``def`` on, which is 1, and the column from 0."""
+    import linecache
+    import re
+
+    if not location or not location["line"] or not location["function"]:
+        return
+    definition = re.compile(rf"(\s*)(async\s+)?def\s+{re.escape(location['function'])}\b")
+    for number in range(location["line"], 0, -1):
+        found = definition.match(linecache.getline(location["file"] or "", number))
+        if found:
+            line = location["line"] - number + 1
+            column = _characters(location, location["column"]) - len(found[1])
+            yield f"  in {location['function']} at {line}:{column}:"
+            return
+
+
 def _excerpt(location):
     """The line with carets under the range, indented by two; nothing where the source cannot be read."""
     if not location or not location["line"]:
@@ -252,10 +290,12 @@ def _excerpt(location):
 
 def _report(error):
     yield f"{_header(error._location)}{error.kind}: {error.message}"
+    yield from _place_in_function(error._location)
     yield from _excerpt(error._location)
     inner = error._location
     for call in _callers(error._location):
         yield f"{_header(call)}note: in call to {inner['function']!r} here"
+        yield from _place_in_function(call)
         yield from _excerpt(call)
         inner = call
     for location, text in error._note_locations:

@@ -161,7 +161,7 @@ def test_dot():
         '{precision = "ieee"} : tile<8x8xf64>'
     )
     assert last(code.format("float16", "float16", ", out_dtype=tl.float16")).endswith("tile<8x8xf16>")
-    assert "max_imprecise = 32" in last(code.format("float8e5", "float8e4nv", ", max_num_imprecise_acc=32"))
+    assert "max_imprecise = 4" in last(code.format("float8e5", "float8e4nv", ", max_num_imprecise_acc=4"))
 
 
 def test_reductions_have_regions():

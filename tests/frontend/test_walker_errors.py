@@ -1,5 +1,7 @@
 """Mistakes in names, control flow, calls and syntax: message, place and remedy."""
 
+import traceback
+
 import pytest
 from plain_python import load_module
 
@@ -98,12 +100,12 @@ CASES = [
     ),
     (
         "if n > 0:\n    x = tl.arange(0, 4)\nelse:\n    x = 0\n§x",
-        "mismatched type for `x`: it is int32[4] or int32 here",
+        "Mismatched type for x: it is int32[4] or int32 here",
         ".to(...)",
     ),
     (
         "x = 0\nfor i in range(n):\n    x = 1.0\n§x",
-        "mismatched type for `x`: it is int32 before the loop in line",
+        "Mismatched type for x: it is int32 before the loop in line",
         "two names",
     ),
     # loops
@@ -160,7 +162,7 @@ CASES = [
     ("x = §f'{n}'", "an f-string is made at compile time, but this is int32", "tl.device_print"),
     (
         "x = §n if n > 0 else tl.arange(0, 4)",
-        "the two sides of this conditional expression are int32 and int32[4]",
+        "Ternary expression with dynamic condition has inconsistent types: int32 and int32[4]",
         "tl.where",
     ),
     ("§assert B == 3, 'three'", "this assertion does not hold: three", None),
@@ -249,10 +251,10 @@ def test_call_chain(tmp_path):
 
 def test_returns_that_differ(tmp_path):
     error = build("two_types(n)", tmp_path)
-    assert error.message.startswith("`two_types` returns fp32 here, but int32 in line ")
+    assert error.message.startswith("Inconsistent return types: `two_types` returns fp32 here, but int32 in line ")
     assert len(error.notes) == 1 and ".to(...)" in error.remedy
     error = build("perhaps(n)", tmp_path)
-    assert error.message == "`perhaps` returns int32 here, but may also end without a `return`"
+    assert error.message == "Inconsistent return types: `perhaps` returns int32 here, but may also end without a `return`"
 
 
 def test_both_places_of_a_change(tmp_path):
@@ -266,6 +268,15 @@ def test_an_exception_is_the_cause(tmp_path):
     error = build("x = int('seven')", tmp_path)
     assert error.message.startswith("evaluating this at compile time raised ValueError: invalid literal")
     assert isinstance(error.__cause__, ValueError)
+
+
+def test_what_is_no_exception_of_the_program_is_its_own_cause(tmp_path):
+    """Programs look for the reason in the cause; a traceback does not show it twice."""
+    error = build("x = tl.arange(0, 4).expand_dims(-3)", tmp_path)
+    assert error.__cause__ is error and "invalid axis -3" in str(error.__cause__)
+    assert "".join(traceback.format_exception(error)).count("invalid axis -3") == 1
+    error = build("tl.static_assert(False)", tmp_path)
+    assert isinstance(error, triton.compiler.errors.CompileTimeAssertionFailure) and error.__cause__ is None
 
 
 def test_interruption_is_no_mistake():

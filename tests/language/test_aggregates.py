@@ -125,7 +125,7 @@ def important(x):
 @pytest.mark.compiled
 def test_results_that_must_be_used():
     for statement, message in [
-        ("important(n)", "the result of `important` is not used(.|\n)*help: keep what it gives"),
+        ("important(n)", "The result of important is not being used.(.|\n)*help: keep what it gives"),
         ("tl.advance(tl.make_block_ptr(out, (1,), (1,), (0,), (1,), (0,)), (1,))", r"p = tl.advance\(p, offsets\)"),
     ]:
         kernel = jit(f"def kernel(out, n):\n    {statement}\n", important=important)

@@ -211,6 +211,18 @@ def test_attributes_that_there_are():
     check("pair = make(x, 2)" + textwrap.dedent(code), {"x": x}, x, names=names)
 
 
+def test_types_of_constants_and_tuples():
+    code = """
+        N: tl.constexpr = 3
+        n = 3
+        tl.static_assert(N.type == tl.constexpr_type(3) and isinstance("text".type, tl.constexpr_type))
+        tl.static_assert(n.type == tl.int32 and (n, x).type == tl.tuple_type([tl.int32, x.type]))
+        out = x
+    """
+    x = np.arange(4, dtype=np.int32)
+    check(textwrap.dedent(code), {"x": x}, x)
+
+
 @triton.jit
 def annotate(x, n):
     total: tl.constexpr = n + 1
@@ -221,7 +233,7 @@ def annotate(x, n):
 def test_a_run_time_value_that_is_annotated_constexpr(monkeypatch):
     """It is what it is, and that is said."""
     x = Buffer(np.zeros(1, np.int32))
-    with pytest.warns(RuntimeWarning, match="annotated tl.constexpr, but the value is known at run time only, int32"):
+    with pytest.warns(UserWarning, match="annotated tl.constexpr, but the value is known at run time only, int32"):
         annotate[(1,)](x.argument, 41)
     assert x.host().values[0] == 42
     monkeypatch.setenv("TRITON_STRICT", "1")

@@ -141,6 +141,8 @@ def test_atomics(arrays):
 def wrong(x_ptr, CASE: tl.constexpr):
     if CASE == "stride":
         tl.make_tensor_descriptor(x_ptr, [4, 4], [4, 2], [4, 4])
+    elif CASE == "row":
+        tl.make_tensor_descriptor(x_ptr, [4, 4], [4, 1], [4, 2])
     elif CASE == "rank":
         tl.make_tensor_descriptor(x_ptr, [4, 4], [4, 1], [4])
     elif CASE == "padding":
@@ -156,6 +158,7 @@ def wrong(x_ptr, CASE: tl.constexpr):
     "case, message",
     [
         ("stride", "tl.make_tensor_descriptor: .*the last stride must be 1"),
+        ("row", "Descriptor block shape must have at least 16 bytes in the last dimension, which is 2 here"),
         ("rank", "the block has other dimensions than the array"),
         ("padding", "padding_option is"),
         ("offsets", "tl.load: .*one offset for each dimension"),

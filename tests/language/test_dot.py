@@ -80,6 +80,15 @@ def test_batches(batch, m, n, k):
         check("tl.dot(x, y)", {"x": x, "y": y}, product(x, y))
 
 
+@pytest.mark.parametrize("batches", [(2, 3), (2, 1, 2), (2, 2, 1, 2)])
+def test_batches_of_several_dimensions(batches):
+    x, y = whole((*batches, 16, 8), "float16", 1), whole((*batches, 8, 32), "float16", 2)
+    check("tl.dot(x, y)", {"x": x, "y": y}, product(x, y))
+    acc = whole((*batches, 16, 32), "float32", 3)
+    expected = round_to(product(x, y).values + acc.values, "float32")
+    check("tl.dot(x, y, acc)", {"x": x, "y": y, "acc": acc}, expected)
+
+
 @pytest.mark.parametrize("warps", [1, 4, 8])
 @pytest.mark.parametrize("dtype", ["float8e4nv", "float16", "bfloat16", "float32", "float64", "int8"])
 def test_long_products(dtype, warps):

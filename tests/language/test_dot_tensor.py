@@ -316,7 +316,7 @@ def persistent(a, b, M, N, K, c, BM: tl.constexpr, BN: tl.constexpr, BK: tl.cons
         )
 
 
-@pytest.mark.filterwarnings("ignore:.*flatten=True is not done:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*flatten=True is not done:UserWarning")
 @pytest.mark.parametrize("programs, flat", [(1, False), (3, False), (2, True)])
 def test_persistent_programs(programs, flat):
     x, y = operands("float16", 150, 100, 72, whole=True)
@@ -555,7 +555,7 @@ def looked_up_rows(a, table, b, K, c, M: tl.constexpr, N: tl.constexpr, BK: tl.c
     tl.store(c + i * N + j, acc)
 
 
-@pytest.mark.filterwarnings("ignore:.*num_stages:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*num_stages:UserWarning")
 @pytest.mark.parametrize("stages", [1, 4])
 def test_stages_are_lowered_until_everything_fits(stages, target):
     m, n, k = 128, 256, 128

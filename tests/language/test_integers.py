@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import INTS, SIGNED, UNSIGNED, Array, check, random
+from harness import INTS, SIGNED, UNSIGNED, Array, check, promoted, random
 
 
 def corners(dtype):
@@ -93,6 +93,18 @@ def test_shifts(dtype):
     x, y = (grid.ravel() for grid in np.meshgrid(values, np.arange(bits).astype(dtype)))
     inputs = {"x": x, "y": y}
     check("a = x << y\nb = x >> y", inputs, {"a": np.left_shift(x, y), "b": np.right_shift(x, y)})
+
+
+@pytest.mark.parametrize("left", SIGNED)
+@pytest.mark.parametrize("right", ["uint8", "uint32", "uint64"])
+def test_the_sign_of_what_is_shifted_stays(left, right):
+    """Also where the count makes the result unsigned: its bits are those of the signed shift."""
+    bits, result = max(np.iinfo(left).bits, np.iinfo(right).bits), promoted(left, right)
+    x = corners(left)
+    y = (np.arange(x.size) % bits).astype(right)
+    wide = x.astype(f"int{bits}")
+    expected = {"a": (wide >> y.astype(wide.dtype)).astype(result), "b": (wide << y.astype(wide.dtype)).astype(result)}
+    check("a = x >> y\nb = x << y", {"x": x, "y": y}, expected)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64"])

@@ -106,6 +106,13 @@ def test_where(dtype):
     check("tl.where(c, x, y)", {"c": c, "x": x, "y": y}, Array(np.where(c.values, x.values, y.values), dtype))
 
 
+@pytest.mark.compiled
+def test_where_with_a_condition_that_is_no_bool():
+    c, x, y = np.arange(4, dtype=np.uint32), np.ones(4, np.float32), np.zeros(4, np.float32)
+    with pytest.warns(UserWarning, match=r"tl.where takes a condition of bools, not uint32\[4\]: write condition != 0"):
+        check("tl.where(c, x, y)", {"c": c, "x": x, "y": y}, np.where(c, x, y))
+
+
 def test_where_broadcasts_and_takes_numbers():
     c, x = random((3, 1), "int1").values, random((1, 5), "float32").values
     check("tl.where(c, x, 0)", {"c": c, "x": x}, np.where(c, x, np.float32(0)))

@@ -102,7 +102,7 @@ LOOPS = [
 ]  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore:.*warp_specialize=True is not done:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*warp_specialize=True is not done:UserWarning")
 @pytest.mark.parametrize("loop", LOOPS)
 def test_every_kind_of_loop(loop):
     import triton.language as tl

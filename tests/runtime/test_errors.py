@@ -43,7 +43,10 @@ def test_excerpt(file):
     # Columns count bytes: ñ has two.
     error = compilation_error("error", "a and x differ", place(file, 2, 8, 2, 16), "make them equal", [])
     assert str(error) == (
-        "<made up>:2:9: error: a and x differ\n  2 |     y = añb + x\n    |         ^^^^^^^\nhelp: make them equal"
+        "<made up>:2:9: error: a and x differ\n"
+        "  in f at 2:8:\n"
+        "  2 |     y = añb + x\n    |         ^^^^^^^\n"
+        "help: make them equal"
     )
     assert (error.file, error.line, error.column) == (file, 2, 9)
     assert error.message == "a and x differ"
@@ -52,16 +55,20 @@ def test_excerpt(file):
 
 def test_columns_after_wide_characters(file):
     error = compilation_error("error", "m", place(file, 2, 15, 2, 16), None, [])
-    assert str(error).splitlines()[2] == "    |               ^"
+    assert str(error).splitlines()[1:] == [
+        "  in f at 2:14:",
+        "  2 |     y = añb + x",
+        "    |               ^",
+    ]
     assert error.column == 15
 
 
 def test_tabs_and_several_lines(file):
     assert str(compilation_error("error", "m", place(file, 3, 1, 3, 7), None, [])) == (
-        "<made up>:3:2: error: m\n  3 | \treturn y\n    | \t^^^^^^"
+        "<made up>:3:2: error: m\n  in f at 3:1:\n  3 | \treturn y\n    | \t^^^^^^"
     )
     assert str(compilation_error("error", "m", place(file, 4, 4, 5, 10), None, [])) == (
-        "<made up>:4:5: error: m\n  4 |     long(\n    |     ^^^^^"
+        "<made up>:4:5: error: m\n  in f at 4:4:\n  4 |     long(\n    |     ^^^^^"
     )
 
 

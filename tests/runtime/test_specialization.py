@@ -89,6 +89,16 @@ def test_do_not_specialize():
     assert signature(any_alignment, np.zeros(4)) == ("*fp64", 1)
 
 
+def test_a_constant_is_always_specialized():
+    @triton.jit(do_not_specialize=["N"])
+    def kernel(N: tl.constexpr):
+        pass
+
+    with pytest.raises(triton.CompilationError, match="N marked as constexpr and listed in do_not_specialize") as error:
+        kernel[(1,)](5)
+    assert error.value.line == kernel.source.tree.lineno
+
+
 def test_do_not_specialize_takes_numbers_and_warns_of_unknown_names():
     kernel = triton.jit(do_not_specialize=[0])(nothing.fn)
     assert signature(kernel, 16) == ("i32", 1)

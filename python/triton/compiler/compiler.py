@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from .. import _C
-from ..errors import TargetError
+from ..errors import OptionError, TargetError
 from ..runtime.cache import triton_key
 from ..runtime.environment import flag
 from ..runtime.target import GPUTarget, target_name, target_of
@@ -62,11 +62,11 @@ def _checked(kernel, name, value):
     if not isinstance(value, int):
         raise TypeError(f"{where}: it must be an integer")
     if kind == "power of two" and (value < 1 or value & (value - 1)):
-        raise ValueError(f"{where}: it must be a power of 2")
+        raise OptionError(f"{where}: it must be a power of 2")
     if value < 0:
-        raise ValueError(f"{where}: it cannot be negative")
+        raise OptionError(f"{where}: it cannot be negative")
     if value >= 2**31:
-        raise ValueError(f"{where}: it cannot be larger than 2**31 - 1")
+        raise OptionError(f"{where}: it cannot be larger than 2**31 - 1")
     return value
 
 

@@ -1,8 +1,7 @@
 """Compile errors, under the names that code written for the public API imports from here."""
 
-from ..errors import CompilationError, UnsupportedError
+from ..errors import CompilationError, CompileTimeAssertionFailure, UnsupportedError
 
-CompileTimeAssertionFailure = CompilationError
 UnsupportedLanguageConstruct = UnsupportedError
 
 __all__ = ["CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct"]

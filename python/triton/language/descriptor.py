@@ -152,7 +152,7 @@ def make_tensor_descriptor(base, shape, strides, block_shape, padding_option: co
     :param base: scalar pointer to the first element of the array.
     :param shape: extents of the array, up to five run-time or compile-time integers.
     :param strides: distance between neighbours in each dimension, in elements; 1 in the last one.
-    :param block_shape: extents of the tiles, compile-time integers.
+    :param block_shape: extents of the tiles, compile-time integers; a row of one has at least 16 bytes.
     :param padding_option: what elements beyond the edges are when they are loaded: ``"zero"`` or ``"nan"``.
     """
     # As many as the hardware's descriptors have.
@@ -161,6 +161,10 @@ def make_tensor_descriptor(base, shape, strides, block_shape, padding_option: co
     )
     core.static_assert(len(strides) == len(shape), "as many strides as extents are needed")
     core.static_assert(len(block_shape) == len(shape), "the block has other dimensions than the array")
+    core.static_assert(
+        block_shape[-1] * base.dtype.element_ty.primitive_bitwidth >= 128,
+        f"Descriptor block shape must have at least 16 bytes in the last dimension, which is {block_shape[-1]} here",
+    )
     core.static_assert(_is_one(strides[-1]), "the last stride must be 1: elements of a row are neighbours")
     core.static_assert(padding_option == "zero" or padding_option == "nan", 'padding_option is "zero" or "nan"')
     return tensor_descriptor(base, shape, strides, block_shape, padding_option)

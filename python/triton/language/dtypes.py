@@ -337,7 +337,8 @@ class tuple_type(base_type):
         return self.types[index]
 
     def __eq__(self, other):
-        return type(self) is type(other) and self.types == other.types and self.fields == other.fields
+        same_kind = type(self) is type(other) and self.fields == other.fields
+        return same_kind and list(self.types) == list(other.types)
 
     def __hash__(self):
         return hash(self.name)

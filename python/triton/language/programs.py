@@ -45,7 +45,7 @@ class range:
 
     ``tl.range(end)``, ``tl.range(start, end)`` or ``tl.range(start, end, step)``, of run-time or compile-time
     integers. The loop stays a loop. A target that has no use for a hint ignores it; one that might use it and
-    does not says so in a ``RuntimeWarning``, with the line, when the kernel is compiled (with ``TRITON_STRICT=1`` in
+    does not says so in a ``UserWarning``, with the line, when the kernel is compiled (with ``TRITON_STRICT=1`` in
     an error).
 
     :param num_stages: how many iterations of loads may be in flight at once, instead of the kernel's

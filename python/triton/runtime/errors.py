@@ -2,9 +2,7 @@
 
 from ..errors import AutotunerError, OutOfResources, PTXASError, TritonError
 
-
-class InterpreterError(TritonError):
-    """Never raised: what goes wrong in an interpreted kernel is told as in a compiled one."""
+InterpreterError = TritonError  # what goes wrong in an interpreted kernel is told as in a compiled one
 
 
 __all__ = ["AutotunerError", "InterpreterError", "OutOfResources", "PTXASError"]

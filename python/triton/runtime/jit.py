@@ -5,6 +5,7 @@ from functools import cache, cached_property, partial
 from importlib import import_module
 
 from .._C import Kernel, argument_entry, prepare_launches
+from ..errors import CompilationError
 from . import environment, interpret
 from .dependencies import Dependencies
 from .source import KernelSource, read_first_block
@@ -257,6 +258,13 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
 
     def parse(self):
         """The `ast.FunctionDef`, its positions as in the file; the same object on every call."""
+        for param in self.params:
+            if param.is_constexpr and param.do_not_specialize:
+                raise CompilationError(
+                    f"{param.name} marked as constexpr and listed in do_not_specialize",
+                    location=self.source.location,
+                    remedy="each value of a constexpr makes a variant: take it out of one of them",
+                )
         return self.source.tree
 
     @property

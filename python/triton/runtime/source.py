@@ -26,6 +26,14 @@ class KernelSource:
 
         return textwrap.dedent("".join(self.lines[self.tree.lineno - self.first_line :]))
 
+    @property
+    def location(self):
+        """Of ``def name``, as diagnostics have it."""
+        node = self.tree
+        start = {"file": self.file, "function": node.name, "line": node.lineno, "column": node.col_offset}
+        end = {"end_line": node.lineno, "end_column": node.col_offset + len(f"def {node.name}")}
+        return {**start, **end, "caller": None}
+
     @cached_property
     def block(self):
         """File, first line and text of the lines, if `read_first_block` would find just them; else None. The text is
