@@ -120,7 +120,8 @@ static Term build_dot(Walker *w, const char *what, Term a, Term b, const DotOpti
     check_imprecise(w, options, a, b);
     const Dtype *dtype = result_dtype(w, what, options, a.dtype);
     Term acc = tt_value_term(accumulator(w, what, options->acc, dtype, &shape), dtype);
-    Value *operands[] = {with_one_batch(w, what, a), with_one_batch(w, what, b), with_one_batch(w, what, acc)};
+    Value *operands[] = {with_one_batch(w, what, a), with_one_batch(w, what, b),
+                         with_one_batch(w, what, acc)};
     Attr *attrs = tt_attr_string(w->module, ATTR_precision, options->precision, NULL);
     if (options->max_imprecise)
         attrs = tt_attr_int(w->module, ATTR_max_imprecise, options->max_imprecise, attrs);

@@ -85,8 +85,9 @@ static Term result_of(Walker *w, const FunctionInfo *info, Flow flow)
     }
     if ((flow & FALLS) && !is_none) {
         Diagnostic diag = {.kind = TT_USER_ERROR, .loc = result.loc};
-        diag.message = tt_arena_format(w->arena, "Inconsistent return types: `%s` returns %s here, but may also end without a `return`",
-                                       info->signature.name, tt_describe(w, result.term));
+        diag.message = tt_arena_format(
+            w->arena, "Inconsistent return types: `%s` returns %s here, but may also end without a `return`",
+            info->signature.name, tt_describe(w, result.term));
         diag.remedy = "end the function with a `return` of the same type";
         tt_raise(&diag);
     }

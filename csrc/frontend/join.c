@@ -243,8 +243,8 @@ static _Noreturn void results_differ(Walker *w, Binding a, Binding b)
     const char *ta = tt_describe(w, a.term), *tb = tt_describe(w, b.term);
     Diagnostic diag = {.kind = TT_USER_ERROR, .loc = b.loc};
     diag.message =
-        tt_arena_format(w->arena, "Inconsistent return types: `%s` returns %s here, but %s in line %d", name, tb,
-                        ta, a.loc->line);
+        tt_arena_format(w->arena, "Inconsistent return types: `%s` returns %s here, but %s in line %d", name,
+                        tb, ta, a.loc->line);
     diag.remedy = "make all returns give one type, with .to(...) for instance";
     diag.notes[diag.note_count++] = (DiagNote){a.loc, tt_arena_format(w->arena, "%s here", ta)};
     tt_raise(&diag);

@@ -273,12 +273,12 @@ static void check_outer_name(Walker *w, PyObject *name, PyObject *value, PyObjec
                                     text);
     const char *type = tt_utf8(w, tt_attribute(w, (PyObject *)Py_TYPE(value), FIELD___name__));
     if (!globals)
-        tt_fail_with_remedy(w, remedy,
-                            "%s is not defined in a kernel: outside of it, it is a plain %s, and no constexpr",
-                            text, type);
+        tt_fail_with_remedy(
+            w, remedy, "%s is not defined in a kernel: outside of it, it is a plain %s, and no constexpr",
+            text, type);
     tt_fail_with_remedy(
-        w, remedy, "cannot access global variable `%s` from a kernel: it is a plain %s, and no constexpr", text,
-        type);
+        w, remedy, "cannot access global variable `%s` from a kernel: it is a plain %s, and no constexpr",
+        text, type);
 }
 
 static PyObject *closure_value(Walker *w, PyObject *name)

@@ -149,8 +149,7 @@ static Term compute(Walker *w, Operator op, Term a, Term b, bool may_wrap)
     if (!may_wrap)
         check_arithmetic(w, op, pair[0], pair[1]);
     pair[0].dtype = shifted_dtype(op, a, dtype);
-    Term result =
-        tt_typed_term(tt_typed_binary(&w->builder, op, tt_typed_of(pair[0]), tt_typed_of(pair[1])));
+    Term result = tt_typed_term(tt_typed_binary(&w->builder, op, tt_typed_of(pair[0]), tt_typed_of(pair[1])));
     if (tt_is_bitwise(op))
         result.dtype = dtype;
     return result;

@@ -81,7 +81,10 @@ static int field_index(Walker *w, PyObject *type, PyObject *name)
     return -1;
 }
 
-static bool is_named(PyObject *name, const char *text) { return !PyUnicode_CompareWithASCIIString(name, text); }
+static bool is_named(PyObject *name, const char *text)
+{
+    return !PyUnicode_CompareWithASCIIString(name, text);
+}
 
 /* tl.tuple_type of the items' types, a list. */
 static Term type_of_tuple(Walker *w, Term t, PyObject *name)

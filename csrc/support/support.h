@@ -228,7 +228,7 @@ bool tt_is_strict(void);
 const Loc *tt_user_loc(const Loc *loc);
 
 typedef enum DiagKind {
-    TT_USER_ERROR,  /* the program is wrong: location, both sides, advice */
+    TT_USER_ERROR,       /* the program is wrong: location, both sides, advice */
     TT_FAILED_ASSERTION, /* a static assertion of the program does not hold */
     TT_UNSUPPORTED, /* the program may be right, this compiler or target cannot: names feature and target */
     TT_BUG,         /* the compiler is wrong: names op and pass, IR dumped beside it */
