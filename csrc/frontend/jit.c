@@ -250,6 +250,20 @@ static void make_function_with_note(Walker *w, Specialisation *made, FunctionInf
     tt_raise(&diag);
 }
 
+/* What the function always gives is known behind a call of it, too: the shape of a block, for instance. */
+static Term with_constants(Walker *w, Term given, Term made)
+{
+    if (given.kind == TERM_TUPLE) {
+        Term copy = tt_tuple_term(w, given.items, given.count);
+        copy.object = given.object;
+        for (int i = 0; i < given.count; i++)
+            copy.items[i] = with_constants(w, given.items[i], made.items[i]);
+        return copy;
+    }
+    PyObject *number = tt_is_value(made) ? tt_term_python(w, made) : NULL;
+    return number ? tt_number_value(w, tt_python_term(w, number), made.dtype) : given;
+}
+
 static Term call_function(Walker *w, FunctionInfo *info, const Term *args)
 {
     Text key = {.arena = w->arena};
@@ -273,7 +287,7 @@ static Term call_function(Walker *w, FunctionInfo *info, const Term *args)
     Attr *callee = tt_attr_string(w->module, ATTR_callee, function->name, NULL);
     Op *call = tt_build_op(&w->builder, OP_call, values, count, function->result_types,
                            function->result_count, callee);
-    return tt_rebuild(w, made->result, call->results, &next);
+    return with_constants(w, tt_rebuild(w, made->result, call->results, &next), made->result);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------------- */

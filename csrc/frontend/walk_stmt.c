@@ -184,14 +184,38 @@ static void walk_assert(Walker *w, PyObject *node)
     tt_fail(w, "this assertion does not hold%s%s", said[0] ? ": " : "", said);
 }
 
+/* A hint that is a statement is about the name it is given: `tl.multiple_of(stride, 16)`, or one around another. Where the
+ * name got its value outside of this loop or branch, it would change in there; the hint has no effect then. */
+static void keep_hint(Walker *w, PyObject *node, Term result)
+{
+    const Value *hinted = tt_is_value(result) ? result.value : NULL;
+    while (hinted && tt_def(hinted, OP_hint) && tt_node_kind(w, node) == NODE_Call) {
+        PyObject *arguments = tt_field(w, node, FIELD_args);
+        if (!PyList_Size(arguments))
+            return;
+        node = tt_list_item(w, arguments, 0);
+        hinted = tt_operand(hinted->op, 0);
+    }
+    if (!hinted || tt_node_kind(w, node) != NODE_Name)
+        return;
+    int slot = tt_find_slot(w, tt_field(w, node, FIELD_id));
+    const Region *home = hinted->op ? hinted->op->parent : hinted->region;
+    const Term *bound = slot < 0 ? NULL : &tt_binding(w, slot)->term;
+    if (bound && tt_is_value(*bound) && bound->value == hinted && home == w->builder.region)
+        tt_bind_slot(w, slot, result);
+}
+
 static void walk_expression_statement(Walker *w, PyObject *node)
 {
     PyObject *value = tt_field(w, node, FIELD_value);
     NodeKind kind = tt_node_kind(w, value);
     if (kind == NODE_Constant) /* a docstring */
         return;
-    tt_walk_expr(w, value);
-    PyObject *callee = kind == NODE_Call ? w->state->last_callee : NULL;
+    Term result = tt_walk_expr(w, value);
+    if (kind != NODE_Call)
+        return;
+    keep_hint(w, value, result);
+    PyObject *callee = w->state->last_callee;
     PyObject *advice = callee ? tt_attribute_or_null(w, callee, FIELD__must_use_result) : NULL;
     if (!advice || advice == Py_False || advice == Py_None)
         return;

@@ -315,6 +315,9 @@ static void update_tile(Simt *s, Update *u, const LinearLayout *layout)
         s->ops->fence(s, u->atomic.scope);
     if (fences)
         u->atomic.sem = "relaxed";
+    /* Otherwise the order stands at the instruction that readers look for, `atom`, whose result the assembler drops; behind
+     * a fence it would not. */
+    u->atomic.result_unused &= fences || u->vectors.count_bits;
     for (int i = 0; i < updates; i++)
         add_to_vector(s, u, firsts[i]);
     if (fences && strcmp(sem, "release"))

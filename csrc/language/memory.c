@@ -3,8 +3,8 @@
 
 static const AtomicInfo atomics[] = {
     {"atomic_add", "add", "add", "fadd", ATOMIC_SMALL_FLOATS | ATOMIC_FLOATS | ATOMIC_INTS},
-    {"atomic_max", "max", "max_u", "fmax", ATOMIC_FLOATS | ATOMIC_INTS},
-    {"atomic_min", "min", "min_u", "fmin", ATOMIC_FLOATS | ATOMIC_INTS},
+    {"atomic_max", "max", "max_u", "fmax", ATOMIC_SMALL_FLOATS | ATOMIC_FLOATS | ATOMIC_INTS},
+    {"atomic_min", "min", "min_u", "fmin", ATOMIC_SMALL_FLOATS | ATOMIC_FLOATS | ATOMIC_INTS},
     {"atomic_and", "and", "and", NULL, ATOMIC_INTS},
     {"atomic_or", "or", "or", NULL, ATOMIC_INTS},
     {"atomic_xor", "xor", "xor", NULL, ATOMIC_INTS},

@@ -252,7 +252,7 @@ def _header(location):
 
 
 def _place_in_function(location):
-    """The function that a location is in, and where: the line from its ``def`` on, which is 1, and the column from 0."""
+    """The function that a location is in, and where: the line from its ``def`` on, which is 1; the column from 0."""
     import linecache
     import re
 

@@ -181,7 +181,8 @@ CASES = [
     ("tl.inline_asm_elementwise('nop', '=r,r', [x], tl.float32, True, 3)", "`pack` must be a power of 2 up to 64",
      None),
     ("tl.inline_asm_elementwise('nop', '=r,r', [x], (), True, 1)", "has from 1 to 16 results, not 0", None),
-    ("a / a.to(tl.uint32)", "Cannot use `/` on int32[8] and uint32[8] because they have different signedness", ".to(...)"),
+    ("a / a.to(tl.uint32)", "Cannot use `/` on int32[8] and uint32[8] because they have different signedness",
+     ".to(...)"),
     ("if (x > 0): n = 1", "a condition decides for the whole program and must be a scalar, not int1[8]", "tl.where"),
 ]  # fmt: skip
 

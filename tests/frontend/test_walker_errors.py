@@ -254,7 +254,8 @@ def test_returns_that_differ(tmp_path):
     assert error.message.startswith("Inconsistent return types: `two_types` returns fp32 here, but int32 in line ")
     assert len(error.notes) == 1 and ".to(...)" in error.remedy
     error = build("perhaps(n)", tmp_path)
-    assert error.message == "Inconsistent return types: `perhaps` returns int32 here, but may also end without a `return`"
+    text = "Inconsistent return types: `perhaps` returns int32 here, but may also end without a `return`"
+    assert error.message == text
 
 
 def test_both_places_of_a_change(tmp_path):

@@ -445,12 +445,12 @@ kernel @atomic(%x: ptr<{type}>, %y: ptr<{type}>) {{
 @pytest.mark.parametrize(
     "kind, dtype, sem, scope, used, sm, instruction",
     [
-        ("add", "i32", "relaxed", "gpu", False, 80, "red.global.gpu.relaxed.add.u32"),
+        ("add", "i32", "relaxed", "gpu", False, 80, "atom.global.gpu.relaxed.add.u32"),
         ("add", "i32", "acq_rel", "cta", True, 80, "atom.global.cta.acq_rel.add.u32"),
         ("add", "i64", "acquire", "sys", False, 80, "atom.global.sys.acquire.add.u64"),
-        ("fadd", "f32", "release", "gpu", False, 80, "red.global.gpu.release.add.f32"),
-        ("fadd", "f16", "relaxed", "gpu", False, 80, "red.global.gpu.relaxed.add.noftz.f16"),
-        ("fadd", "bf16", "relaxed", "gpu", False, 90, "red.global.gpu.relaxed.add.noftz.bf16"),
+        ("fadd", "f32", "release", "gpu", False, 80, "atom.global.gpu.release.add.f32"),
+        ("fadd", "f16", "relaxed", "gpu", False, 80, "atom.global.gpu.relaxed.add.noftz.f16"),
+        ("fadd", "bf16", "relaxed", "gpu", False, 90, "atom.global.gpu.relaxed.add.noftz.bf16"),
         ("fadd", "bf16", "relaxed", "gpu", False, 80, "atom.global.gpu.relaxed.cas.b16"),
         ("fmax", "f32", "relaxed", "gpu", True, 80, "atom.global.gpu.relaxed.max.s32"),
         ("max_u", "i64", "relaxed", "gpu", True, 80, "atom.global.gpu.relaxed.max.u64"),

@@ -44,6 +44,32 @@ def test_edges(padding, beyond, block, arrays):
     np.testing.assert_array_equal(result(y), expected)
 
 
+@triton.jit(noinline=True)
+def describe(x_ptr, M, N, BM: tl.constexpr):
+    return tl.make_tensor_descriptor(x_ptr, [M, N], [N, 1], [BM, 16])
+
+
+@triton.jit(noinline=True)
+def move(x, y, row):
+    y.store([row, 0], x.load([row, 0]) * 2)
+
+
+@triton.jit
+def through_functions(x_ptr, y_ptr, M, N, BM: tl.constexpr):
+    x, y = describe(x_ptr, M, N, BM), describe(y_ptr, M, N, BM)
+    for row in range(0, M, BM):
+        move(x, y, row)
+
+
+@pytest.mark.compiled
+def test_functions_that_are_not_inlined(arrays):
+    """They take descriptors and give them back, the shape of the block known behind the call."""
+    argument, result = arrays
+    x, y = np.random.default_rng(2).random((32, 16), np.float32), argument(np.zeros((32, 16), np.float32))
+    through_functions[(1,)](argument(x), y, 32, 16, 8)
+    np.testing.assert_array_equal(result(y), x * 2)
+
+
 @triton.jit
 def copy_blocks(x, y):
     row = tl.program_id(0) * x.block_shape[0]

@@ -40,6 +40,22 @@ def test_hints_of_several_dimensions():
     check(code, {"x": X}, X.reshape(8, 8))
 
 
+def test_hints_as_statements():
+    """They are about the name; also in a loop, where a name from outside of it stays what it is."""
+    code = """
+        i = tl.arange(0, 8)[:, None] * 8 + tl.arange(0, 8)[None, :]
+        tl.max_contiguous(tl.multiple_of(i, (8, 8)), (1, 8))
+        tl.multiple_of(n, 8)
+        out = tl.zeros((8, 8), tl.int32)
+        for k in range(2):
+            tl.multiple_of(n, 8)
+            offset = k * n
+            tl.multiple_of(offset, 8)
+            out += tl.load(x_ptr + (i + offset) % 64)
+    """
+    check(code, {"x": X, "n": 16}, (X + np.roll(X, -16)).reshape(8, 8))
+
+
 @pytest.mark.parametrize("condition", ["n > 0", "n % 16 == 0", "n >= 16 and n < 32", "True"])
 def test_assume(condition):
     check(f"tl.assume({condition})\nout = tl.load(x_ptr + n + tl.arange(0, 16))", {"x": X, "n": 16}, X[16:32])

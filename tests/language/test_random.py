@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from harness import Buffer, check, jit
 
+import triton
+
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 STEPS = (0x9E3779B9, 0xBB67AE85)
 MASK = 0xFFFFFFFF
@@ -123,6 +125,12 @@ def test_64_bit_offsets():
     offsets = np.array([0, 1, 2**32, 2**32 + 1, 2**40 + 5], np.int64)
     words = [philox((int(o) & MASK, int(o) >> 32, 0, 0), (3, 0))[0] for o in offsets]
     check("tl.randint(3, x)", {"x": offsets}, np.array(words, np.uint32))
+
+
+@pytest.mark.parametrize("seed", ["0.5", "out_ptr"])
+def test_a_seed_is_an_integer(seed):
+    with pytest.raises(triton.CompilationError, match="the seed must be an integer, not "):
+        check(f"tl.rand({seed}, tl.arange(0, 4))", {}, np.zeros(4, np.float32))
 
 
 def test_dropout():

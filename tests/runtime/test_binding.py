@@ -141,7 +141,7 @@ def test_wrong_options(options, message):
     with pytest.raises((TypeError, ValueError)) as error:
         filled(5, 7.0, **options)
     assert str(error.value) == message
-    assert isinstance(error.value, TypeError) or isinstance(error.value, AssertionError)  # asserted by the public API
+    assert isinstance(error.value, (TypeError, AssertionError))  # asserted by the public API
 
 
 def test_calling_without_a_grid():

@@ -80,6 +80,7 @@ class tensor_descriptor(namedtuple("tensor_descriptor", _FIELDS)):
     """
 
     __slots__ = ()
+    _constexprs = (False, False, False, True, True)
 
     @property
     @jit
@@ -141,6 +142,11 @@ class tensor_descriptor(namedtuple("tensor_descriptor", _FIELDS)):
 
 
 @constexpr_function
+def _known(shape):
+    return tuple(shape)
+
+
+@constexpr_function
 def _is_one(stride):
     return stride == 1
 
@@ -167,7 +173,7 @@ def make_tensor_descriptor(base, shape, strides, block_shape, padding_option: co
     )
     core.static_assert(_is_one(strides[-1]), "the last stride must be 1: elements of a row are neighbours")
     core.static_assert(padding_option == "zero" or padding_option == "nan", 'padding_option is "zero" or "nan"')
-    return tensor_descriptor(base, shape, strides, block_shape, padding_option)
+    return tensor_descriptor(base, shape, strides, _known(block_shape), padding_option)
 
 
 @jit

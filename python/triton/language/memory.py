@@ -122,7 +122,7 @@ def atomic_max(
 ) -> tensor:
     """Replace what `pointer` points to by the larger of itself and `val`, in one step.
 
-    Signed and unsigned integers of 32 and 64 bits, ``float32`` and ``float64``; a NaN loses. Parameters and
+    Signed and unsigned integers of 32 and 64 bits, floats of 16, 32 and 64 bits; a NaN loses. Parameters and
     result as for `atomic_add`.
     """
     outside()
@@ -138,7 +138,7 @@ def atomic_min(
 ) -> tensor:
     """Replace what `pointer` points to by the smaller of itself and `val`, in one step.
 
-    Signed and unsigned integers of 32 and 64 bits, ``float32`` and ``float64``; a NaN loses. Parameters and
+    Signed and unsigned integers of 32 and 64 bits, floats of 16, 32 and 64 bits; a NaN loses. Parameters and
     result as for `atomic_add`.
     """
     outside()

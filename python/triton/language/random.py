@@ -61,7 +61,9 @@ def philox(seed, c0, c1, c2, c3, n_rounds: constexpr = N_ROUNDS_DEFAULT):
     Counters of 64 bits give words of 64 bits.
     """
     word: constexpr = _unsigned(core.to_tensor(c0).dtype)
-    key = core.to_tensor(seed).to(core.uint64)
+    key = core.to_tensor(seed)
+    core.static_assert(key.dtype.is_int(), f"the seed must be an integer, not {key.dtype}")
+    key = key.to(core.uint64)
     c0 = core.to_tensor(c0).to(word)
     c1 = core.to_tensor(c1).to(word)
     c2 = core.to_tensor(c2).to(word)

@@ -6,7 +6,7 @@ class TensorWrapper:
 
     def __init__(self, base, dtype):
         self.base, self.dtype = base, dtype
-        self.shape = base.shape
+        self.shape, self.data = base.shape, base.data
         self.device = getattr(base, "device", "cpu")
         if hasattr(base, "__cuda_array_interface__") and not hasattr(base, "data_ptr"):  # torch has its own devices
             self.device = f"cuda:{getattr(self.device, 'id', 0)}"
@@ -45,6 +45,10 @@ class TensorWrapper:
         from math import prod
 
         return prod(self.shape)
+
+    def new_empty(self, sizes):
+        """An array without values, of the same element type (torch)."""
+        return TensorWrapper(self.base.new_empty(sizes), self.dtype)
 
     def clone(self):
         """A copy, of the same element type."""
