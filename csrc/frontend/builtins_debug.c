@@ -70,7 +70,7 @@ Term tt_builtin_static_print(Walker *w, Term *args)
 }
 
 /* " prefix: ", as it stands between the program's index and the value; without values the text is all
- * there is. */
+ * there is, and without a text ": ". */
 static const char *print_prefix(Walker *w, Term *args, bool has_values)
 {
     const char *given = tt_arg_string(w, args, 0);
@@ -80,7 +80,7 @@ static const char *print_prefix(Walker *w, Term *args, bool has_values)
     size_t length = strlen(given);
     while (has_values && length && (given[length - 1] == ' ' || given[length - 1] == ':'))
         length--;
-    const char *lead = *given == ' ' ? "" : " ", *end = !has_values ? "" : length ? ": " : "";
+    const char *lead = *given == ' ' || (has_values && !length) ? "" : " ", *end = has_values ? ": " : "";
     return tt_arena_format(w->arena, "%s%.*s%s", lead, (int)length, given, end);
 }
 
@@ -97,8 +97,6 @@ Term tt_builtin_device_print(Walker *w, Term *args)
     int64_t is_unsigned = 0;
     for (int i = 0; i < given; i++) {
         Term t = tt_term_value(w, items[i]);
-        if (tt_dtype_is_pointer(t.dtype))
-            t = tt_cast(w, t, &tt_uint64, ROUND_NEAREST_EVEN);
         is_unsigned |= (int64_t)(t.dtype->is_unsigned || tt_dtype_is_bool(t.dtype)) << i;
         values[i] = tt_dtype_is_fp8(t.dtype) ? tt_widen_float(w, t).value : t.value;
     }

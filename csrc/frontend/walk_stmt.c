@@ -10,8 +10,9 @@ static _Noreturn void wrong_count(Walker *w, Term term, int count, int wanted, b
         remedy = "take a tile apart with tl.split, or index it";
     if (term.kind == TERM_TUPLE || term.kind == TERM_PYTHON)
         tt_fail_with_remedy(w, "give every value a name, `_` for one that is not needed",
-                            "%s %d names are to be assigned, but there are %d values",
-                            at_least ? "at least" : "exactly", wanted, count);
+                            "%s values to unpack (expected %s%d, got %d)",
+                            count < wanted ? "not enough" : "too many", at_least ? "at least " : "", wanted,
+                            count);
     tt_fail_with_remedy(w, remedy, "%s cannot be unpacked into %d names", tt_describe(w, term), wanted);
 }
 

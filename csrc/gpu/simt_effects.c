@@ -39,18 +39,18 @@ static LLVMValueRef printable(Simt *s, const Op *op, int operand, LLVMValueRef v
     return LLVMBuildIntCast2(s->b, value, s->i64, !is_unsigned, "");
 }
 
-/* pid (x, y, z) idx (i, j)message value */
+/* pid (x, y, z) idx (i, j)message value; an index is as wide as the last one. */
 static void print_element(Simt *s, const Op *op, int operand, int reg)
 {
     const Value *value = operand < op->operand_count ? tt_operand(op, operand) : NULL;
     LLVMValueRef arguments[3 + TT_MAX_RANK + 1];
     Text format = {.arena = s->arena};
     int count = 0;
-    tt_text_add(&format, "pid (%%d, %%d, %%d) idx (");
+    tt_text_add(&format, value ? "pid (%%d, %%d, %%d) idx (" : "pid (%%d, %%d, %%d");
     for (int axis = 0; axis < 3; axis++)
         arguments[count++] = s->ops->program_id(s, axis);
     for (int axis = 0; value && value->layout && axis < value->type->rank; axis++) {
-        tt_text_add(&format, axis ? ", %%d" : "%%d");
+        tt_text_add(&format, "%s%%%dd", axis ? ", " : "", tt_decimal_digits(value->type->shape[axis] - 1));
         arguments[count++] = simt_coordinate(s, value->layout, axis, reg);
     }
     tt_text_add(&format, ")");

@@ -150,7 +150,7 @@ static void write_element(Text *text, const CpuSite *site, const CpuPrintOperand
         tt_text_add(text, "%lld", (long long)((int64_t)(bits << (64 - 8 * bytes)) >> (64 - 8 * bytes)));
 }
 
-/* One line an element: pid (x, y, z) idx (i, j): message value */
+/* One line an element: pid (x, y, z) idx (i, j): message value; an index is as wide as the last one. */
 static void write_operand(Text *text, const Callback *call, int number)
 {
     const CpuSite *site = call->site;
@@ -161,7 +161,8 @@ static void write_operand(Text *text, const Callback *call, int number)
     for (int64_t i = 0; i < count; i++) {
         tt_text_add(text, "pid (%d, %d, %d) idx (", call->program[0], call->program[1], call->program[2]);
         for (int j = 0; j < operand->rank; j++)
-            tt_text_add(text, "%s%lld", j ? ", " : "", (long long)at[j]);
+            tt_text_add(text, "%s%*lld", j ? ", " : "", tt_decimal_digits(operand->shape[j] - 1),
+                        (long long)at[j]);
         tt_text_add(text, ")%s", site->message);
         if (site->operand_count > 1)
             tt_text_add(text, "(operand %d) ", number);
@@ -178,7 +179,7 @@ static void write_print(Running *running, void *context)
     for (int i = 0; i < call->site->operand_count; i++)
         write_operand(&running->printed, call, i);
     if (!call->site->operand_count)
-        tt_text_add(&running->printed, "pid (%d, %d, %d) idx ()%s\n", call->program[0], call->program[1],
+        tt_text_add(&running->printed, "pid (%d, %d, %d)%s\n", call->program[0], call->program[1],
                     call->program[2], call->site->message);
 }
 

@@ -43,3 +43,5 @@ void tt_text_add(Text *text, const char *format, ...)
     tt_text_add_v(text, format, args);
     va_end(args);
 }
+
+int tt_decimal_digits(int64_t number) { return snprintf(NULL, 0, "%lld", (long long)number); }

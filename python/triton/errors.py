@@ -212,7 +212,8 @@ _FAILURES = {
 
 def launch_error(kernel, kind, message):
     """The exception for a kernel that stopped with a message."""
-    return _FAILURES[kind](f"kernel {kernel!r}: {message}")
+    what = " (device-side assert)" if kind in ("assertion", "overflow", "division") else ""
+    return _FAILURES[kind](f"kernel {kernel!r}: {message}{what}")
 
 
 def _rebuild(kind_of_error, message, location, remedy, notes, kind):

@@ -148,8 +148,8 @@ CASES = [
     # assignment
     ("x = tl.arange(0, 4)\n§x[0] = 1", "elements cannot be assigned", "tl.where"),
     ("§p.x = 1", "attributes cannot be assigned", "assign to a name"),
-    ("§a, b = 1, 2, 3", "exactly 2 names are to be assigned, but there are 3 values", None),
-    ("§a, *b, c = (1,)", "at least 2 names are to be assigned, but there are 1 values", None),
+    ("§a, b = 1, 2, 3", "too many values to unpack (expected 2, got 3)", None),
+    ("§a, *b, c = (1,)", "not enough values to unpack (expected at least 2, got 1)", None),
     ("§a, b = n", "int32 cannot be unpacked into 2 names", "tl.split"),
     # expressions
     ("§1 // 0", "evaluating this at compile time raised ZeroDivisionError", None),
@@ -187,7 +187,7 @@ CASES = [
     ("§with p:\n    pass", "`with` cannot be compiled", "context managers"),
     ("§raise ValueError", "`raise` cannot be compiled", "tl.device_assert"),
     ("§import os", "`import` inside a kernel cannot be compiled", "top of the file"),
-    ("§def g():\n    pass", "a function inside a kernel cannot be compiled", "@triton.jit"),
+    ("§def g():\n    pass", "a nested function, inside a kernel, cannot be compiled", "@triton.jit"),
     ("§global COUNT", "`global` cannot be compiled", "return the value"),
     ("x = §{1, 2}", "a set cannot be compiled", "tuple"),
     ("§match n:\n    case 1:\n        pass", "`match` cannot be compiled", "`if`"),

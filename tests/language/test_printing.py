@@ -50,6 +50,21 @@ def test_device_print_of_a_matrix(capfd):
     assert len(lines) == 6 and all(re.search(r"\(1, *2\)", line) for line in lines if line.endswith(" 5"))
 
 
+def test_the_form_of_a_line(capfd):
+    """The program, the index as wide as the last one, the text, the value."""
+    x = np.arange(12, dtype=np.int32)
+    lines = printed(capfd, 'tl.device_print("x", x)', {"x": x})
+    assert sorted(lines) == sorted(f"pid (0, 0, 0) idx ({i:2}) x: {i}" for i in range(12))
+    lines = printed(capfd, 'tl.device_print("", x, n)', {"x": np.array([[5]], np.int32), "n": 7})
+    assert lines == ["pid (0, 0, 0) idx (0, 0): (operand 0) 5", "pid (0, 0, 0) idx (): (operand 1) 7"]
+    assert printed(capfd, 'tl.device_print("just text")', {}) == ["pid (0, 0, 0) just text"]
+    lines = printed(capfd, 'tl.device_print("at ", x_ptr + tl.arange(0, 2))', {"x": x})
+    first, second = (
+        int(re.fullmatch(r"pid \(0, 0, 0\) idx \([01]\) at: (0x[0-9a-f]{16})", line)[1], 16) for line in lines
+    )
+    assert second - first == 4
+
+
 def test_device_print_of_every_program(capfd):
     lines = printed(capfd, 'tl.device_print("id", tl.program_id(0) * 10 + tl.program_id(1))', {}, grid=(3, 2))
     assert sorted(int(line.split()[-1]) for line in lines) == [0, 1, 10, 11, 20, 21]

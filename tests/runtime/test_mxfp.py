@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from triton.tools.mxfp import MXFP4Tensor, MXScaleTensor  # noqa: E402
+from triton.tools.mxfp import MXFP4Tensor, MXScaleTensor, fp8e8m0_to_float32  # noqa: E402
 
 pytestmark = pytest.mark.host
 VALUES = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
@@ -15,6 +15,15 @@ def test_every_number_of_four_bits():
     assert tensor.data.tolist() == list(range(16))
     assert torch.equal(tensor.to(torch.float32), torch.cat([VALUES, -VALUES]))
     assert tensor.to(torch.bfloat16).dtype == torch.bfloat16
+
+
+def test_every_scale():
+    scale = torch.arange(256, dtype=torch.uint8)
+    expected = [2.0 ** (code - 127) for code in range(255)]
+    for bytes_ in (scale, scale.view(torch.int8)):
+        assert fp8e8m0_to_float32(bytes_)[:255].tolist() == expected and fp8e8m0_to_float32(bytes_)[255].isnan()
+    with pytest.raises(AssertionError, match="none 2"):
+        MXFP4Tensor(size=(4, 4)).random().to_packed_tensor(dim=2)
 
 
 def test_rounding_to_nearest_even():

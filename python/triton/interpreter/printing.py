@@ -11,15 +11,15 @@ from .tiles import STORAGE
 def write(program, attributes, elements, values):
     """A line for each element of each value: program, index, message and value."""
     message, unsigned = attributes["message"], attributes.get("unsigned_mask", 0)
-    head = f"pid ({', '.join(map(str, program))}) idx"
+    head = f"pid ({', '.join(map(str, program))})"
     if not values:
-        print(f"{head} (){message}")
+        print(f"{head}{message}")
     for number, (element, array) in enumerate(zip(elements, values, strict=True)):
         label = f"(operand {number}) " if len(values) > 1 else ""
         for place in np.ndindex(array.shape):
-            index = ", ".join(map(str, place))
+            index = ", ".join(f"{i:{len(str(n - 1))}}" for i, n in zip(place, array.shape, strict=True))
             text = _text(array[place + (...,)], element, attributes.get("hex"), unsigned >> number & 1)
-            sys.stdout.write(f"{head} ({index}){message}{label}{text}\n")
+            sys.stdout.write(f"{head} idx ({index}){message}{label}{text}\n")
 
 
 def _text(value, element, is_hex, is_unsigned):

@@ -34,6 +34,7 @@ class MXFP4Tensor:
 
     def to_packed_tensor(self, dim):
         """Two codes a byte along `dim`, the first of each pair in the low bits; an odd extent gets one more 0."""
+        assert -self.data.ndim <= dim < self.data.ndim, f"a tensor of {self.data.ndim} dimensions has none {dim}"
         data = self.data.movedim(dim, -1)
         if data.shape[-1] % 2:
             data = torch.nn.functional.pad(data, (0, 1))
@@ -87,9 +88,14 @@ class MXScaleTensor:
 
     def to(self, dtype):
         """The scales as floats of a dtype of torch."""
-        data = self.data.int()
-        scales = torch.ldexp(torch.ones_like(data, dtype=torch.float64), data - _BIAS)
-        return torch.where(data == _NAN, float("nan"), scales).to(dtype)
+        return fp8e8m0_to_float32(self.data).to(dtype)
+
+
+def fp8e8m0_to_float32(scale):
+    """The scales in a tensor of bytes, ``uint8`` or ``int8``, as float32."""
+    data = scale.view(torch.uint8).int()
+    scales = torch.ldexp(torch.ones_like(data, dtype=torch.float64), data - _BIAS)
+    return torch.where(data == _NAN, float("nan"), scales).float()
 
 
 def _exponent(number):
