@@ -187,7 +187,7 @@ CASES = [
     ("§with p:\n    pass", "`with` cannot be compiled", "context managers"),
     ("§raise ValueError", "`raise` cannot be compiled", "tl.device_assert"),
     ("§import os", "`import` inside a kernel cannot be compiled", "top of the file"),
-    ("§def g():\n    pass", "a nested function, inside a kernel, cannot be compiled", "@triton.jit"),
+    ("§def g():\n    pass", "a nested function in a kernel cannot be compiled", "@triton.jit"),
     ("§global COUNT", "`global` cannot be compiled", "return the value"),
     ("x = §{1, 2}", "a set cannot be compiled", "tuple"),
     ("§match n:\n    case 1:\n        pass", "`match` cannot be compiled", "`if`"),
