@@ -215,11 +215,9 @@ static void reinterpreted(AxisInfo *info, const Op *op, AxisOperand a, int dim)
 
 /* ---- signs and constants ------------------------------------------------------------------------------- */
 
-/* A scalar counts as not negative unless something says that it might be: see analysis.h. */
 static bool is_non_negative(const Op *op, const AxisOperand *x)
 {
     bool a = x[0].info->non_negative, b = op->operand_count > 1 && x[1].info->non_negative;
-    bool is_scalar = !tt_is_tile(op->results[0]->type);
     switch (op->opcode) {
     case OP_add:
     case OP_mul:
@@ -231,13 +229,13 @@ static bool is_non_negative(const Op *op, const AxisOperand *x)
     case OP_min_u:
     case OP_max_u:
         return a && b;
-    case OP_sub:
-        return is_scalar && a && b && !(x[1].info->is_constant && x[1].info->constant > 0);
     case OP_rem_s:
     case OP_shl:
     case OP_shr_s:
     case OP_shr_u:
         return a;
+    case OP_trunc: /* of 64 bits, which index arithmetic does not need */
+        return a && tt_bit_width(op->results[0]->type) >= 32;
     case OP_ext_s:
         return a && !tt_is_bool(x[0].type); /* whose true becomes -1 */
     case OP_rem_u:
@@ -253,7 +251,7 @@ static bool is_non_negative(const Op *op, const AxisOperand *x)
     case OP_ext_u:
         return true;
     default:
-        return is_scalar || tt_is_bool(op->results[0]->type);
+        return tt_is_bool(op->results[0]->type);
     }
 }
 

@@ -56,7 +56,7 @@ int64_t tt_divisor_of_all(AxisOperand x)
 
 AxisInfo tt_unknown_axes(const Type *type)
 {
-    AxisInfo info = {.rank = tt_axis_rank(type), .non_negative = !tt_is_tile(type)};
+    AxisInfo info = {.rank = tt_axis_rank(type)};
     for (int dim = 0; dim < info.rank; dim++)
         info.contiguity[dim] = info.constancy[dim] = info.divisibility[dim] = 1;
     return info;
@@ -199,6 +199,14 @@ static AxisInfo axes_of_equal_operands(const Op *op, const AxisOperand *operands
     return info;
 }
 
+/* Of programs. */
+static AxisInfo axes_of_number(const Op *op)
+{
+    AxisInfo info = tt_unknown_axes(op->results[0]->type);
+    info.non_negative = true;
+    return info;
+}
+
 static AxisInfo axes_of_op(const Op *op, const AxisOperand *operands)
 {
     switch (op->opcode) {
@@ -206,6 +214,9 @@ static AxisInfo axes_of_op(const Op *op, const AxisOperand *operands)
         return axes_of_constant(op);
     case OP_range:
         return axes_of_range(op);
+    case OP_program_id:
+    case OP_num_programs:
+        return axes_of_number(op);
     case OP_hint:
     case OP_convert_layout:
         return axes_of_hint(op, operands[0]);
@@ -329,6 +340,7 @@ static void visit_region(AxisInfos *infos, const Region *region)
 static void set_parameter(AxisInfos *infos, const Value *param, const Attr *attrs)
 {
     AxisInfo info = tt_unknown_axes(param->type);
+    info.non_negative = true; /* see analysis.h */
     for (const Attr *attr = attrs; attr; attr = attr->next)
         for (int dim = 0; attr->key == ATTR_divisibility && dim < TT_MIN(attr->count, info.rank); dim++)
             info.divisibility[dim] = tt_divisor_of(attr->ints[dim]);

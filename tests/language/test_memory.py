@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 from harness import DTYPES, FP8, NUMBERS, Array, Buffer, check, jit, random
 
+import triton
+import triton.language as tl
+
 EVERY = ["int1", *NUMBERS, *FP8]
 
 
@@ -272,3 +275,20 @@ def test_numbers_stored_as_integers(dtype, number, stored):
 def test_offsets_beyond_every_array_compile():
     for code in "x + 9223372036854775808", "x + tl.arange(0, 16) + (1 << 61)", "x - (1 << 62) * 2 - 5":
         jit(f"def kernel(x):\n    tl.store({code}, tl.load({code}))").warmup(np.zeros(16, np.float32), grid=(1,))
+
+
+@triton.jit
+def load_for_quotients(table, number, out, N: tl.constexpr, GROUP: tl.constexpr):
+    index = tl.load(number) * GROUP + tl.arange(0, N)
+    tl.store(out + tl.arange(0, N), tl.load(table + 8 + index // GROUP))
+
+
+@pytest.mark.parametrize("group", [16, 64])
+@pytest.mark.parametrize("first", [-2, -1, 0, 1])
+def test_quotients_of_loaded_numbers(first, group):
+    """A quotient is rounded toward zero: what begins below it does not divide into whole groups."""
+    table, out = Array(np.arange(16, dtype=np.int32), "int32"), Buffer(Array(np.zeros(64, np.int32), "int32"))
+    number = Buffer(Array(np.array([first], np.int32), "int32"))
+    load_for_quotients[(1,)](Buffer(table).argument, number.argument, out.argument, 64, group)
+    expected = 8 + np.trunc((first * group + np.arange(64)) / group).astype(np.int32)
+    assert (out.host().values == expected).all()
