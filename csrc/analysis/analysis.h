@@ -16,9 +16,9 @@
  *                   neighbours in memory than those that are looked up in a table
  *
  * They are meant for choosing how memory is accessed, and rest on two assumptions that only matter there:
- * index arithmetic does not overflow, and a parameter is not negative where a tile that it is the base of is
- * divided or a remainder taken (which truncate toward zero, so that groups break at zero). A group that
- * violates the second one starts at a negative index. Do not use the numbers to leave out the computation of values that a program can see. */
+ * index arithmetic does not overflow, and a parameter that is not said to be negative is not (launches compile
+ * other code for negative numbers; a caller who compiles for a signature vouches for it). It matters where a tile
+ * is divided or a remainder taken, which truncate toward zero, so that groups break at zero. Do not use the numbers to leave out the computation of values that a program can see. */
 typedef struct AxisInfo {
     int rank;
     int64_t contiguity[TT_MAX_RANK], divisibility[TT_MAX_RANK], constancy[TT_MAX_RANK];

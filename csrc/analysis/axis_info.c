@@ -341,9 +341,11 @@ static void set_parameter(AxisInfos *infos, const Value *param, const Attr *attr
 {
     AxisInfo info = tt_unknown_axes(param->type);
     info.non_negative = true; /* see analysis.h */
-    for (const Attr *attr = attrs; attr; attr = attr->next)
+    for (const Attr *attr = attrs; attr; attr = attr->next) {
+        info.non_negative &= attr->key != ATTR_negative;
         for (int dim = 0; attr->key == ATTR_divisibility && dim < TT_MIN(attr->count, info.rank); dim++)
             info.divisibility[dim] = tt_divisor_of(attr->ints[dim]);
+    }
     set_info(infos, param, info);
 }
 

@@ -76,9 +76,7 @@ static Function *make_kernel(Walker *w, const FunctionInfo *info, const Paramete
     kernel->loc = info->loc;
     for (int i = 0; i < parameters->types.count; i++) {
         kernel->body->args[i]->name = tt_intern(w->module, parameters->names.data[i]);
-        int64_t divisibility = parameters->divisibilities.data[i];
-        if (divisibility > 1)
-            kernel->param_attrs[i] = tt_attr_ints(w->module, ATTR_divisibility, &divisibility, 1, NULL);
+        kernel->param_attrs[i] = tt_parameter_attrs(w->module, parameters->divisibilities.data[i]);
     }
     return kernel;
 }

@@ -90,6 +90,14 @@ Attr *tt_attr_ints(Module *module, AttrKey key, const int64_t *values, int count
     return attr;
 }
 
+Attr *tt_parameter_attrs(Module *module, int64_t divisibility)
+{
+    Attr *attrs = divisibility < 0 ? tt_attr_int(module, ATTR_negative, 1, NULL) : NULL;
+    if (divisibility < 0)
+        divisibility = -divisibility;
+    return divisibility > 1 ? tt_attr_ints(module, ATTR_divisibility, &divisibility, 1, attrs) : attrs;
+}
+
 Attr *tt_attr_string(Module *module, AttrKey key, const char *value, Attr *next)
 {
     Attr *attr = new_attr(module, key, next);

@@ -294,6 +294,8 @@ const char *tt_string_attr(const Op *op, AttrKey key, const char *otherwise);
 Attr *tt_attr_int(Module *module, AttrKey key, int64_t value, Attr *next);
 Attr *tt_attr_float(Module *module, AttrKey key, double value, Attr *next);
 Attr *tt_attr_ints(Module *module, AttrKey key, const int64_t *values, int count, Attr *next);
+/* Of a parameter whose address or value is a multiple of a number; of a negative one if it is negative. */
+Attr *tt_parameter_attrs(Module *module, int64_t divisibility);
 Attr *tt_attr_string(Module *module, AttrKey key, const char *value, Attr *next);
 void tt_set_attr(Op *op, Attr *attr); /* replaces one of the same key */
 void tt_remove_attr(Op *op, AttrKey key);

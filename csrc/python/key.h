@@ -18,6 +18,8 @@ typedef enum KeyTag {
     KEY_TARGET,
 } KeyTag;
 
+enum { KEY_NEGATIVE = 0x80 }; /* of a SCALAR: the number is */
+
 #define KEY_WORD(tag, payload) ((uint64_t)(tag) << 56 | (uint64_t)(payload))
 #define KEY_TAG(word) ((KeyTag)((word) >> 56))
 #define KEY_PAYLOAD(word) ((word) & (((uint64_t)1 << 56) - 1))

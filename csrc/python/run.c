@@ -35,6 +35,8 @@ static bool read_type(RunParam *into, PyObject *name, PyObject *type, PyObject *
         into->param.scalar = tt_scalar_by_name(text);
     if (!into->param.is_constexpr)
         into->divisibility = (int)PyLong_AsLong(divisibility);
+    if (into->divisibility < 0) /* the number is */
+        into->divisibility = -into->divisibility;
     Py_XDECREF(bytes);
     return !PyErr_Occurred();
 }

@@ -13,8 +13,9 @@ static PyObject *read_value(Reader *reader, bool constant);
 
 static PyObject *described_type(uint64_t word, const char *prefix)
 {
+    int divisibility = (int)(word & (KEY_NEGATIVE - 1));
     return Py_BuildValue("(Ni)", PyUnicode_FromFormat("%s%s", prefix, tt_scalars[(word >> 8) & 0xff].name),
-                         (int)(word & 0xff));
+                         word & KEY_NEGATIVE ? -divisibility : divisibility);
 }
 
 /* The items as a tuple when they are compile-time values, else as a list of entries. */

@@ -1,7 +1,7 @@
 /* Arguments to a key and slots. The key says everything that a compiled kernel depends on, and is all that the signature
  * for the frontend is made from; a slot is what the compiled code gets. The words of a key begin with a tag in the top
  * byte, then:
- *   POINTER, SCALAR   kind << 8 | divisibility (of the address in bytes, of the value)
+ *   POINTER, SCALAR   kind << 8 | divisibility (of the address in bytes, of the value), and KEY_NEGATIVE
  *   CONST_POINTER     likewise, of an array that the kernel promises not to store to
  *   NONE
  *   BOOL              the value
@@ -257,19 +257,23 @@ static bool add_mapping(Specialization *s, PyObject *dict, const ArgumentPath *p
 
 /* ---- run-time values ---- */
 
-static int value_divisibility(const Param *param, uint64_t value)
+static unsigned value_divisibility(const Param *param, uint64_t value)
 {
     if (param->any_value || param->any_alignment)
         return 1;
     return value % 16 == 0 ? 16 : value % 8 == 0 ? 8 : value % 4 == 0 ? 4 : 1;
 }
 
-static bool add_scalar(Specialization *s, ScalarKind kind, int divisibility, uint64_t bits)
+/* The code for numbers that are not negative rests on that (analysis.h), so other ones have their own. */
+static unsigned sign_of(int64_t number) { return number < 0 ? KEY_NEGATIVE : 0; }
+
+static bool add_scalar(Specialization *s, ScalarKind kind, unsigned divisibility, unsigned sign,
+                       uint64_t bits)
 {
     bool is_special = s->is_general && divisibility > 1;
     if (s->is_general)
         divisibility = 1;
-    return add_word(s, KEY_WORD(KEY_SCALAR, (unsigned)kind << 8 | (unsigned)divisibility)) &&
+    return add_word(s, KEY_WORD(KEY_SCALAR, (unsigned)kind << 8 | sign | divisibility)) &&
            add_slot(s, bits, is_special ? MARK_SPECIAL : 0);
 }
 
@@ -287,14 +291,15 @@ static bool add_int(Specialization *s, const Param *param, PyObject *value, cons
         uint64_t large = PyLong_AsUnsignedLongLong(value);
         if (PyErr_Occurred())
             return range_error(value, path, "64 bits");
-        return add_scalar(s, SCALAR_U64, value_divisibility(param, large), large);
+        return add_scalar(s, SCALAR_U64, value_divisibility(param, large), 0, large);
     }
     if (number == 1 && !param->any_value && !s->is_general)
         return add_word(s, KEY_WORD(KEY_INT, 0)) && add_word(s, 1);
     if (number == 1 && !param->any_value) /* the most special there is; any divisor but 1 says so */
-        return add_scalar(s, SCALAR_I32, 16, 1);
+        return add_scalar(s, SCALAR_I32, 16, 0, 1);
     ScalarKind kind = number >= INT32_MIN && number <= INT32_MAX ? SCALAR_I32 : SCALAR_I64;
-    return add_scalar(s, kind, value_divisibility(param, (uint64_t)number), (uint64_t)number);
+    return add_scalar(s, kind, value_divisibility(param, (uint64_t)number), sign_of(number),
+                      (uint64_t)number);
 }
 
 static bool fits(const ScalarInfo *info, int64_t number)
@@ -320,7 +325,8 @@ static bool add_annotated_int(Specialization *s, const Param *param, PyObject *v
     }
     if (overflow)
         return range_error(value, path, info->array_name);
-    return add_scalar(s, param->scalar, value_divisibility(param, (uint64_t)number), (uint64_t)number);
+    return add_scalar(s, param->scalar, value_divisibility(param, (uint64_t)number),
+                      info->family == SIGNED_INT ? sign_of(number) : 0, (uint64_t)number);
 }
 
 static bool add_number(Specialization *s, const Param *param, PyObject *value, ArgumentKind kind,
@@ -342,14 +348,14 @@ static bool add_number(Specialization *s, const Param *param, PyObject *value, A
     double number = PyFloat_AsDouble(value);
     if (number == -1 && PyErr_Occurred())
         return false;
-    return add_scalar(s, type, 1, tt_scalar_from_double(type, number));
+    return add_scalar(s, type, 1, 0, tt_scalar_from_double(type, number));
 }
 
 static bool add_bool(Specialization *s, const Param *param, bool value, const ArgumentPath *path)
 {
     if (param->scalar != SCALAR_KINDS && param->scalar != SCALAR_I1)
         return add_number(s, param, value ? Py_True : Py_False, ARG_INT, path);
-    return add_scalar(s, SCALAR_I1, 1, value);
+    return add_scalar(s, SCALAR_I1, 1, 0, value);
 }
 
 static bool add_index(Specialization *s, const Param *param, PyObject *value, const ArgumentPath *path)

@@ -200,9 +200,7 @@ static Function *make_kernel(CWalker *w, const CKernel *kernel)
     for (int i = 0; i < types.count; i++) {
         const CArgument *argument = argument_at(request, numbers.data[i]);
         function->body->args[i]->name = tt_intern(w->module, kernel->parameters[numbers.data[i]].name);
-        if (argument && argument->divisibility > 1)
-            function->param_attrs[i] =
-                tt_attr_ints(w->module, ATTR_divisibility, &argument->divisibility, 1, NULL);
+        function->param_attrs[i] = tt_parameter_attrs(w->module, argument ? argument->divisibility : 1);
     }
     return function;
 }

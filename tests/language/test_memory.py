@@ -279,16 +279,18 @@ def test_offsets_beyond_every_array_compile():
 
 @triton.jit
 def load_for_quotients(table, number, out, N: tl.constexpr, GROUP: tl.constexpr):
-    index = tl.load(number) * GROUP + tl.arange(0, N)
+    first = tl.load(number) if number.dtype.is_ptr() else number
+    index = first * GROUP + tl.arange(0, N)
     tl.store(out + tl.arange(0, N), tl.load(table + 8 + index // GROUP))
 
 
+@pytest.mark.parametrize("is_loaded", [False, True])
 @pytest.mark.parametrize("group", [16, 64])
-@pytest.mark.parametrize("first", [-2, -1, 0, 1])
-def test_quotients_of_loaded_numbers(first, group):
+@pytest.mark.parametrize("first", [-2, -1, 0, 2])
+def test_quotients_of_negative_numbers(first, group, is_loaded):
     """A quotient is rounded toward zero: what begins below it does not divide into whole groups."""
     table, out = Array(np.arange(16, dtype=np.int32), "int32"), Buffer(Array(np.zeros(64, np.int32), "int32"))
-    number = Buffer(Array(np.array([first], np.int32), "int32"))
-    load_for_quotients[(1,)](Buffer(table).argument, number.argument, out.argument, 64, group)
+    number = Buffer(Array(np.array([first], np.int32), "int32")).argument if is_loaded else first
+    load_for_quotients[(1,)](Buffer(table).argument, number, out.argument, 64, group)
     expected = 8 + np.trunc((first * group + np.arange(64)) / group).astype(np.int32)
     assert (out.host().values == expected).all()

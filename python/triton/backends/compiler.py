@@ -50,7 +50,8 @@ class BaseBackend:
         """What stands for a fact about an argument: "D" for a multiple of 16, else None or with the number."""
         if isinstance(divisibility, tuple):
             return tuple(map(cls.attr_key, divisibility))
-        return {None: None, 1: None, 16: "D"}.get(divisibility, f"D{divisibility}")
+        divisor = divisibility and abs(divisibility)
+        return {None: None, 1: None, 16: "D"}.get(divisor, f"D{divisor}")
 
     @staticmethod
     def parse_attr(key):

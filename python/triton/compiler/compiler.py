@@ -82,7 +82,8 @@ def types_of(entry):
 
 
 def divisibility_of(entry):
-    """The number that an entry's address or value is known to be a multiple of; None for compile-time ones."""
+    """The number that an entry's address or value is known to be a multiple of, negative if the value is; None for
+    compile-time ones."""
     if _is_constant(entry):
         return None
     return entry[1] if type(entry) is tuple else tuple(map(divisibility_of, entry))
@@ -120,7 +121,7 @@ class ASTSource:
         attrs = {
             (param.num,): [("tt.divisibility", number)]
             for param in fn.params
-            if isinstance(number := info["divisibility"][param.name], int) and number > 1
+            if isinstance(number := info["divisibility"][param.name], int) and number != 1
         }
         return cls(fn, info["signature"], info["constants"], attrs)
 

@@ -62,5 +62,5 @@ def _argument(entry):
         return stand_in
     if kind[0] in "iu":
         number = 3 * divisibility  # not 1, and a multiple of no higher power of two
-        return {"i1": True, "i64": number << 30 | number, "u64": (1 << 63) + number}.get(kind, number)
+        return {"i1": True, "i64": (number << 30) + number, "u64": (1 << 63) + number}.get(kind, number)
     return 1.5
