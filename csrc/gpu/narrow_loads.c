@@ -175,7 +175,7 @@ static Value *make_narrow(Narrowing *n, Builder *b, Value *value, const Type *ty
         int axis = (int)tt_int_attr(op, ATTR_axis, 0);
         return tt_build_expand_dims(b, narrowed(n, b, tt_operand(op, 0), dim - (dim > axis)), axis);
     }
-    Value *operands[8];
+    Value **operands = TT_NEW_ARRAY(n->scratch, Value *, op->operand_count);
     for (int i = 0; i < op->operand_count; i++)
         operands[i] = narrowed(n, b, tt_operand(op, i), dim);
     return tt_build(b, op->opcode, operands, op->operand_count, type, tt_copy_attrs(n->module, op->attrs));
