@@ -6,6 +6,7 @@
 #include <llvm-c/Orc.h>
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
 LLVMMemoryBufferRef tt_codegen_object_buffer(Codegen *codegen)
 {
@@ -72,20 +73,23 @@ static void keep_error(void *context, LLVMErrorRef error)
 
 static void release_jit(void *jit) { LLVMConsumeError(LLVMOrcDisposeLLJIT(jit)); }
 
-/* What LLVM itself calls: for copies, and for what machines have no instruction for. */
+/* What LLVM itself calls: for copies, and for what machines have no instruction for. And the clock. */
 static void *find_library_symbol(const char *name)
 {
     static const struct {
         const char *name;
         void *address;
     } symbols[] = {
-        {"memcpy", (void *)memcpy}, {"memset", (void *)memset}, {"memmove", (void *)memmove},
-        {"floor", (void *)floor},   {"floorf", (void *)floorf}, {"ceil", (void *)ceil},
-        {"ceilf", (void *)ceilf},   {"trunc", (void *)trunc},   {"truncf", (void *)truncf},
-        {"rint", (void *)rint},     {"rintf", (void *)rintf},   {"round", (void *)round},
-        {"roundf", (void *)roundf}, {"fma", (void *)fma},       {"fmaf", (void *)fmaf},
-        {"fmin", (void *)fmin},     {"fminf", (void *)fminf},   {"fmax", (void *)fmax},
-        {"fmaxf", (void *)fmaxf},
+        {"memcpy", (void *)memcpy},   {"memset", (void *)memset},
+        {"memmove", (void *)memmove}, {"floor", (void *)floor},
+        {"floorf", (void *)floorf},   {"ceil", (void *)ceil},
+        {"ceilf", (void *)ceilf},     {"trunc", (void *)trunc},
+        {"truncf", (void *)truncf},   {"rint", (void *)rint},
+        {"rintf", (void *)rintf},     {"round", (void *)round},
+        {"roundf", (void *)roundf},   {"fma", (void *)fma},
+        {"fmaf", (void *)fmaf},       {"fmin", (void *)fmin},
+        {"fminf", (void *)fminf},     {"fmax", (void *)fmax},
+        {"fmaxf", (void *)fmaxf},     {"clock_gettime", (void *)clock_gettime},
     };
     for (size_t i = 0; i < TT_COUNT(symbols); i++)
         if (!strcmp(symbols[i].name, name))

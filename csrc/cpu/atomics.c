@@ -108,6 +108,17 @@ static LLVMValueRef update_loop(Emit *e, const Op *op, const Type *type, LLVMVal
     return from_bits(e, old, type);
 }
 
+/* An atomic load or store of integers; a store gives back what nobody uses. */
+static LLVMValueRef one_way(Emit *e, const Op *op, const Type *type, LLVMValueRef pointer, LLVMValueRef value)
+{
+    int bytes = tt_byte_width(type);
+    bool loads = is_kind(op, "load");
+    LLVMValueRef access = loads ? emit_load(e, bits_type(e, type), pointer, bytes)
+                                : emit_store(e, as_bits(e, value, type), pointer, bytes);
+    LLVMSetOrdering(access, ordering_of(op));
+    return loads ? access : value;
+}
+
 static LLVMValueRef emit_atomic(Emit *e, const Op *op, LLVMValueRef pointer, LLVMValueRef a, LLVMValueRef b)
 {
     const Type *type = tt_element(tt_operand(op, 1)->type);
@@ -116,6 +127,8 @@ static LLVMValueRef emit_atomic(Emit *e, const Op *op, LLVMValueRef pointer, LLV
             compare_and_swap(e, pointer, as_bits(e, a, type), as_bits(e, b, type), ordering_of(op));
         return from_bits(e, LLVMBuildExtractValue(e->b, pair, 0, ""), type);
     }
+    if (is_kind(op, "load") || is_kind(op, "store"))
+        return one_way(e, op, type, pointer, a);
     LLVMAtomicRMWBinOp instruction;
     if (!find_instruction(op, type, &instruction))
         return update_loop(e, op, type, pointer, a);

@@ -1,6 +1,7 @@
 /* Calls out of the code: prints and failed assertions (through the launch's callbacks), and calls of tile functions that
  * are not inlined. */
 #include "cpu/lower.h"
+#include <time.h>
 
 /* A slot on the stack, made in the function's first block, so that loops do not make more of them. */
 LLVMValueRef stack_slot(Emit *e, LLVMTypeRef type)
@@ -128,6 +129,21 @@ void emit_failure(Lower *l, const Op *op, LLVMValueRef fails, LLVMValueRef const
     call_back(l, offsetof(CpuLaunch, fail), site_of(l, op), memory);
     emit_stop(l);
     LLVMPositionBuilderAtEnd(e->b, go_on);
+}
+
+/* Linux's monotonic clock, which gives seconds and nanoseconds. */
+void lower_clock(Lower *l, Op *op)
+{
+    Emit *e = l->e;
+    straight(l);
+    LLVMTypeRef pair = LLVMArrayType2(e->i64, 2);
+    LLVMValueRef time = stack_slot(e, pair), args[] = {const_int(e->i32, CLOCK_MONOTONIC), time};
+    emit_call(e, "clock_gettime", e->i32, args, 2);
+    LLVMValueRef now = emit_load(e, pair, time, 8);
+    LLVMValueRef seconds = LLVMBuildExtractValue(e->b, now, 0, "");
+    seconds = LLVMBuildMul(e->b, seconds, const_int(e->i64, 1000000000), "");
+    info_of(op->results[0])->scalar =
+        LLVMBuildAdd(e->b, seconds, LLVMBuildExtractValue(e->b, now, 1, ""), "");
 }
 
 void lower_print(Lower *l, Op *op)

@@ -98,6 +98,9 @@ static void lower_step(Lower *l, Op *op)
     case OP_call:
         lower_call(l, op);
         break;
+    case OP_clock:
+        lower_clock(l, op);
+        break;
     case OP_print:
         lower_print(l, op);
         break;

@@ -196,6 +196,7 @@ void lower_while(Lower *l, Op *op);
 void lower_if(Lower *l, Op *op);
 void lower_call(Lower *l, Op *op);
 void lower_print(Lower *l, Op *op);
+void lower_clock(Lower *l, Op *op);
 LLVMValueRef stack_slot(Emit *e, LLVMTypeRef type); /* in the function's first block */
 /* Where a lane of `fails` holds (an i1 or a vector of them), reports the assertion with that lane's values, and ends the
  * program. */

@@ -17,6 +17,14 @@ Term tt_builtin_program_id(Walker *w, Term *args) { return grid_index(w, args, O
 
 Term tt_builtin_num_programs(Walker *w, Term *args) { return grid_index(w, args, OP_num_programs); }
 
+/* nanoseconds() */
+Term tt_builtin_nanoseconds(Walker *w, Term *args)
+{
+    (void)args;
+    const Type *type = tt_scalar_type(w->module, TT_I64);
+    return tt_value_term(tt_build(&w->builder, OP_clock, NULL, 0, type, NULL), &tt_int64);
+}
+
 /* The option that the kernel was launched with; what the program made of it is in the IR, and cannot be shared with
  * other numbers of warps. */
 Term tt_builtin_num_warps(Walker *w, Term *args)

@@ -80,8 +80,18 @@ static Term divide(Walker *w, Term *args, bool exactly)
     return narrow_again(w, value, x.dtype, args[0].dtype);
 }
 
-/* fdiv(x, y, ieee_rounding) */
-Term tt_builtin_fdiv(Walker *w, Term *args) { return divide(w, args, tt_arg_bool(w, args, 2)); }
+/* fdiv(x, y, ieee_rounding, approx); the fast quotient of every target is as exact as approximate ones are to be */
+Term tt_builtin_fdiv(Walker *w, Term *args)
+{
+    bool exactly = tt_arg_bool(w, args, 2), approximately = tt_arg_bool(w, args, 3);
+    if (exactly && approximately)
+        tt_fail(w, "tl.fdiv takes ieee_rounding or approx, not both");
+    Term quotient = divide(w, args, exactly);
+    if (approximately && quotient.dtype != &tt_fp32)
+        tt_fail_with_remedy(w, "leave approx out", "tl.fdiv with approx takes float32, not %s",
+                            tt_dtype_spelling(w, quotient.dtype));
+    return quotient;
+}
 
 /* div_rn(x, y) */
 Term tt_builtin_div_rn(Walker *w, Term *args) { return divide(w, args, true); }

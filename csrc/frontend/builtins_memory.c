@@ -173,14 +173,21 @@ Term tt_builtin_store(Walker *w, Term *args)
 
 /* ---- atomics ------------------------------------------------------------------------------------------- */
 
-static Attr *order_attributes(Walker *w, Term *args, int sem, int scope)
+/* The first of `sems` is the default. */
+static Attr *order_among(Walker *w, Term *args, int sem, const char *const *sems, int count)
+{
+    static const char *const scopes[] = {"gpu", "cta", "sys"};
+    const char *order = choice(w, args, sem, sems, count);
+    const char *range = choice(w, args, sem + 1, scopes, TT_COUNT(scopes));
+    Attr *attrs = tt_attr_string(w->module, ATTR_scope, range ? range : "gpu", NULL);
+    return tt_attr_string(w->module, ATTR_sem, order ? order : sems[0], attrs);
+}
+
+/* Of the parameters `sem` and, after it, `scope`. */
+static Attr *order_attributes(Walker *w, Term *args, int sem)
 {
     static const char *const sems[] = {"acq_rel", "acquire", "release", "relaxed"};
-    static const char *const scopes[] = {"gpu", "cta", "sys"};
-    const char *order = choice(w, args, sem, sems, TT_COUNT(sems));
-    const char *range = choice(w, args, scope, scopes, TT_COUNT(scopes));
-    Attr *attrs = tt_attr_string(w->module, ATTR_scope, range ? range : "gpu", NULL);
-    return tt_attr_string(w->module, ATTR_sem, order ? order : "acq_rel", attrs);
+    return order_among(w, args, sem, sems, TT_COUNT(sems));
 }
 
 static Term atomic_pointer(Walker *w, Term *args, const AtomicInfo *info)
@@ -200,7 +207,7 @@ static Term atomic_pointer(Walker *w, Term *args, const AtomicInfo *info)
 /* atomic_add(pointer, val, mask, sem, scope) and the other rows above */
 Term tt_builtin_atomic(Walker *w, Term *args)
 {
-    enum { POINTER, VAL, MASK, SEM, SCOPE };
+    enum { POINTER, VAL, MASK, SEM };
     const AtomicInfo *info = tt_atomic_named(w->call->name);
     if (!info)
         tt_bug("no atomic operation is called %s", w->call->name);
@@ -208,14 +215,14 @@ Term tt_builtin_atomic(Walker *w, Term *args)
     Value *value = stored_value(w, args, VAL, pointer, pointer.dtype->pointee).value, *mask = NULL;
     if (!tt_is_none(args[MASK]))
         mask = follow_pointer(w, pointer, mask_argument(w, args, MASK), "mask").value;
-    Attr *attrs = order_attributes(w, args, SEM, SCOPE);
+    Attr *attrs = order_attributes(w, args, SEM);
     return tt_typed_term(tt_typed_atomic(&w->builder, info, tt_typed_of(pointer), value, mask, attrs));
 }
 
 /* atomic_cas(pointer, cmp, val, sem, scope) */
 Term tt_builtin_atomic_cas(Walker *w, Term *args)
 {
-    enum { POINTER, CMP, VAL, SEM, SCOPE };
+    enum { POINTER, CMP, VAL, SEM };
     Term pointer = pointer_argument(w, args, POINTER);
     check_writable(w, pointer);
     const Dtype *dtype = pointer.dtype->pointee;
@@ -224,6 +231,67 @@ Term tt_builtin_atomic_cas(Walker *w, Term *args)
                             "tl.atomic_cas does not work on elements of type %s", dtype->name);
     Value *values[] = {pointer.value, stored_value(w, args, CMP, pointer, dtype).value,
                        stored_value(w, args, VAL, pointer, dtype).value};
-    Attr *attrs = order_attributes(w, args, SEM, SCOPE);
+    Attr *attrs = order_attributes(w, args, SEM);
     return tt_value_term(tt_build(&w->builder, OP_atomic_cas, values, 3, values[1]->type, attrs), dtype);
+}
+
+/* ---- atomic loads and stores --------------------------------------------------------------------------- */
+
+/* The integers that elements are moved as. */
+static const Dtype *bits_of(const Dtype *dtype)
+{
+    switch (tt_dtype_is_pointer(dtype) ? 64 : tt_dtype_width(dtype)) {
+    case 64:
+        return &tt_int64;
+    case 32:
+        return &tt_int32;
+    case 16:
+        return &tt_int16;
+    default:
+        return &tt_int8; /* bools as well */
+    }
+}
+
+static Term move(Walker *w, const char *kind, Term pointer, Term value, Value *mask, Attr *attrs)
+{
+    const Dtype *bits = bits_of(pointer.dtype->pointee);
+    const Dtype *to = tt_pointer_dtype(w, bits, pointer.dtype->space, pointer.dtype->is_const);
+    Value *operands[] = {tt_cast(w, pointer, to, ROUND_NEAREST_EVEN).value, value.value, mask};
+    attrs = tt_attr_string(w->module, ATTR_kind, kind, attrs);
+    Value *old = tt_build(&w->builder, OP_atomic_rmw, operands, mask ? 3 : 2, value.value->type, attrs);
+    return tt_value_term(old, bits);
+}
+
+/* atomic_load(pointer, mask, sem, scope) */
+Term tt_builtin_atomic_load(Walker *w, Term *args)
+{
+    enum { POINTER, MASK, SEM };
+    static const char *const sems[] = {"acquire", "relaxed"};
+    Term pointer = pointer_argument(w, args, POINTER);
+    const Dtype *dtype = pointer.dtype->pointee, *bits = bits_of(dtype);
+    Value *mask = NULL;
+    if (!tt_is_none(args[MASK]))
+        mask = follow_pointer(w, pointer, mask_argument(w, args, MASK), "mask").value;
+    Term nothing = follow_pointer(w, pointer, tt_cast(w, tt_int_term(w, 0), bits, ROUND_NEAREST_EVEN), "0");
+    Attr *attrs = order_among(w, args, SEM, sems, TT_COUNT(sems));
+    Term found = move(w, "load", pointer, nothing, mask, attrs);
+    return tt_dtype_is_bool(dtype) ? tt_to_bool(w, found) : tt_bitcast(w, found, dtype);
+}
+
+/* atomic_store(pointer, val, mask, sem, scope) */
+Term tt_builtin_atomic_store(Walker *w, Term *args)
+{
+    enum { POINTER, VAL, MASK, SEM };
+    static const char *const sems[] = {"release", "relaxed"};
+    Term pointer = pointer_argument(w, args, POINTER);
+    check_writable(w, pointer);
+    const Dtype *dtype = pointer.dtype->pointee, *bits = bits_of(dtype);
+    Term value = stored_value(w, args, VAL, pointer, dtype);
+    value =
+        tt_dtype_is_bool(dtype) ? tt_cast(w, value, bits, ROUND_NEAREST_EVEN) : tt_bitcast(w, value, bits);
+    Value *mask = NULL;
+    if (!tt_is_none(args[MASK]))
+        mask = follow_pointer(w, pointer, mask_argument(w, args, MASK), "mask").value;
+    move(w, "store", pointer, value, mask, order_among(w, args, SEM, sems, TT_COUNT(sems)));
+    return tt_none(w);
 }

@@ -67,7 +67,7 @@ static bool has_eviction(const Access *access)
 
 static bool has_hints(const Access *access)
 {
-    return access->is_volatile || (access->cache && *access->cache) || has_eviction(access);
+    return access->is_volatile || access->order || (access->cache && *access->cache) || has_eviction(access);
 }
 
 /* i64: what an access wants of the L2 cache, from sm_80 on; NULL: nothing. */
@@ -80,13 +80,14 @@ static LLVMValueRef cache_policy(Simt *s, const Access *access)
     return nvptx_asm(s, ASM_PURE, text, "=l", s->i64, NULL, 0);
 }
 
-/* `.volatile.global`, or `.global` with a cache operator or the eviction priority in L1, then the vector and type. */
+/* `.volatile.global`, `.acquire.gpu.global`, or `.global` with a cache operator or the eviction priority in L1, then the vector and type. */
 static void add_modifiers(Instruction *i, const Access *access, LLVMValueRef policy)
 {
     Text *text = &i->text;
     const char *space = access->space == GLOBAL_MEMORY ? ".global" : ".shared";
-    tt_text_add(text, "%s%s", access->is_volatile ? ".volatile" : "", space);
-    if (access->is_volatile)
+    const char *order = access->order ? access->order : access->is_volatile ? ".volatile" : "";
+    tt_text_add(text, "%s%s", order, space);
+    if (*order)
         ;
     else if (access->cache && *access->cache)
         tt_text_add(text, "%s", access->cache);
@@ -341,8 +342,26 @@ static LLVMValueRef add_half(Simt *s, const Atomic *atomic)
     return simt_from_bits(s, old, LLVMTypeOf(atomic->value));
 }
 
+/* An atomic load or store: an access with an order. */
+static LLVMValueRef access_in_order(Simt *s, const Atomic *atomic)
+{
+    Access access = atomic->access;
+    access.order = tt_arena_format(s->arena, ".%s.%s", atomic->sem, atomic->scope);
+    access.words = 1;
+    access.word_bits = type_bits(atomic->type);
+    LLVMValueRef word = simt_to_bits(s, atomic->value);
+    if (atomic->kind == ATOMIC_STORE) {
+        nvptx_store(s, &access, &word);
+        return NULL;
+    }
+    nvptx_load(s, &access, NULL, &word);
+    return simt_from_bits(s, word, LLVMTypeOf(atomic->value));
+}
+
 LLVMValueRef nvptx_atomic(Simt *s, const Atomic *atomic)
 {
+    if (atomic->kind == ATOMIC_LOAD || atomic->kind == ATOMIC_STORE)
+        return access_in_order(s, atomic);
     if (is_half(atomic))
         return add_half(s, atomic);
     LLVMValueRef bits = simt_to_bits(s, atomic->value);

@@ -124,6 +124,11 @@ static LLVMValueRef num_programs(Simt *s, int axis)
     return special_register(s, names[axis]);
 }
 
+static LLVMValueRef clock_now(Simt *s)
+{
+    return nvptx_asm(s, ASM_MEMORY, "mov.u64 $0, %globaltimer;", "=l", s->i64, NULL, 0);
+}
+
 static void barrier(Simt *s) { nvptx_asm(s, ASM_CONVERGENT, "bar.sync 0;", "~{memory}", s->none, NULL, 0); }
 
 static void warp_sync(Simt *s)
@@ -454,6 +459,7 @@ const TargetOps tt_nvptx_ops = {
     .thread_id = thread_id,
     .program_id = program_id,
     .num_programs = num_programs,
+    .clock = clock_now,
     .barrier = barrier,
     .warp_sync = warp_sync,
     .shuffle_xor = shuffle_xor,

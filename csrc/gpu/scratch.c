@@ -68,6 +68,7 @@ int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options)
         return bytes(op->results[0]);
     case OP_atomic_rmw:
     case OP_atomic_cas:
+    case OP_clock:
         return tt_atomic_scratch(op, options);
     default:
         if (!tt_has(op, SHAPE) || !tt_moves_elements(op))

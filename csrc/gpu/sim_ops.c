@@ -132,6 +132,8 @@ static void warp_sync(Simt *s)
     MACHINE(s, tt_sim_warp_sync, s->none, machine_thread(s), simt_i32(s, -1), machine_site(s));
 }
 
+static LLVMValueRef clock_now(Simt *s) { return MACHINE(s, tt_sim_clock, s->i64, machine_thread(s)); }
+
 static void releases(Simt *s) { MACHINE(s, tt_sim_release, s->none, machine_thread(s), machine_site(s)); }
 
 static void acquired(Simt *s) { MACHINE(s, tt_sim_acquired, s->none, machine_thread(s), machine_site(s)); }
@@ -231,8 +233,16 @@ static LLVMValueRef atomic(Simt *s, const Atomic *atomic)
         [ATOMIC_AND] = LLVMAtomicRMWBinOpAnd,    [ATOMIC_OR] = LLVMAtomicRMWBinOpOr,
         [ATOMIC_XOR] = LLVMAtomicRMWBinOpXor,    [ATOMIC_XCHG] = LLVMAtomicRMWBinOpXchg,
     };
-    LLVMValueRef base = place(s, &atomic->access, SIM_ATOMIC);
+    bool loads = atomic->kind == ATOMIC_LOAD;
+    LLVMValueRef base = place(s, &atomic->access, loads ? SIM_ATOMIC_READ : SIM_ATOMIC);
     LLVMAtomicOrdering order = LLVMAtomicOrderingSequentiallyConsistent;
+    if (loads || atomic->kind == ATOMIC_STORE) {
+        LLVMValueRef access = loads ? LLVMBuildLoad2(s->b, LLVMTypeOf(atomic->value), base, "")
+                                    : LLVMBuildStore(s->b, atomic->value, base);
+        LLVMSetOrdering(access, order);
+        LLVMSetAlignment(access, (unsigned)simt_bytes(LLVMTypeOf(atomic->value)));
+        return loads ? access : NULL;
+    }
     if (atomic->kind == ATOMIC_CAS) {
         LLVMValueRef compare = simt_to_bits(s, atomic->compare), value = simt_to_bits(s, atomic->value);
         LLVMValueRef both = LLVMBuildAtomicCmpXchg(s->b, base, compare, value, order, order, 0);
@@ -364,6 +374,7 @@ const TargetOps tt_sim_ops = {
     .thread_id = thread_id,
     .program_id = program_id,
     .num_programs = num_programs,
+    .clock = clock_now,
     .barrier = barrier,
     .warp_sync = warp_sync,
     .releases = releases,

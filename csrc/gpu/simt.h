@@ -152,6 +152,7 @@ void simt_inline_asm(Simt *s, const Op *op); /* simt_asm.c */
 void simt_load(Simt *s, const Op *op);
 void simt_store(Simt *s, const Op *op);
 void simt_atomic(Simt *s, const Op *op);
+void simt_clock(Simt *s, const Op *op);
 /* Elements packed into words and back, for an access. */
 void simt_pack(Simt *s, LLVMValueRef const *elements, int count, int element_bytes, const Access *access,
                LLVMValueRef *words);

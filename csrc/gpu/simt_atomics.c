@@ -73,7 +73,8 @@ static int find_kind(const Op *op)
     } kinds[] = {{"add", ATOMIC_ADD},   {"fadd", ATOMIC_FADD},   {"min", ATOMIC_MIN_S},
                  {"max", ATOMIC_MAX_S}, {"min_u", ATOMIC_MIN_U}, {"max_u", ATOMIC_MAX_U},
                  {"and", ATOMIC_AND},   {"or", ATOMIC_OR},       {"xor", ATOMIC_XOR},
-                 {"xchg", ATOMIC_XCHG}, {"fmax", UPDATE_FMAX},   {"fmin", UPDATE_FMIN}};
+                 {"xchg", ATOMIC_XCHG}, {"fmax", UPDATE_FMAX},   {"fmin", UPDATE_FMIN},
+                 {"load", ATOMIC_LOAD}, {"store", ATOMIC_STORE}};
     if (op->opcode == OP_atomic_cas)
         return ATOMIC_CAS;
     const char *name = tt_string_attr(op, ATTR_kind, "");
@@ -242,7 +243,8 @@ static LLVMValueRef update_element(Simt *s, const Op *op, Atomic *atomic)
     int kind = find_kind(op);
     if (kind >= ATOMIC_KINDS && tt_bit_width(type) >= 32)
         return float_extreme(s, kind, atomic, type);
-    if (kind >= ATOMIC_KINDS || !s->ops->has_atomic(s, (AtomicKind)kind, type->kind))
+    bool one_way = kind == ATOMIC_LOAD || kind == ATOMIC_STORE;
+    if (kind >= ATOMIC_KINDS || (!one_way && !s->ops->has_atomic(s, (AtomicKind)kind, type->kind)))
         return swap_loop(s, kind, atomic, type);
     atomic->kind = (AtomicKind)kind;
     return s->ops->atomic(s, atomic);
@@ -357,4 +359,14 @@ void simt_atomic(Simt *s, const Op *op)
             tile->at[r] = tile->at[tt_register_of(layout, tt_f2_apply(layout->bases, (uint64_t)r))];
     share_results(s, op, tile);
     simt_set(s, result, tile);
+}
+
+/* Threads that looked for themselves would see different times, and go different ways. */
+void simt_clock(Simt *s, const Op *op)
+{
+    Tile *tile = simt_new_tile(s, 1);
+    tile->at[0] = s->ops->clock(s);
+    if (tt_has_uses(op->results[0]))
+        share_results(s, op, tile);
+    simt_set(s, op->results[0], tile);
 }

@@ -93,6 +93,9 @@ static void lower_op(Simt *s, const Op *op)
     case OP_atomic_cas:
         simt_atomic(s, op);
         break;
+    case OP_clock:
+        simt_clock(s, op);
+        break;
     case OP_reduce:
         simt_reduce(s, op);
         break;

@@ -19,6 +19,7 @@ typedef struct Access {
     const char *cache;      /* ".ca", ".cg", ...; NULL: the default */
     const char *evict;      /* "evict_first", ...; NULL */
     bool is_volatile;
+    const char *order; /* of one word: an atomic access, ".acquire.gpu" and the like; NULL: a plain one */
 } Access;
 
 typedef enum AtomicKind {
@@ -33,6 +34,8 @@ typedef enum AtomicKind {
     ATOMIC_XOR,
     ATOMIC_XCHG,
     ATOMIC_CAS,
+    ATOMIC_LOAD,
+    ATOMIC_STORE, /* no result */
     ATOMIC_KINDS,
 } AtomicKind;
 
@@ -116,8 +119,9 @@ typedef struct TargetOps {
     LLVMValueRef (*thread_id)(Simt *s);                          /* i32, 0 .. 32 * warps - 1 */
     LLVMValueRef (*program_id)(Simt *s, int axis);
     LLVMValueRef (*num_programs)(Simt *s, int axis);
-    void (*barrier)(Simt *s);   /* all threads of the program; orders memory */
-    void (*warp_sync)(Simt *s); /* all threads of the warp; orders memory */
+    LLVMValueRef (*clock)(Simt *s); /* i64, the nanoseconds of OP_clock as one thread sees them */
+    void (*barrier)(Simt *s);       /* all threads of the program; orders memory */
+    void (*warp_sync)(Simt *s);     /* all threads of the warp; orders memory */
     /* In all threads, before tt_releases(s->op) and after tt_acquires(s->op): the barriers that these need are there, and
      * a simulator sees to it that they are. NULL: nothing to do. */
     void (*releases)(Simt *s);
@@ -133,7 +137,8 @@ typedef struct TargetOps {
      * gives anything). */
     void (*load)(Simt *s, const Access *access, LLVMValueRef const *other, LLVMValueRef *words);
     void (*store)(Simt *s, const Access *access, LLVMValueRef const *words);
-    /* Can the kind run on this type as one operation? Others become loops around ATOMIC_CAS. */
+    /* Can the kind run on this type as one operation? Others become loops around ATOMIC_CAS.
+     * Loads and stores run on all. */
     bool (*has_atomic)(const Simt *s, AtomicKind kind, TypeKind type);
     LLVMValueRef (*atomic)(Simt *s, const Atomic *atomic); /* the old value; NULL when unused */
     /* How many neighbours one ATOMIC_FADD can add to: a power of two. */

@@ -42,6 +42,11 @@ void tt_rule_program_id(Verifier *v, const Op *op)
 
 void tt_rule_num_programs(Verifier *v, const Op *op) { tt_rule_program_id(v, op); }
 
+void tt_rule_clock(Verifier *v, const Op *op)
+{
+    tt_expect_result(v, op, 0, tt_scalar_type(op->parent->function->module, TT_I64));
+}
+
 /* ---- elementwise -------------------------------------------------------------------------------------- */
 
 static void check_elements(Verifier *v, const Op *op, const Type *type)

@@ -49,10 +49,24 @@ static void check_order(Verifier *v, const Op *op)
     tt_expect_word(v, op, ATTR_scope, (const char *const[]){"gpu", "cta", "sys", NULL});
 }
 
+/* What only reads has nothing to release, and what only writes nothing to acquire. */
+static void check_half(Verifier *v, const Op *op)
+{
+    const char *kind = tt_string_attr(op, ATTR_kind, "");
+    bool loads = !strcmp(kind, "load"), stores = !strcmp(kind, "store");
+    if (!loads && !stores)
+        return;
+    if (!tt_find_attr(op, ATTR_sem))
+        tt_verify_fail(v, op, "an atomic %s needs its sem", kind);
+    tt_expect_word(v, op, ATTR_sem, (const char *const[]){"relaxed", loads ? "acquire" : "release", NULL});
+    if (stores && tt_has_uses(op->results[0]))
+        tt_verify_fail(v, op, "an atomic store has no result to use");
+}
+
 void tt_rule_atomic_rmw(Verifier *v, const Op *op)
 {
-    static const char *const on_ints[] = {"add", "max", "max_u", "min",  "min_u",
-                                          "and", "or",  "xor",   "xchg", NULL};
+    static const char *const on_ints[] = {"add", "max", "max_u", "min",  "min_u", "and",
+                                          "or",  "xor", "xchg",  "load", "store", NULL};
     static const char *const on_floats[] = {"fadd", "fmax", "fmin", "xchg", NULL};
     const Type *type = pointee_type(v, op);
     if (!type)
@@ -66,6 +80,7 @@ void tt_rule_atomic_rmw(Verifier *v, const Op *op)
                        tt_type_text(v, type));
     else if (tt_expect_attr(v, op, ATTR_kind))
         tt_expect_word(v, op, ATTR_kind, tt_is_int(type) ? on_ints : on_floats);
+    check_half(v, op);
 }
 
 void tt_rule_atomic_cas(Verifier *v, const Op *op)

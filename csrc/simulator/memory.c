@@ -91,13 +91,19 @@ void sim_note_shared(SimThread *self, uint32_t offset, int32_t bytes, const Orde
     report_conflict(self, memory, &conflict, access);
 }
 
+static OrderAccess access_now(SimThread *self, int32_t access, const SimSite *site)
+{
+    OrderAccess now = sim_access_now(self, access == SIM_WRITE || access == SIM_ATOMIC, site);
+    now.is_atomic = access == SIM_ATOMIC || access == SIM_ATOMIC_READ;
+    return now;
+}
+
 /* `data`: what a plain store writes, else NULL. */
 static void access_shared(SimThread *self, uint32_t offset, int32_t bytes, int32_t access, const char *data,
                           const SimSite *site)
 {
     sim_answer_knock(self);
-    OrderAccess now = sim_access_now(self, access != SIM_READ, site);
-    now.is_atomic = access == SIM_ATOMIC;
+    OrderAccess now = access_now(self, access, site);
     now.data = data;
     now.present = self->shared + offset;
     sim_note_shared(self, offset, bytes, &now);
@@ -140,6 +146,12 @@ void tt_sim_release(SimThread *self, const SimSite *site)
              (Deed){"released", 0, site}, no_barrier);
 }
 
+int64_t tt_sim_clock(SimThread *self)
+{
+    sim_answer_knock(self);
+    return tt_nanoseconds();
+}
+
 void tt_sim_acquired(SimThread *self, const SimSite *site)
 {
     self->acquired = sim_moment(self);
@@ -170,8 +182,7 @@ static void access_global(SimThread *self, uint64_t address, int32_t bytes, int3
              (Deed){"used", self->index, site}, no_barrier);
     self->touched = sim_moment(self);
     self->touched_site = site;
-    OrderAccess now = sim_access_now(self, access != SIM_READ, site);
-    now.is_atomic = access == SIM_ATOMIC;
+    OrderAccess now = access_now(self, access, site);
     note_global(self, address, bytes, &now);
 }
 

@@ -185,6 +185,7 @@ static void note_read(Note *read, const OrderAccess *now)
     Note note = note_of(now);
     if (read->thread && read->moment.block_epoch == note.moment.block_epoch) {
         bool same_warp = in_warp_of(read, now);
+        note.atomic &= read->atomic;
         note.many_warps |= read->many_warps || !same_warp;
         note.many_lanes |= same_warp && read->moment.warp_epoch == note.moment.warp_epoch &&
                            (read->many_lanes || read->thread != note.thread);
@@ -240,15 +241,21 @@ static bool is_compared_later(const Note *earlier, const OrderAccess *now)
     return now->stage == ORDER_BEGINS || (now->stage == ORDER_ENDS && earlier->stage == ORDER_BEGINS);
 }
 
+/* Atomic accesses have an order of their own. */
+static bool both_atomic(const Note *earlier, const OrderAccess *now)
+{
+    return now->is_atomic && earlier->atomic;
+}
+
 /* `harmless`: after a write that it need not be ordered with, in itself. */
 static bool access_cell(Cell *cell, const OrderAccess *now, bool harmless, OrderConflict *conflict)
 {
-    harmless |= now->is_atomic && cell->write.atomic;
+    harmless |= both_atomic(&cell->write, now);
     harmless |= now->is_write && writes_copies(&cell->write, now);
     bool later = is_compared_later(&cell->write, now);
     if (!harmless && !later && conflicts(&cell->write, true, now, conflict))
         return false;
-    if (now->is_write && conflicts(&cell->read, false, now, conflict))
+    if (now->is_write && !both_atomic(&cell->read, now) && conflicts(&cell->read, false, now, conflict))
         return false;
     if (lacks_fence(&cell->write, now, conflict))
         return false;
@@ -265,11 +272,11 @@ static bool through_one_parameter(const Note *earlier, const OrderAccess *now)
 
 static bool access_global_cell(Cell *cell, const OrderAccess *now, OrderConflict *conflict)
 {
-    bool reads = !now->is_write || now->is_atomic, both_atomic = now->is_atomic && cell->write.atomic;
-    if (reads && !both_atomic && through_one_parameter(&cell->write, now) &&
+    bool reads = !now->is_write || now->is_atomic;
+    if (reads && !both_atomic(&cell->write, now) && through_one_parameter(&cell->write, now) &&
         conflicts(&cell->write, true, now, conflict))
         return false;
-    if (now->is_write && through_one_parameter(&cell->read, now) &&
+    if (now->is_write && !both_atomic(&cell->read, now) && through_one_parameter(&cell->read, now) &&
         conflicts(&cell->read, false, now, conflict))
         return false;
     note(cell, now);

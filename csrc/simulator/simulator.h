@@ -109,6 +109,7 @@ void tt_sim_warp_sync(SimThread *self, uint32_t mask, const SimSite *site);
 /* Thread 0 of the block is about to release, or has acquired, for all its threads: what another one did before must have
  * a barrier between, and so must what it does next. Called by all. */
 void tt_sim_release(SimThread *self, const SimSite *site);
+int64_t tt_sim_clock(SimThread *self); /* nanoseconds */
 void tt_sim_acquired(SimThread *self, const SimSite *site);
 typedef enum SimCollective {
     SIM_SHUFFLE_XOR,
@@ -122,7 +123,7 @@ typedef enum SimCollective {
 uint64_t tt_sim_shuffle(SimThread *self, int32_t mode, uint64_t value, int32_t argument, const SimSite *site);
 uint32_t tt_sim_ballot(SimThread *self, int32_t predicate, const SimSite *site);
 typedef enum SimSpace { SIM_GLOBAL = 1, SIM_SHARED = 3 } SimSpace;
-typedef enum SimAccess { SIM_READ, SIM_WRITE, SIM_ATOMIC } SimAccess;
+typedef enum SimAccess { SIM_READ, SIM_WRITE, SIM_ATOMIC, SIM_ATOMIC_READ } SimAccess;
 /* Checks an access of `bytes` at an address of global memory or an offset in shared memory, and gives the place in host
  * memory to carry it out on: for a false predicate a dummy of 64 bytes. Atomics order themselves among each other. */
 void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access,

@@ -16,6 +16,7 @@ void *tt_sim_symbol(const char *name)
         FUNCTION(tt_sim_access),
         FUNCTION(tt_sim_acquired),
         FUNCTION(tt_sim_barrier),
+        FUNCTION(tt_sim_clock),
         FUNCTION(tt_sim_copy_async),
         FUNCTION(tt_sim_copy_commit),
         FUNCTION(tt_sim_copy_wait),

@@ -2,9 +2,11 @@
 #include "support/support.h"
 #include <time.h>
 
-double tt_milliseconds(void)
+int64_t tt_nanoseconds(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
+
+double tt_milliseconds(void) { return (double)tt_nanoseconds() * 1e-6; }

@@ -117,7 +117,9 @@ bool tt_is_set(const char *variable);
 
 /* ---- clock.c ------------------------------------------------------------------------------------------------------- */
 
-double tt_milliseconds(void); /* from some moment in the past on; it never goes back */
+/* From some moment in the past on; they never go back. */
+double tt_milliseconds(void);
+int64_t tt_nanoseconds(void);
 
 /* ---- hash.c: hashes that say what was hashed ------------------------------------------------------------------- */
 

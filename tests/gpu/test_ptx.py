@@ -456,6 +456,11 @@ kernel @atomic(%x: ptr<{type}>, %y: ptr<{type}>) {{
         ("max_u", "i64", "relaxed", "gpu", True, 80, "atom.global.gpu.relaxed.max.u64"),
         ("xchg", "f64", "acq_rel", "gpu", True, 80, "atom.global.gpu.acq_rel.exch.b64"),
         ("add", "i8", "relaxed", "gpu", True, 80, "atom.global.gpu.relaxed.cas.b32"),
+        ("load", "i32", "acquire", "gpu", True, 80, "ld.acquire.gpu.global.b32"),
+        ("load", "i64", "relaxed", "sys", True, 90, "ld.relaxed.sys.global.b64"),
+        ("load", "i8", "acquire", "cta", True, 80, "ld.acquire.cta.global.b8"),
+        ("store", "i16", "release", "gpu", False, 80, "st.release.gpu.global.b16"),
+        ("store", "i64", "relaxed", "cta", False, 90, "st.relaxed.cta.global.b64"),
     ],
 )
 def test_atomics(kind, dtype, sem, scope, used, sm, instruction):

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from harness import DTYPES, Array, Buffer, check, jit, random
 
+import triton
+
 OPERATIONS = {
     "add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor, "xchg": lambda old, new: new,
@@ -180,3 +182,130 @@ def test_counting(index, dtype, first, last):
         COUNT[(3,)](Buffer(Array(x, index)).argument, counts.argument, n, step, size)
         wanted = np.arange(bins) + step * np.bincount(x[:n], minlength=bins)
         np.testing.assert_array_equal(counts.host().values, wanted.astype(dtype))
+
+
+# ---- loads and stores
+
+
+MOVED = ["int1", "int8", "uint8", "int16", "uint16", "float8e5", "float16", "bfloat16", *INTEGERS, "float32", "float64"]
+
+
+@pytest.mark.parametrize("dtype", MOVED)
+def test_atomic_loads_and_stores(dtype):
+    """A tile, under a mask, and a scalar, with every order there is."""
+    kernel = jit("""
+        def kernel(x, out, mask):
+            i = tl.arange(0, 50)
+            m = tl.load(mask + i)
+            tl.atomic_store(out + i, tl.atomic_load(x + i, mask=m), mask=m)
+            (out + 50).atomic_store((x + 50).atomic_load())
+            tl.atomic_store(out + 51, tl.atomic_load(x + 51, sem="relaxed", scope="cta"), sem="relaxed", scope="sys")
+    """)
+    x = random((52,), dtype, seed=1)
+    out = Buffer(Array(np.zeros_like(x.values), dtype))
+    mask = np.append(random((50,), "int1").values, [True, True])
+    kernel[(1,)](Buffer(x).argument, out.argument, Buffer(mask).argument)
+    assert (out.host().values == np.where(mask, x.values, 0)).all()
+
+
+def test_stored_values_broadcast_and_convert():
+    x = np.zeros((3, 4), np.float32)
+    code = """
+        place = x_ptr + tl.arange(0, 3)[:, None] * 4 + tl.arange(0, 4)[None, :]
+        tl.atomic_store(place, tl.arange(0, 4)[None, :])
+        tl.atomic_store(x_ptr + 2, 0.5)
+        out = tl.atomic_load(place)
+    """
+    expected = np.broadcast_to(np.arange(4, dtype=np.float32), (3, 4)).copy()
+    expected[0, 2] = 0.5
+    check(code, {"x": x}, expected)
+
+
+def test_a_flag_is_given_back_by_a_store():
+    """The lock of test_a_spin_lock, with the orders that it needs and no others."""
+    kernel = jit("""
+        def kernel(lock, total):
+            while tl.atomic_cas(lock, 0, 1, sem="acquire") == 1:
+                while tl.atomic_load(lock, sem="relaxed") == 1:
+                    pass
+            tl.store(total, tl.load(total) + tl.program_id(0))
+            tl.debug_barrier()
+            tl.atomic_store(lock, 0)
+    """)
+    lock, total = (Buffer(np.zeros(1, np.int32)) for _ in range(2))
+    kernel[(500,)](lock.argument, total.argument)
+    assert total.host().values[0] == sum(range(500)) and lock.host().values[0] == 0
+
+
+def test_a_value_is_handed_on():
+    """Each program waits for its turn and adds to what the one before left, which is not atomic."""
+    kernel = jit("""
+        def kernel(turn, sums):
+            ticket = tl.atomic_add(turn + 1, 1, sem="relaxed")
+            while tl.atomic_load(turn) != ticket:
+                pass
+            i = tl.arange(0, 64)
+            tl.store(sums + i, tl.load(sums + i) + i * ticket)
+            tl.atomic_store(turn, ticket + 1)
+    """)
+    turn, sums = Buffer(np.zeros(2, np.int32)), Buffer(np.zeros(64, np.int32))
+    kernel[(100,)](turn.argument, sums.argument)
+    assert (sums.host().values == np.arange(64) * sum(range(100))).all()
+
+
+# ---- waiting
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint16", *INTEGERS])
+def test_poll_finds_what_is_there(dtype):
+    """With and without a time; elements that never come are false when it is over."""
+    kernel = jit("""
+        def kernel(x, wanted, out, timeout):
+            i = tl.arange(0, 50)
+            tl.store(out + i, tl.atomic_poll(x + i, tl.load(x + i)))
+            tl.store(out + 50 + i, tl.atomic_poll(x + i, tl.load(wanted + i), timeout_ns=timeout))
+            tl.store(out + 100 + i, (x + i).atomic_poll(7, "relaxed", "cta", timeout_ns=0))
+            tl.store(out + 150, tl.atomic_poll(x, tl.load(x), scope="sys"))
+            tl.store(out + 151, tl.atomic_poll(x, tl.load(x) + 1, timeout_ns=1000))
+    """)
+    x = random((50,), dtype, seed=1, low=0, high=10)
+    wanted = random((50,), dtype, seed=2, low=0, high=10)
+    out = Buffer(np.zeros(152, bool))
+    kernel[(1,)](Buffer(x).argument, Buffer(wanted).argument, out.argument, 20000)
+    same = [np.full(50, True), x.values == wanted.values, x.values == 7, [True, False]]
+    assert (out.host().values == np.concatenate(same)).all()
+
+
+def test_poll_waits_for_another_program():
+    """Each program waits for what the one before stores, and sees what it did."""
+    kernel = jit("""
+        def kernel(turn, sums):
+            ticket = tl.atomic_add(turn + 1, 1, sem="relaxed")
+            tl.atomic_poll(turn + tl.zeros((4,), tl.int32), ticket)
+            i = tl.arange(0, 64)
+            tl.store(sums + i, tl.load(sums + i) + i * ticket)
+            tl.debug_barrier()
+            tl.atomic_store(turn, ticket + 1)
+            tl.atomic_poll(turn + 2, 1, timeout_ns=100)
+    """)
+    turn, sums = Buffer(np.zeros(3, np.int32)), Buffer(np.zeros(64, np.int32))
+    kernel[(50,)](turn.argument, sums.argument)
+    assert (sums.host().values == np.arange(64) * sum(range(50))).all()
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        ("tl.atomic_load(x, sem='release')", '`sem` of tl.atomic_load is one of "acquire", "relaxed"'),
+        ("tl.atomic_store(x, 1, sem='acq_rel')", '`sem` of tl.atomic_store is one of "release", "relaxed"'),
+        ("tl.atomic_load(x, scope='grid')", '"gpu", "cta", "sys"'),
+        ("tl.atomic_store(x, 1, mask=tl.arange(0, 4) < 2)", "got a scalar pointer"),
+        ("tl.atomic_poll(x.to(tl.pointer_type(tl.float32)), 1)", "integers of 16, 32 or 64 bits, not fp32"),
+        ("tl.atomic_poll(x.to(tl.pointer_type(tl.int8)), 1)", "integers of 16, 32 or 64 bits, not int8"),
+        ("tl.atomic_poll(x, 1, timeout_ns=-1)", "timeout_ns must not be negative"),
+        ("tl.atomic_poll(x, 1, sem='release')", '"acquire", "relaxed", not "release"'),
+    ],
+)
+def test_mistakes(call, message):
+    with pytest.raises(triton.CompilationError, match=message):
+        jit(f"def kernel(x):\n    {call}\n")[(1,)](Buffer(np.zeros(1, np.int32)).argument)

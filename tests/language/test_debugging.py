@@ -97,6 +97,23 @@ def test_assertions():
     assert (y.host().values == 7).all()
 
 
+def test_what_is_expected_to_be_zero():
+    kernel = jit("""
+        def kernel(x, out, limit):
+            i = tl.arange(0, 64)
+            value = tl.load(x + i)
+            tl.store(out + i, tl.expect_zero(value, i < limit))
+    """)
+    x = np.arange(64, dtype=np.float32)
+    x[:8] = 0
+    out = Buffer(np.zeros(64, np.float32))
+    kernel[(1,)](Buffer(x).argument, out.argument, 8, debug=True)
+    assert (out.host().values == x).all()
+    kernel[(1,)](Buffer(x).argument, out.argument, 9, debug=False)
+    with pytest.raises(triton.DeviceAssertionError, match="<kernel .*>:4: .* under the mask is not 0"):
+        kernel[(1,)](Buffer(x).argument, out.argument, 9, debug=True)
+
+
 def test_many_programs_fail_at_once():
     kernel = jit("""
         def kernel(x, BLOCK: tl.constexpr):

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from harness import DTYPES, FLOATS, INTS, NUMBERS, SIGNED, Array, check, random, round_to
 
+import triton
+
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 65504.0, 6e-8, 1e-40, 3.4e38, 0.1, 1 / 3, 5e-324, 1e300]
 
 
@@ -40,6 +42,13 @@ def test_division(dtype):
     check("x / y", {"x": x, "y": y}, exactly(np.divide, x, y), ulps=2)
     check("tl.div_rn(x, y)", {"x": x, "y": y}, exactly(np.divide, x, y))
     check("tl.fdiv(x, y)", {"x": x, "y": y}, exactly(np.divide, x, y), ulps=2)
+    if dtype == "float32":
+        check("tl.fdiv(x, y, approx=True)", {"x": x, "y": y}, exactly(np.divide, x, y), ulps=2)
+    else:
+        with pytest.raises(triton.CompilationError, match="with approx takes float32"):
+            check("tl.fdiv(x, y, approx=True)", {"x": x, "y": y}, x)
+    with pytest.raises(triton.CompilationError, match="ieee_rounding or approx, not both"):
+        check("tl.fdiv(x, y, ieee_rounding=True, approx=True)", {"x": x, "y": y}, x)
 
 
 def test_division_by_one_number():

@@ -49,6 +49,14 @@ def test_cumprod(shape):
         check(f"a = tl.cumprod(x, axis={axis})\nb = tl.cumprod(x, axis={axis}, reverse=True)", {"x": x}, expected)
 
 
+def test_types_of_products():
+    """Narrow integers become 32 bits wide, unless another type is asked for."""
+    x = np.full(20, 3, np.int8)
+    check("tl.cumprod(x)", {"x": x}, np.cumprod(x, dtype=np.int32))
+    check("tl.cumprod(x, 0, dtype=tl.int64)", {"x": x}, np.cumprod(x, dtype=np.int64))
+    check("tl.cumprod(x, dtype=tl.float32)", {"x": x[:10]}, np.cumprod(x[:10], dtype=np.float32))
+
+
 def test_methods():
     x = small((3, 7))
     check("x.cumsum(1)", {"x": x}, np.cumsum(x.values, 1, dtype=np.int32))

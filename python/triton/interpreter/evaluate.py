@@ -4,6 +4,8 @@ operations (`_C.evaluate_elements`), so that there is one rule for each; shapes,
 In the region of a reduction or scan a scalar may be an array of any shape: many combinations are computed at once.
 """
 
+import time
+
 import numpy as np
 
 from .. import _C
@@ -263,10 +265,12 @@ _NEW_VALUES = {"max": "max_s", "min": "min_s"}
 
 def _atomic(op):
     element, kind = op.element, op.attributes["kind"]
+    if kind == "load":
+        return lambda pointer, value, mask=None: current().memory.load(pointer, element, mask, None)
     name = _NEW_VALUES.get(kind, kind)
 
     def change(old, value):
-        return value if kind == "xchg" else elementwise(name, (old, value), (element, element), element)
+        return value if kind in ("xchg", "store") else elementwise(name, (old, value), (element, element), element)
 
     return lambda pointer, value, mask=None: current().memory.update(pointer, element, change, (value,), mask)
 
@@ -411,6 +415,7 @@ _MAKERS = {
     "inline_asm_effect": _refuse,
     "print": _print,
     "assert": _assert,
+    "clock": lambda op: lambda: np.asarray(time.monotonic_ns()),
     "barrier": lambda op: lambda: [],
     "for": _for,
     "while": _while,

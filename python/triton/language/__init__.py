@@ -26,10 +26,12 @@ from .random import (
 from .standard import (
     argmax,
     argmin,
+    atomic_poll,
     bitonic_merge,
     cdiv,
     cumprod,
     cumsum,
+    expect_zero,
     flip,
     interleave,
     map_elementwise,
@@ -56,7 +58,7 @@ def _add_methods():
     for function in vars(core).values():
         if getattr(function, "__triton_method__", False):
             setattr(tensor, function.__name__, function)
-    names = "argmax argmin cdiv cumprod cumsum flip max min ravel reduce_or sigmoid softmax sort squeeze"
+    names = "argmax argmin atomic_poll cdiv cumprod cumsum flip max min ravel reduce_or sigmoid softmax sort squeeze"
     for name in [*names.split(), "sum", "topk", "unsqueeze", "xor_sum"]:
         setattr(tensor, name, getattr(standard, name))
 

@@ -216,3 +216,40 @@ def atomic_cas(
     :return: what was there before: equal to `cmp` where the swap took place.
     """
     outside()
+
+
+@method
+def atomic_load(
+    pointer: tensor, mask: tensor | None = None, sem: str | None = None, scope: str | None = None
+) -> tensor:
+    """Read what `pointer` points to, each element in one step, and anew each time.
+
+    Elements of any type. Another program's `atomic_store`, or atomic operation, is seen whole or not at all.
+
+    :param mask: where it is false nothing is read, and the result is unspecified.
+    :param sem: memory order: ``"acquire"`` (the default: what the program that stored the value did before its
+        release is seen after) or ``"relaxed"``.
+    :param scope: as for `atomic_add`.
+    """
+    outside()
+
+
+@method
+def atomic_store(
+    pointer: tensor,
+    val: tensor | float,
+    mask: tensor | None = None,
+    sem: str | None = None,
+    scope: str | None = None,
+) -> None:
+    """Write `val` to where `pointer` points, each element in one step.
+
+    Elements of any type. `val` and `mask` are broadcast to the shape of `pointer`, and `val` is converted to the
+    element type.
+
+    :param mask: where it is false nothing is written.
+    :param sem: memory order: ``"release"`` (the default: who acquires the value sees what this program did before)
+        or ``"relaxed"``.
+    :param scope: as for `atomic_add`.
+    """
+    outside()

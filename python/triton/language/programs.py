@@ -32,6 +32,12 @@ def num_programs(axis: int) -> tensor:
 
 
 @builtin
+def nanoseconds() -> tensor:
+    """The time in nanoseconds since some moment in the past, an ``int64`` scalar; looked up anew each time."""
+    outside()
+
+
+@builtin
 def condition(arg: tensor, disable_licm: bool = False) -> tensor:
     """The condition of a ``while`` loop, with hints: ``while tl.condition(n > 1, disable_licm=True):``.
 

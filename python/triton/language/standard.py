@@ -6,6 +6,7 @@ from ..runtime.jit import jit
 from . import core
 from .compile_time import constexpr_function
 from .core import constexpr
+from .programs import nanoseconds
 from .reduction import map_elements
 
 # What decides about shapes and types at compile time is plain Python.
@@ -104,7 +105,7 @@ def sigmoid(x) -> core.tensor:
 
 
 @jit
-def softmax(x, dim=None, keep_dims=False, ieee_rounding=False) -> core.tensor:
+def softmax(x, dim=None, keep_dims=None, ieee_rounding=False) -> core.tensor:
     """``exp(x)``, scaled so that it adds up to 1 along `dim` (None: the first dimension).
 
     The largest element is subtracted first, so that nothing overflows.
@@ -116,6 +117,16 @@ def softmax(x, dim=None, keep_dims=False, ieee_rounding=False) -> core.tensor:
     axis: constexpr = 0 if dim is None else dim
     powers = core.exp(x - max(x, axis, keep_dims=True))
     return core.fdiv(powers, sum(powers, axis, keep_dims=True), ieee_rounding)
+
+
+@jit
+def expect_zero(x, mask) -> core.tensor:
+    """`x`, with the claim that it is 0 wherever `mask` is true.
+
+    Kernels that are compiled for debugging check it, as by `device_assert`; others do not.
+    """
+    core.device_assert(x == 0, "tl.expect_zero: an element under the mask is not 0", mask=mask)
+    return x
 
 
 # Shapes and creation.
@@ -431,13 +442,14 @@ def cumsum(input, axis=0, reverse=False, dtype: constexpr = None) -> core.tensor
 
 
 @jit
-def cumprod(input, axis=0, reverse=False) -> core.tensor:
+def cumprod(input, axis=0, reverse=False, dtype: constexpr = None) -> core.tensor:
     """The product of each element along `axis` and all before it; with `reverse`, all after it.
 
-    ``bfloat16`` becomes ``float32``; other types stay.
+    :param dtype: the type that elements are converted to first; the default is that of `sum`.
     """
-    kept: constexpr = _without_bfloat16(input.dtype)
-    return core.associative_scan(input.to(kept).to(_accumulator(kept)), axis, _prod_combine, reverse).to(kept)
+    total: constexpr = _sum_dtype(input.dtype, dtype)
+    product = core.associative_scan(input.to(total).to(_accumulator(total)), axis, _prod_combine, reverse)
+    return product.to(total)
 
 
 # Sorting. Keys are integers whose order is that of the elements; NaNs come last. A bitonic network (Batcher,
@@ -582,3 +594,49 @@ def bitonic_merge(x, dim: constexpr = None, descending: constexpr = False) -> co
     keys = _to_keys(x)
     keys = _merge(keys, _indices(keys.shape, axis), axis, x.shape[axis], descending)
     return _from_keys(keys, x.dtype)
+
+
+# Waiting.
+
+
+@jit
+def _everywhere(condition):
+    """Whether a condition holds for all elements."""
+    if len(condition.shape) == 0:
+        return condition
+    else:
+        return min(condition.to(core.int32)) != 0
+
+
+@jit
+def atomic_poll(
+    pointer, expected_value, sem: constexpr = None, scope: constexpr = None, timeout_ns=None
+) -> core.tensor:
+    """Wait until `expected_value` is what `pointer` points to, for each element, looking by `atomic_load`.
+
+    Integers of 16, 32 and 64 bits. `expected_value` is broadcast to the shape of `pointer`, and converted to the
+    element type. Each element is looked at once at least; one that was found is not looked at again, and all of them
+    are waited for.
+
+    :param sem: memory order: ``"acquire"`` (the default) or ``"relaxed"``.
+    :param scope: as for `atomic_add`.
+    :param timeout_ns: how long to wait for all of them together, in nanoseconds; None: for ever.
+    :return: an ``int1`` for each element: true where the value was found, false where the time ran out before.
+    """
+    core.static_assert(pointer.dtype.is_ptr(), "it takes pointers")
+    element: constexpr = pointer.dtype.element_ty
+    core.static_assert(
+        element.is_int() and element.primitive_bitwidth >= 16,
+        f"elements must be integers of 16, 32 or 64 bits, not {element}",
+    )
+    negative: constexpr = not isinstance(timeout_ns, core.tensor) and timeout_ns is not None and timeout_ns < 0
+    core.static_assert(not negative, "timeout_ns must not be negative")
+    limit = 0 if timeout_ns is None else core.to_tensor(timeout_ns).to(core.int64)
+    start = 0 if timeout_ns is None else nanoseconds()
+    expected = core.broadcast_to(core.to_tensor(expected_value).to(element), pointer.shape)
+    found = core.atomic_load(pointer, None, sem, scope) == expected
+    while not _everywhere(found) and (timeout_ns is None or nanoseconds() - start < limit):
+        found |= core.atomic_load(pointer, ~found, sem, scope) == expected
+    if len(pointer.shape) > 0 and sem != "relaxed":
+        core.debug_barrier()  # each thread acquired for itself
+    return found
