@@ -7,6 +7,7 @@ here may be set; a warning says what to use instead.
 """
 
 import os
+from collections.abc import Callable
 
 from . import _C
 from ._settings import (
@@ -29,6 +30,7 @@ from ._settings import (
 
 base_knobs = Knobs
 LaunchHook = InitHandleHook = JITHook = HookChain
+AutotuneListener = CompilationListener = Callable  # of keywords: see `autotuning_knobs` and `compilation_knobs`
 
 env = Env()
 propagate_env = True
@@ -331,6 +333,8 @@ def refresh_knobs():
 
 
 __all__ = [
+    "AutotuneListener",
+    "CompilationListener",
     "CompileTimes",
     "Env",
     "HookChain",

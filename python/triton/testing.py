@@ -79,6 +79,29 @@ def do_bench_proton(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, r
     return do_bench(fn, warmup, rep, grad_to_none, quantiles, return_mode)
 
 
+def do_bench_cudagraph_proton(fn, rep=20, grad_to_none=None, quantiles=None, return_mode="mean"):
+    """`do_bench_cudagraph`, by the name of the one that asks a profiler."""
+    return do_bench_cudagraph(fn, rep, grad_to_none, quantiles, return_mode)
+
+
+@contextmanager
+def cuda_graph_without_gc(*args, **kwargs):
+    """``torch.cuda.graph`` of the arguments, in which Python does not collect garbage: an object that frees what it has
+    on the device would end the capture."""
+    import gc
+
+    import torch
+
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        with torch.cuda.graph(*args, **kwargs) as graph:
+            yield graph
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def _backend():
     from .runtime import driver
 

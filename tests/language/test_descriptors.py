@@ -89,6 +89,41 @@ def test_made_on_the_host(arrays):
 
 
 @triton.jit
+def gather_blocks(x, y, rows_ptr, COUNT: tl.constexpr):
+    rows = tl.load(rows_ptr + tl.arange(0, COUNT))
+    y.scatter(x.gather(rows, 0), rows, 0)
+
+
+def test_loads_that_round_to_tf32(arrays):
+    """To 10 bits of mantissa, the nearest, ties to even; what is not finite stays."""
+    argument, result = arrays
+    bits = np.random.default_rng(4).integers(0, 1 << 32, (16, 16), np.uint32)
+    bits[0, :10] = [
+        0x7F800000,
+        0xFF800000,
+        0x7FFFFFFF,
+        0xFF800001,
+        0x3F801000,
+        0x3F803000,
+        0x3F801001,
+        0x80000000,
+        0x7F7FFFFF,
+        0x1800,
+    ]
+    nearest = (bits + np.uint32(0xFFF) + (bits >> 13 & 1)) & np.uint32(0xFFFFE000)
+    expected = np.where(bits & 0x7F800000 == 0x7F800000, bits, nearest)
+    assert expected[0, 4:8].tolist() == [0x3F800000, 0x3F804000, 0x3F802000, 0x80000000]
+    x, rows = argument(bits.view(np.float32)), argument(np.arange(16, dtype=np.int32))
+    for block, kernel, more in (([8, 16], copy_blocks, ()), ([1, 16], gather_blocks, (rows, 16))):
+        y = argument(np.zeros((16, 16), np.float32))
+        source = TensorDescriptor.from_tensor(x, block, round_f32_to_tf32=True)
+        kernel[(2,)](source, TensorDescriptor.from_tensor(y, block), *more)
+        np.testing.assert_array_equal(result(y).view(np.uint32), expected)
+    with pytest.raises(ValueError, match="round_f32_to_tf32 is for arrays of float32, and .* are .*int32"):
+        TensorDescriptor.from_tensor(rows, [8], round_f32_to_tf32=True)
+
+
+@triton.jit
 def matmul(a, b, c, K, BK: tl.constexpr):
     row, column = tl.program_id(0) * 32, tl.program_id(1) * 32
     total = tl.zeros((32, 32), tl.float32)

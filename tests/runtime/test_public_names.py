@@ -23,11 +23,16 @@ triton.backends.nvidia.compiler: CUDABackend CUDAOptions get_ptxas get_ptxas_ver
 triton.backends.nvidia.compiler: PTXASError ptx_get_version sm_arch_from_capability
 triton.compiler.compiler: max_shared_mem triton_key
 triton.backends.nvidia.driver: CudaDriver CudaUtils ty_to_cpp
-triton.compiler: ASTSource CompilationError CompiledKernel IRSource compile make_backend
+triton.compiler: ASTSource CompilationError CompiledKernel IRSource compile get_cache_key make_backend max_shared_mem
+triton.compiler.compiler: OutOfResources get_cache_key max_shared_mem
+triton.compiler.errors: CompilationError TritonError
+triton.knobs: AutotuneListener CompilationListener JITHook LaunchHook
 triton.runtime.cache: default_cache_dir default_dump_dir default_override_dir
 triton.language: core extra float8e4b8 float8e5b16 libdevice math random semantic standard target_info
 triton.language.core: TRITON_BUILTIN _constexpr_to_value _unwrap_if_constexpr _unwrap_shape builtin dispatch extern
-triton.language.core: extern_elementwise is_builtin
+triton.language.core: extern_elementwise is_builtin atomic_load atomic_poll atomic_store expect_zero
+triton.language.core: dot_scaled load_tensor_descriptor make_tensor_descriptor map_elementwise store_tensor_descriptor
+triton.language.core: tensor_descriptor
 triton.language.extra: cuda libdevice
 triton.language.math: libdevice
 triton.language.semantic: TensorTy TritonSemantic
@@ -37,7 +42,7 @@ triton.language.standard: _sum_combine _xor_combine
 triton.language.target_info: current_target is_cuda is_hip is_hip_cdna3 is_hip_cdna4
 triton.ops.matmul_perf_model: early_config_prune estimate_matmul_time get_clock_rate_in_khz get_simd_tflops get_tflops
 triton.ops.matmul_perf_model: get_tensorcore_tflops
-triton.runtime: InterpreterError OutOfResources TritonError
+triton.runtime: InterpreterError OutOfResources RedisRemoteCacheBackend RemoteCacheBackend TritonError
 triton.runtime._allocation: NullAllocator _allocator set_allocator
 triton.runtime.errors: InterpreterError OutOfResources PTXASError
 triton.runtime.interpreter: InterpretedFunction InterpreterError
@@ -45,7 +50,7 @@ triton.runtime.jit: ConstexprFunction DependenciesFinder JITCallable JITFunction
 triton.runtime.jit: KernelParam
 triton.runtime.jit: MockTensor T TensorWrapper constexpr_function get_device_key get_jit_fn_file_line mangle_type
 triton.runtime.jit: native_specialize_impl reinterpret
-triton.testing: do_bench_proton nvsmi
+triton.testing: cuda_graph_without_gc do_bench_cudagraph_proton do_bench_proton nvsmi
 triton.tools.disasm: extract get_sass path_to_cuobjdump
 triton.tools.mxfp: MXFP4Tensor MXScaleTensor
 triton.tools.ragged_tma: atomic_add_ragged create_ragged_descriptor load_ragged store_ragged

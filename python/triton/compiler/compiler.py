@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 
 from .. import _C
-from ..errors import OptionError, TargetError
-from ..runtime.cache import triton_key
+from ..errors import OptionError, OutOfResources, TargetError  # noqa: F401
+from ..runtime.cache import get_cache_key, triton_key  # noqa: F401
 from ..runtime.environment import flag
 from ..runtime.target import GPUTarget, target_name, target_of
 from .compiled import CompiledKernel

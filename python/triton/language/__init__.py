@@ -65,6 +65,11 @@ def _add_methods():
 
 _add_methods()
 
+# What is written in the language, and has its name in `core` as well.
+_NAMES = "atomic_poll dot_scaled expect_zero load_tensor_descriptor make_tensor_descriptor map_elementwise"
+for _name in [*_NAMES.split(), "store_tensor_descriptor", "tensor_descriptor"]:
+    setattr(core, _name, globals()[_name])
+
 
 def _load(name):
     if name == "libdevice":  # loaded when it is asked for, like tl.extra.libdevice

@@ -61,7 +61,19 @@ def _padding(option, dtype):
     return float("nan") if option == "nan" and dtype.is_floating() else 0
 
 
-_FIELDS = "base shape strides block_shape padding_option"
+@jit
+def _rounded(self, tile):
+    """`tile`, as it was loaded, in the precision that the descriptor asks for: to the nearest, ties to even."""
+    if self.round_f32_to_tf32:
+        bits = tile.to(core.uint32, bitcast=True)
+        nearest = (bits + (0xFFF + ((bits >> 13) & 1))) & 0xFFFFE000
+        finite = (bits & 0x7F800000) != 0x7F800000
+        return core.where(finite, nearest, bits).to(core.float32, bitcast=True)
+    else:
+        return tile
+
+
+_FIELDS = "base shape strides block_shape padding_option round_f32_to_tf32"
 
 
 class tensor_descriptor(namedtuple("tensor_descriptor", _FIELDS)):
@@ -75,12 +87,13 @@ class tensor_descriptor(namedtuple("tensor_descriptor", _FIELDS)):
     ``scatter(value, x_offsets, y_offset)``  the inverse
     =======================================  ========================================================================
 
-    Beyond the edges a load gives NaN if `padding_option` of the descriptor says so. Atomic are ``atomic_add``,
+    Beyond the edges a load gives NaN if `padding_option` of the descriptor says so. One that was made on the host with
+    `round_f32_to_tf32` gives floats that are rounded to the 10 bits of mantissa of ``tf32``. Atomic are ``atomic_add``,
     ``atomic_min``, ``atomic_max``, ``atomic_and``, ``atomic_or`` and ``atomic_xor``.
     """
 
     __slots__ = ()
-    _constexprs = (False, False, False, True, True)
+    _constexprs = (False, False, False, True, True, True)
 
     @property
     @jit
@@ -89,9 +102,10 @@ class tensor_descriptor(namedtuple("tensor_descriptor", _FIELDS)):
 
     @jit
     def load(self, offsets):
-        return core.load(
+        tile = core.load(
             _window(self, offsets), boundary_check=_all(len(self.block_shape)), padding_option=self.padding_option
         )
+        return _rounded(self, tile)
 
     @jit
     def store(self, offsets, value):
@@ -133,7 +147,8 @@ class tensor_descriptor(namedtuple("tensor_descriptor", _FIELDS)):
     @jit
     def gather(self, x_offsets, y_offset):
         pointers, inside = _rows(self, x_offsets, y_offset)
-        return core.load(pointers, mask=inside, other=_padding(self.padding_option, self.base.dtype.element_ty))
+        other: constexpr = _padding(self.padding_option, self.base.dtype.element_ty)
+        return _rounded(self, core.load(pointers, mask=inside, other=other))
 
     @jit
     def scatter(self, value, x_offsets, y_offset):
@@ -173,7 +188,7 @@ def make_tensor_descriptor(base, shape, strides, block_shape, padding_option: co
     )
     core.static_assert(_is_one(strides[-1]), "the last stride must be 1: elements of a row are neighbours")
     core.static_assert(padding_option == "zero" or padding_option == "nan", 'padding_option is "zero" or "nan"')
-    return tensor_descriptor(base, shape, strides, _known(block_shape), padding_option)
+    return tensor_descriptor(base, shape, strides, _known(block_shape), padding_option, False)
 
 
 @jit

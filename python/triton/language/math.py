@@ -108,8 +108,7 @@ def ceil(x: tensor) -> tensor:
 def fdiv(x: tensor | float, y: tensor | float, ieee_rounding: bool = False, approx: bool = False) -> tensor:
     """Quotient of floats; with `ieee_rounding` correctly rounded, else as fast as the target computes it.
 
-    :param approx: of ``float32`` only, and not with `ieee_rounding`: a less exact quotient would do. (Every target's
-        is exact to 2 ulps.)
+    :param approx: of ``float32`` only, and not with `ieee_rounding`: 2 ulps are exact enough, as they are without it.
     """
     outside()
 

@@ -19,6 +19,8 @@ __all__ = [
     "KernelParam",
     "MockTensor",
     "OutOfResources",
+    "RedisRemoteCacheBackend",
+    "RemoteCacheBackend",
     "TensorWrapper",
     "TritonError",
     "autotune",
@@ -33,6 +35,8 @@ __all__ = [
 _LATER = {
     "Autotuner": "autotuner",
     "Heuristics": "launchable",
+    "RedisRemoteCacheBackend": "cache",
+    "RemoteCacheBackend": "cache",
     "autotune": "autotuner",
     "heuristics": "launchable",
     "tunable": "space",
@@ -41,6 +45,7 @@ _LATER = {
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .autotuner import Autotuner, autotune
+    from .cache import RedisRemoteCacheBackend, RemoteCacheBackend
     from .launchable import Heuristics, heuristics
     from .space import tunable
 

@@ -28,7 +28,7 @@ def _batch(desc, batch_offset, batch_size, ragged_dim: tl.constexpr):
     base = desc.base + tl.cast(batch_offset, tl.int64) * desc.strides[axis]
     size = tl.minimum(batch_size, desc.shape[axis] - batch_offset)
     shape = desc.shape[:axis] + (size,) + desc.shape[axis + 1 :]
-    return tensor_descriptor(base, shape, desc.strides, desc.block_shape, desc.padding_option)
+    return tensor_descriptor(base, shape, desc.strides, desc.block_shape, desc.padding_option, desc.round_f32_to_tf32)
 
 
 @jit

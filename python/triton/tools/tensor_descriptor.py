@@ -13,6 +13,8 @@ class TensorDescriptor:
     strides       distances between neighbours in each dimension, in elements; the last is 1
     block_shape   extents of the tiles that the kernel loads and stores; each makes a variant of the kernel
     padding       what elements beyond the edges are when they are loaded: "zero" or "nan"
+    round_f32_to_tf32
+                  round what is loaded of an array of float32 to the 10 bits of mantissa of tf32
 
     Attributes may be changed between launches (a configuration's ``pre_hook`` sets ``block_shape``).
     """
@@ -38,13 +40,18 @@ class TensorDescriptor:
             raise ValueError(f"the last stride is {self.strides[-1]}, and must be 1: elements of a row are neighbours")
         if self.padding not in ("zero", "nan"):
             raise ValueError(f"padding is {self.padding!r}, and must be 'zero' or 'nan'")
+        if self.round_f32_to_tf32 and str(self.base.dtype).rpartition(".")[2] != "float32":
+            raise ValueError(
+                f"round_f32_to_tf32 is for arrays of float32, and this one's elements are {self.base.dtype}"
+            )
 
     @staticmethod
-    def from_tensor(tensor, block_shape, padding="zero"):
+    def from_tensor(tensor, block_shape, padding="zero", round_f32_to_tf32=False):
         """The descriptor of a whole array."""
         in_bytes = not hasattr(tensor, "stride")  # NumPy and CuPy; torch counts elements
         strides = [step // tensor.itemsize for step in tensor.strides] if in_bytes else tensor.stride()
-        return TensorDescriptor(tensor, list(tensor.shape), list(strides), list(block_shape), padding)
+        shapes = list(tensor.shape), list(strides), list(block_shape)
+        return TensorDescriptor(tensor, *shapes, padding, round_f32_to_tf32)
 
     def _as_argument(self):
         """What the launch passes: the named tuple of the language, its compile-time parts marked."""
@@ -52,4 +59,5 @@ class TensorDescriptor:
         from ..language.descriptor import tensor_descriptor
 
         block = tuple(constexpr(extent) for extent in self.block_shape)
-        return tensor_descriptor(self.base, tuple(self.shape), tuple(self.strides), block, constexpr(self.padding))
+        options = constexpr(self.padding), constexpr(bool(self.round_f32_to_tf32))
+        return tensor_descriptor(self.base, tuple(self.shape), tuple(self.strides), block, *options)
