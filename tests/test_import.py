@@ -13,7 +13,7 @@ def test_versions_agree():
     from triton import _C
 
     assert _C.version() == triton.tritonc_version
-    assert triton.__version__ == f"3.6.0+tritonc.{triton.tritonc_version}"
+    assert triton.__version__ == f"3.9.0+tritonc.{triton.tritonc_version}"
     assert int(_C.llvm_version().split(".")[0]) >= 19
 
 
@@ -21,13 +21,13 @@ def test_versions_are_ordered_as_programs_ask_for_them():
     import triton
 
     version = parse(triton.__version__)
-    assert version.release == (3, 6, 0) and version.local == f"tritonc.{triton.tritonc_version}"
+    assert version.release == (3, 9, 0) and version.local == f"tritonc.{triton.tritonc_version}"
     assert not version.is_prerelease
-    for level in ("2.1.0", "3.0", "3.4.0", "3.5.1", "3.6.0"):
+    for level in ("2.1.0", "3.0", "3.4.0", "3.5.1", "3.6.0", "3.7.1", "3.8", "3.9.0"):
         assert version >= parse(level)
         assert version in SpecifierSet(f">={level}")
-    assert version in SpecifierSet("~=3.5") and version in SpecifierSet("==3.6.*") and version < parse("3.6.1")
-    assert [int(part) for part in triton.__version__.split(".")[:2]] == [3, 6]
+    assert version in SpecifierSet("~=3.5") and version in SpecifierSet("==3.9.*") and version < parse("3.9.1")
+    assert [int(part) for part in triton.__version__.split(".")[:2]] == [3, 9]
 
 
 def test_import_is_light():

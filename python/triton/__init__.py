@@ -37,7 +37,7 @@ _C.__path__ = [_os.path.join(_os.path.dirname(__file__), "_libtriton")]  # so th
 
 tritonc_version = "0.1.0"
 # The release of the public API that this package follows, which is what programs ask for, and then our own.
-__version__ = f"3.6.0+tritonc.{tritonc_version}"
+__version__ = f"3.9.0+tritonc.{tritonc_version}"
 
 __all__ = [
     "AsyncCompileMode",
