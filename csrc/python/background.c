@@ -273,7 +273,7 @@ static void forget(void)
 {
     queue.compiling = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     queue.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    queue.ended = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    queue.wanted = queue.ended = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     queue.first = queue.current = NULL; /* what they held stays with the parent's memory */
     queue.count = 0;
     queue.is_running = queue.is_busy = false;

@@ -72,6 +72,8 @@ def compiled(kernel, positional, keywords, target):
             _C.compile(code.fn, code.src.entries(), code.info["options"], target)
     except triton.errors.InternalError as error:
         return f"bug: {error}"
+    except triton.errors.OptionError as error:  # an AssertionError, too
+        return type(error).__name__
     except (SystemError, AssertionError) as error:
         return f"bug: {type(error).__name__}: {error}"
     except Exception as error:

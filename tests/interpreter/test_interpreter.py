@@ -8,6 +8,7 @@ import pytest
 import triton
 import triton.language as tl
 from triton import knobs
+from triton.runtime import interpret
 
 
 @pytest.fixture(autouse=True)
@@ -168,6 +169,10 @@ def test_functions_and_compile_time_values():
 
 def test_the_environment_is_read_when_a_kernel_is_made(monkeypatch):
     knobs.runtime.interpret = False
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    triton.jit(add.fn)
+    assert not interpret.is_asked() and not knobs.runtime.interpret  # what the program says goes before it
+    del knobs.runtime.interpret
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     order = []
 

@@ -152,7 +152,7 @@ def test_two_formats(a, b, target):
     check_product(x, y, (64, 32, 64), target)
 
 
-@pytest.mark.parametrize("most", [0, 1, 32, 48, 64, 96, 2**30])
+@pytest.mark.parametrize("most", [0, 1, 32, 48, 64])
 def test_partial_sums(most):
     for depth in (64, 80):
         x, y = operands("float8e5", 64, 64, 3 * depth, whole=True)

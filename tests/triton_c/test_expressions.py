@@ -403,4 +403,5 @@ def test_print(capfd):
     out = np.zeros(1, np.int32)
     launch('kernel void f(int *p, int n) { print("n is", n, 25); print("done"); *p = 1; }', out, 3)
     lines = capfd.readouterr().out.splitlines()
-    assert [line.split("() ")[1] for line in lines] == ["n is: (operand 0) 3", "n is: (operand 1) 25", "done"]
+    said = ["idx () n is: (operand 0) 3", "idx () n is: (operand 1) 25", "done"]
+    assert [line.partition("pid (0, 0, 0) ")[2] for line in lines] == said

@@ -1,5 +1,7 @@
 """Whether launches are interpreted (``TRITON_INTERPRET=1``, `knobs.runtime.interpret`)."""
 
+import sys
+
 from .. import _C
 from .environment import flag
 
@@ -11,7 +13,8 @@ def _launch(*arguments):
 
 
 def is_asked():
-    return flag("TRITON_INTERPRET")
+    knobs = sys.modules.get("triton.knobs")  # what a program sets there goes before the environment
+    return flag("TRITON_INTERPRET") if knobs is None else knobs.runtime.interpret
 
 
 def refresh():

@@ -183,7 +183,7 @@ def _is_imported(name):
 @cache
 def prepare_tuning():
     """The same for the first launch of an autotuned kernel."""
-    for name in ("concurrent.futures.thread", "triton.testing"):
+    for name in ("concurrent.futures.thread", "triton.testing", "triton.runtime._async_compile"):
         import_module(name)
 
 
