@@ -116,23 +116,22 @@ def driver_loop():
     return bare, ctypes.cast(ctypes.CDLL("libcuda.so.1").cuLaunchKernel, ctypes.c_void_p)
 
 
-def median(function):
-    samples = []
+def medians(contenders):
+    """Of {name: function that times a batch}, taken in turns: the clock of the processor changes."""
+    samples = {name: [] for name in contenders}
     for _ in range(BATCHES):
-        torch.cuda.synchronize()
-        samples.append(function())
+        for name, function in contenders.items():
+            torch.cuda.synchronize()
+            samples[name].append(function())
     torch.cuda.synchronize()
-    return sorted(samples)[BATCHES // 2]
+    return {name: statistics.median(values) for name, values in samples.items()}
 
 
-def ours(call):
-    def batch():
-        start = time.perf_counter()
-        for _ in range(BATCH):
-            call()
-        return (time.perf_counter() - start) / BATCH * 1e9
-
-    return median(batch)
+def batch(call):
+    start = time.perf_counter()
+    for _ in range(BATCH):
+        call()
+    return (time.perf_counter() - start) / BATCH * 1e6
 
 
 def cuda_rows():
@@ -145,11 +144,15 @@ def cuda_rows():
         slots = (ctypes.c_uint64 * count)(*[t.data_ptr() for t in (x, y, out)], *[16] * (count - 3))
         parameters = (ctypes.c_void_p * count)(*[ctypes.addressof(slots) + 8 * i for i in range(count)])
         threads = 32 * compiled.num_warps
-        driver = median(lambda: bare(launch, compiled.function, threads, parameters, BATCH))  # noqa: B023
-        add = ours(lambda: torch.add(x, y, out=out))
-        results.add(
-            f"{case}, CUDA", "µs", ours(call) / 1e3, {"driver": driver / 1e3, "torch.add": add / 1e3}, goal=1 / 1.3
+        driver = functools.partial(bare, launch, compiled.function, threads, parameters, BATCH)
+        found = medians(
+            {
+                "ours": functools.partial(batch, call),
+                "driver": lambda driver=driver: driver() / 1e3,
+                "torch.add": functools.partial(batch, lambda: torch.add(x, y, out=out)),
+            }
         )
+        results.add(f"{case}, CUDA", "µs", found.pop("ours"), found, goal=1 / 1.3)
 
 
 # ---- parts
@@ -165,37 +168,44 @@ def ten(a, b, c, d, e, f, g, h, i, j):
     pass
 
 
-def nanoseconds(call, repeats=20_000):
-    call()
-    best = float("inf")
-    for _ in range(5):
-        start = time.perf_counter()
-        for _ in range(repeats):
+def fastest(calls, repeats=2_000, rounds=50):
+    """Nanoseconds of {name: function}, the best of many short rounds in turns: their differences mean something,
+    whatever else the machine does.
+    """
+    best = dict.fromkeys(calls, float("inf"))
+    for _ in range(rounds):
+        for name, call in calls.items():
             call()
-        best = min(best, time.perf_counter() - start)
-    return best / repeats * 1e9
+            start = time.perf_counter()
+            for _ in range(repeats):
+                call()
+            best[name] = min(best[name], (time.perf_counter() - start) / repeats * 1e9)
+    return best
 
 
 def parts(tensor):
+    """All on the CPU, where nothing but the launch itself takes time."""
     if not results.wants("parts"):
         return
     array, grid, numbers = tensor.numpy(), (1,), [1000 + i for i in range(10)]
-    loop = nanoseconds(lambda: None)
-    empty = nanoseconds(lambda: none[grid]()) - loop
-    same = nanoseconds(lambda: ten[grid](*numbers)) - loop - empty
     fresh = iter(range(1 << 40))
-    other = nanoseconds(lambda: ten[grid](*[next(fresh) + 2001] * 10)) - loop - empty
-    tensors = nanoseconds(lambda: ten[grid](*[tensor] * 10)) - loop - empty
-    arrays = nanoseconds(lambda: ten[grid](*[array] * 10)) - loop - empty
-    named = {
-        "no arguments": empty,
-        "a number, as before": same / 10,
-        "a number, another each time": other / 10,
-        "a torch tensor": tensors / 10,
-        "a NumPy array": arrays / 10,
-    }
-    for name, value in named.items():
-        results.add(f"parts: {name}", "ns", value)
+    asked = os.environ.get("TRITON_TARGET")
+    os.environ["TRITON_TARGET"] = "cpu"
+    found = fastest(
+        {
+            "loop": lambda: None,
+            "no arguments": lambda: none[grid](),
+            "a number, as before": lambda: ten[grid](*numbers),
+            "a number, another each time": lambda: ten[grid](*[next(fresh) + 2001] * 10),
+            "a torch tensor": lambda: ten[grid](*[tensor] * 10),
+            "a NumPy array": lambda: ten[grid](*[array] * 10),
+        }
+    )
+    os.environ.pop("TRITON_TARGET") if asked is None else os.environ.update(TRITON_TARGET=asked)
+    loop, empty = found.pop("loop"), found.pop("no arguments")
+    results.add("parts: no arguments", "ns", empty - loop)
+    for name, value in found.items():
+        results.add(f"parts: {name}", "ns", (value - empty) / 10)
 
 
 # ---- variants
@@ -272,6 +282,7 @@ def sweeps(device):
             launch = functools.partial(call, kernel)
             launch(512)
             background.wait()
+            launch(512)  # the program runs: its thread does not wake up for the first launch that counts
             first = seconds(launch, synchronize)
             background.wait()
             second, *others = (seconds(launch, synchronize) for _ in range(4))

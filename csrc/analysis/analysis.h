@@ -15,16 +15,25 @@
  *   looked_up[d]    whether numbers read from memory decide it: neighbours that are computed are likelier to be
  *                   neighbours in memory than those that are looked up in a table
  *
- * They are meant for choosing how memory is accessed, and rest on two assumptions that only matter there:
- * index arithmetic does not overflow, and a parameter that is not said to be negative is not (launches compile
- * other code for negative numbers; a caller who compiles for a signature vouches for it). It matters where a tile
- * is divided or a remainder taken, which truncate toward zero, so that groups break at zero. Do not use the numbers to leave out the computation of values that a program can see. */
+ * They are meant for choosing how memory is accessed, and rest on assumptions that only matter there: index
+ * arithmetic does not overflow, and a parameter that is not said to be negative is not (launches compile other
+ * code for negative numbers; a caller who compiles for a signature vouches for it). It matters where a tile is
+ * divided or a remainder taken, which truncate toward zero, so that groups break at zero; such an operation with
+ * the attribute `whole` divides nothing that is negative, which the launches of the code prove (opt/signs.c). Do
+ * not use the numbers to leave out the computation of values that a program can see. */
+typedef enum AxisSign {
+    SIGN_NOT_NEGATIVE,
+    SIGN_BY_DIVISORS, /* not negative unless something is divided by a negative number */
+    SIGN_BY_STARTS,   /* ... or a scalar that it is computed from is */
+    SIGN_UNKNOWN,
+} AxisSign;
+
 typedef struct AxisInfo {
     int rank;
     int64_t contiguity[TT_MAX_RANK], divisibility[TT_MAX_RANK], constancy[TT_MAX_RANK];
     bool looked_up[TT_MAX_RANK];
-    bool non_negative; /* as a signed integer, by the assumption above */
-    bool is_constant;  /* every element equals `constant` */
+    AxisSign sign;    /* as a signed integer, by the assumptions above */
+    bool is_constant; /* every element equals `constant` */
     int64_t constant;
 } AxisInfo;
 
@@ -32,6 +41,8 @@ typedef struct AxisInfos AxisInfos;
 AxisInfos *tt_analyze_axis_info(const Function *function, Arena *arena);
 /* Never NULL: a value that the analysis did not see gets ones. */
 const AxisInfo *tt_axis_info(const AxisInfos *infos, const Value *value);
+
+static inline bool tt_is_non_negative(const AxisInfo *info) { return info->sign == SIGN_NOT_NEGATIVE; }
 
 /* Do the elements lie closer together along dimension a than along b, for all that is known? */
 bool tt_is_faster_axis(const AxisInfo *info, int a, int b);

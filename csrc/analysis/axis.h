@@ -19,6 +19,10 @@ typedef struct AxisOperand {
     const Type *type;
 } AxisOperand;
 
+static inline AxisSign tt_sign_of(int64_t constant)
+{
+    return constant >= 0 ? SIGN_NOT_NEGATIVE : SIGN_UNKNOWN;
+}
 AxisInfo tt_unknown_axes(const Type *type);
 /* The largest power of two that divides x. */
 int64_t tt_divisor_of(int64_t x);

@@ -45,7 +45,7 @@ static AxisOperand constant_operand(AxisInfo *storage, AxisOperand like, int64_t
     }
     storage->is_constant = true;
     storage->constant = constant;
-    storage->non_negative = constant >= 0;
+    storage->sign = tt_sign_of(constant);
     return (AxisOperand){storage, like.type};
 }
 
@@ -170,7 +170,7 @@ static void comparison(AxisInfo *info, AxisOperand a, AxisOperand b, int dim, in
     int64_t constancy = common_constancy(a, b, dim, extent);
     if (!tt_is_ptr(a.type)) {
         int64_t in_step = tt_meet_groups(a.info->contiguity[dim], b.info->contiguity[dim], extent);
-        if (!kind.is_unsigned || (a.info->non_negative && b.info->non_negative))
+        if (!kind.is_unsigned || (tt_is_non_negative(a.info) && tt_is_non_negative(b.info)))
             constancy = TT_MAX(constancy, in_step);
         if (kind.left_run)
             constancy = TT_MAX(constancy, blocks_of(a, b, dim, extent));
@@ -215,44 +215,54 @@ static void reinterpreted(AxisInfo *info, const Op *op, AxisOperand a, int dim)
 
 /* ---- signs and constants ------------------------------------------------------------------------------- */
 
-static bool is_non_negative(const Op *op, const AxisOperand *x)
+/* By the rules of the operation. */
+static AxisSign sign_of_operation(const Op *op, const AxisOperand *x)
 {
-    bool a = x[0].info->non_negative, b = op->operand_count > 1 && x[1].info->non_negative;
+    AxisSign a = x[0].info->sign, b = op->operand_count > 1 ? x[1].info->sign : SIGN_UNKNOWN;
+    if (tt_find_attr(op, ATTR_whole))
+        a = SIGN_NOT_NEGATIVE;
     switch (op->opcode) {
+    case OP_div_s:
+        return TT_MAX(a, TT_MIN(b, SIGN_BY_DIVISORS));
     case OP_add:
     case OP_mul:
-    case OP_div_s:
     case OP_div_u:
     case OP_or:
     case OP_xor:
     case OP_min_s:
     case OP_min_u:
     case OP_max_u:
-        return a && b;
+        return TT_MAX(a, b);
     case OP_rem_s:
     case OP_shl:
     case OP_shr_s:
     case OP_shr_u:
         return a;
     case OP_trunc: /* of 64 bits, which index arithmetic does not need */
-        return a && tt_bit_width(op->results[0]->type) >= 32;
+        return tt_bit_width(op->results[0]->type) >= 32 ? a : SIGN_UNKNOWN;
     case OP_ext_s:
-        return a && !tt_is_bool(x[0].type); /* whose true becomes -1 */
+        return tt_is_bool(x[0].type) ? SIGN_UNKNOWN : a; /* whose true becomes -1 */
     case OP_rem_u:
         return b;
     case OP_and:
     case OP_max_s:
-        return a || b;
+        return TT_MIN(a, b);
     case OP_select:
-        return b && x[2].info->non_negative;
+        return TT_MAX(b, x[2].info->sign);
     case OP_abs_s:
     case OP_popcount:
     case OP_clz:
     case OP_ext_u:
-        return true;
+        return SIGN_NOT_NEGATIVE;
     default:
-        return tt_is_bool(op->results[0]->type);
+        return tt_is_bool(op->results[0]->type) ? SIGN_NOT_NEGATIVE : SIGN_UNKNOWN;
     }
+}
+
+static AxisSign sign_of_result(const Op *op, const AxisOperand *x)
+{
+    AxisSign sign = sign_of_operation(op, x);
+    return tt_is_tile(op->results[0]->type) ? sign : TT_MIN(sign, SIGN_BY_STARTS);
 }
 
 static void fold_constant(AxisInfo *info, const Op *op, const AxisOperand *x)
@@ -289,7 +299,7 @@ static void visit_cast(AxisInfo *info, const Op *op, AxisOperand x, int dim, int
         resized(info, x, dim, extent, 0);
         break;
     case OP_ext_u:
-        resized(info, x, dim, extent, x.info->non_negative ? 0 : TT_MAX_DIVISOR); /* jumps at zero */
+        resized(info, x, dim, extent, tt_is_non_negative(x.info) ? 0 : TT_MAX_DIVISOR); /* jumps at zero */
         break;
     case OP_trunc:
         resized(info, x, dim, extent, 1ll << (tt_bit_width(op->results[0]->type) - 1));
@@ -302,7 +312,7 @@ static void visit_cast(AxisInfo *info, const Op *op, AxisOperand x, int dim, int
 static void visit_dimension(AxisInfo *info, const Op *op, const AxisOperand *x, int dim)
 {
     int64_t extent = tt_extent(op->results[0]->type, dim);
-    bool whole = x[0].info->non_negative;
+    bool whole = tt_is_non_negative(x[0].info) || tt_find_attr(op, ATTR_whole);
     if (tt_op_infos[op->opcode].rule == COMPARE) {
         visit_comparison(info, op->opcode, x, dim, extent);
         return;
@@ -368,7 +378,7 @@ AxisInfo tt_axes_of_arithmetic(const Op *op, const AxisOperand *operands)
     AxisInfo info = tt_unknown_axes(op->results[0]->type);
     for (int dim = 0; dim < info.rank; dim++)
         visit_dimension(&info, op, operands, dim);
-    info.non_negative = is_non_negative(op, operands);
+    info.sign = sign_of_result(op, operands);
     fold_constant(&info, op, operands);
     return info;
 }

@@ -56,7 +56,7 @@ int64_t tt_divisor_of_all(AxisOperand x)
 
 AxisInfo tt_unknown_axes(const Type *type)
 {
-    AxisInfo info = {.rank = tt_axis_rank(type)};
+    AxisInfo info = {.rank = tt_axis_rank(type), .sign = tt_is_tile(type) ? SIGN_UNKNOWN : SIGN_BY_STARTS};
     for (int dim = 0; dim < info.rank; dim++)
         info.contiguity[dim] = info.constancy[dim] = info.divisibility[dim] = 1;
     return info;
@@ -73,7 +73,7 @@ AxisInfo tt_meet_axes(AxisOperand a, AxisOperand b)
         info.divisibility[dim] = tt_gcd(tt_divisor_at(a, dim, group), tt_divisor_at(b, dim, group));
         info.looked_up[dim] = a.info->looked_up[dim] || b.info->looked_up[dim];
     }
-    info.non_negative = a.info->non_negative && b.info->non_negative;
+    info.sign = TT_MAX(a.info->sign, b.info->sign);
     info.is_constant = a.info->is_constant && b.info->is_constant && a.info->constant == b.info->constant;
     info.constant = info.is_constant ? a.info->constant : 0;
     return info;
@@ -112,8 +112,7 @@ static bool same_info(const AxisInfo *a, const AxisInfo *b)
         if (a->contiguity[dim] != b->contiguity[dim] || a->constancy[dim] != b->constancy[dim] ||
             a->divisibility[dim] != b->divisibility[dim] || a->looked_up[dim] != b->looked_up[dim])
             return false;
-    return a->non_negative == b->non_negative && a->is_constant == b->is_constant &&
-           a->constant == b->constant;
+    return a->sign == b->sign && a->is_constant == b->is_constant && a->constant == b->constant;
 }
 
 /* Records the numbers; returns whether they are other than before. */
@@ -145,7 +144,7 @@ static AxisInfo axes_of_constant(const Op *op)
         return info;
     info.is_constant = true;
     info.constant = tt_int_attr(op, ATTR_value, 0);
-    info.non_negative = info.constant >= 0;
+    info.sign = tt_sign_of(info.constant);
     for (int dim = 0; dim < info.rank; dim++)
         info.divisibility[dim] = tt_divisor_of(info.constant);
     return info;
@@ -157,7 +156,7 @@ static AxisInfo axes_of_range(const Op *op)
     int64_t start = tt_int_attr(op, ATTR_start, 0);
     info.contiguity[0] = tt_extent(op->results[0]->type, 0);
     info.divisibility[0] = tt_divisor_of(start);
-    info.non_negative = start >= 0;
+    info.sign = tt_sign_of(start);
     return info;
 }
 
@@ -203,7 +202,7 @@ static AxisInfo axes_of_equal_operands(const Op *op, const AxisOperand *operands
 static AxisInfo axes_of_number(const Op *op)
 {
     AxisInfo info = tt_unknown_axes(op->results[0]->type);
-    info.non_negative = true;
+    info.sign = SIGN_NOT_NEGATIVE;
     return info;
 }
 
@@ -269,7 +268,7 @@ static void set_loop_index(AxisInfos *infos, const Op *loop)
                    *step = tt_axis_info(infos, tt_operand(loop, 2));
     AxisInfo info = tt_unknown_axes(index->type);
     info.divisibility[0] = tt_gcd(lower->divisibility[0], step->divisibility[0]);
-    info.non_negative = lower->non_negative;
+    info.sign = lower->sign;
     set_info(infos, index, info);
 }
 
@@ -340,9 +339,10 @@ static void visit_region(AxisInfos *infos, const Region *region)
 static void set_parameter(AxisInfos *infos, const Value *param, const Attr *attrs)
 {
     AxisInfo info = tt_unknown_axes(param->type);
-    info.non_negative = true; /* see analysis.h */
+    info.sign = SIGN_NOT_NEGATIVE; /* see analysis.h */
     for (const Attr *attr = attrs; attr; attr = attr->next) {
-        info.non_negative &= attr->key != ATTR_negative;
+        if (attr->key == ATTR_negative)
+            info.sign = SIGN_UNKNOWN;
         for (int dim = 0; attr->key == ATTR_divisibility && dim < TT_MIN(attr->count, info.rank); dim++)
             info.divisibility[dim] = tt_divisor_of(attr->ints[dim]);
     }

@@ -13,7 +13,7 @@ static void copy_dimension(AxisInfo *info, int dim, const AxisInfo *from, int fr
 static AxisInfo moved(const Op *op, AxisOperand x)
 {
     AxisInfo info = tt_unknown_axes(op->results[0]->type);
-    info.non_negative = x.info->non_negative;
+    info.sign = x.info->sign;
     info.is_constant = x.info->is_constant;
     info.constant = x.info->constant;
     return info;
@@ -134,7 +134,7 @@ static void meet_dimension(AxisInfo *info, AxisOperand a, AxisOperand b, int dim
 static AxisInfo joined(const Op *op, AxisOperand a, AxisOperand b)
 {
     AxisInfo info = tt_unknown_axes(op->results[0]->type);
-    info.non_negative = a.info->non_negative && b.info->non_negative;
+    info.sign = TT_MAX(a.info->sign, b.info->sign);
     for (int dim = 0; dim + 1 < info.rank; dim++)
         meet_dimension(&info, a, b, dim);
     info.divisibility[info.rank - 1] = tt_gcd(tt_divisor_of_all(a), tt_divisor_of_all(b));
@@ -165,7 +165,7 @@ static int64_t groups_of_parts(int64_t a, int64_t a_extent, int64_t b, int64_t b
 static AxisInfo concatenated(const Op *op, AxisOperand a, AxisOperand b)
 {
     AxisInfo info = tt_unknown_axes(op->results[0]->type);
-    info.non_negative = a.info->non_negative && b.info->non_negative;
+    info.sign = TT_MAX(a.info->sign, b.info->sign);
     int axis = (int)tt_int_attr(op, ATTR_axis, 0);
     for (int dim = 0; dim < info.rank; dim++) {
         int64_t first = tt_extent(a.type, dim), second = tt_extent(b.type, dim);

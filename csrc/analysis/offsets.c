@@ -500,11 +500,18 @@ static int number_terms(const Offsets *offsets, int *numbers)
     const RangeTerm *terms = offsets->terms.data;
     int count = 0;
     for (int i = offsets->terms.count - 1; i >= 0; i--)
-        if (numbers[i] || terms[i].must_fit)
+        if (numbers[i] || terms[i].facts)
             numbers[i] = numbers[terms[i].a] = numbers[terms[i].b] = numbers[terms[i].c] = 1;
     for (int i = 0; i < offsets->terms.count; i++)
         numbers[i] = numbers[i] ? count++ : UNKNOWN;
     return count;
+}
+
+/* The fact hangs on the value's bounds. */
+static bool decide(Offsets *offsets, const Value *value, unsigned fact)
+{
+    offsets->terms.data[term_of(offsets, value)].facts |= fact;
+    return true;
 }
 
 RangeProgram *tt_offset_checks(Offsets *offsets)
@@ -513,9 +520,11 @@ RangeProgram *tt_offset_checks(Offsets *offsets)
     for (int i = 0; i < offsets->reached.count; i++) {
         const Value *value = offsets->reached.data[i];
         Value *sources[3];
-        if (!overflows(offsets, value) || !sources_of(offsets, value, sources))
-            continue;
-        any = offsets->terms.data[term_of(offsets, value)].must_fit = true;
+        unsigned fact = value->op ? (unsigned)tt_int_attr(value->op, ATTR_whole, 0) : 0;
+        if (overflows(offsets, value) && sources_of(offsets, value, sources))
+            any = decide(offsets, value, FACT_FITS);
+        if (fact)
+            any = decide(offsets, tt_operand(value->op, 0), fact);
     }
     if (!any)
         return NULL;

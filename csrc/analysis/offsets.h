@@ -4,7 +4,8 @@
  * that is never meant: the address must be the one that unbounded arithmetic gives. So addresses, and the comparisons
  * that mask them, depend on a set of i32 values, and as long as none of these leaves 32 bits the code is right as it
  * is. Bounds of them follow from the numbers that a launch comes with (scalar parameters, the grid), from ranges and
- * from loops; a RangeProgram computes these, and opt/widen.c makes 64-bit arithmetic of what may not fit.
+ * from loops; a RangeProgram computes these, and opt/widen.c makes 64-bit arithmetic of what may not fit. The same bounds
+ * say whether what opt/signs.c has marked divides nothing negative.
  *
  * What is computed from memory has no bounds, and stays as it was written; so does all that is unsigned or works on
  * bits, which is written to wrap around. Sums alone are followed through unknown operands. */

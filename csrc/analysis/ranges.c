@@ -145,21 +145,37 @@ IntBounds tt_range_of_term(const RangeTerm *term, const IntBounds *terms, const 
     return anything;
 }
 
-bool tt_ranges_fit(const RangeProgram *program, const IntBounds *inputs)
+/* The facts among the term's own that its bounds do not prove. */
+static unsigned missing_facts(const RangeTerm *term, IntBounds bounds)
+{
+    unsigned proved =
+        (tt_fits_32_bits(bounds) ? FACT_FITS : 0u) | (bounds.lowest >= 0 ? FACT_DIVISORS | FACT_STARTS : 0u);
+    return term->facts & ~proved;
+}
+
+unsigned tt_facts_of_ranges(const RangeProgram *program, const IntBounds *inputs)
 {
     enum { FEW = 128 };
     IntBounds few[FEW], *terms = few;
     if (program->term_count > FEW && !(terms = malloc(sizeof *terms * (size_t)program->term_count)))
-        return false; /* which is always right */
-    bool fit = true;
-    for (int i = 0; fit && i < program->term_count; i++) {
+        return tt_facts_with(program, 0); /* which is always right */
+    unsigned facts = ALL_FACTS;
+    for (int i = 0; i < program->term_count; i++) {
         const RangeTerm *term = &program->terms[i];
         terms[i] = tt_range_of_term(term, terms, inputs);
-        fit = !term->must_fit || tt_fits_32_bits(terms[i]);
+        facts &= ~missing_facts(term, terms[i]);
     }
     if (terms != few)
         free(terms);
-    return fit;
+    return facts;
+}
+
+unsigned tt_facts_with(const RangeProgram *program, unsigned facts)
+{
+    unsigned decided = 0;
+    for (int i = 0; program && i < program->term_count; i++)
+        decided |= program->terms[i].facts;
+    return (unsigned)ALL_FACTS & (facts | ~decided);
 }
 
 /* ---- launches --------------------------------------------------------------------------------------------- */
@@ -183,29 +199,66 @@ static IntBounds grown(IntBounds proved, int64_t number, bool with_room)
     return (IntBounds){TT_MIN(proved.lowest, lowest), TT_MAX(proved.highest, highest)};
 }
 
-/* Tries the widest bounds first; what fits is proved from now on. */
-static bool prove(const RangeProgram *program, IntBounds *proved, LaunchNumbers numbers)
+static void read_bounds(const RangeProgram *program, LaunchNumbers numbers, const IntBounds *proved,
+                        bool with_room, IntBounds *bounds)
 {
     static const IntBounds nothing = {INT64_MAX, INT64_MIN};
-    IntBounds bounds[program->input_count];
-    for (int attempt = 0; attempt < 4; attempt++) {
-        bool keeps = attempt < 2, with_room = attempt % 2 == 0;
-        for (int i = 0; i < program->input_count; i++)
-            bounds[i] = grown(keeps ? proved[i] : nothing, number_of(program->inputs[i], numbers), with_room);
-        if (!tt_ranges_fit(program, bounds))
-            continue;
-        memcpy(proved, bounds, sizeof bounds);
-        return true;
-    }
-    return false;
+    for (int i = 0; i < program->input_count; i++)
+        bounds[i] = grown(proved ? proved[i] : nothing, number_of(program->inputs[i], numbers), with_room);
 }
 
-bool tt_launch_fits(const RangeProgram *program, IntBounds *proved, LaunchNumbers numbers)
+/* Where everything holds, it mostly does for more numbers: the widest bounds for which it does. */
+static unsigned widen_bounds(const RangeProgram *program, const KnownLaunches *known, LaunchNumbers numbers,
+                             IntBounds *bounds)
+{
+    const IntBounds *proved =
+        known->count && known->ranges[0].facts == ALL_FACTS ? known->ranges[0].inputs : NULL;
+    for (int attempt = proved ? 0 : 2; attempt < 3; attempt++) {
+        read_bounds(program, numbers, attempt < 2 ? proved : NULL, attempt != 1, bounds);
+        if (tt_facts_of_ranges(program, bounds) == ALL_FACTS)
+            return ALL_FACTS;
+    }
+    read_bounds(program, numbers, NULL, false, bounds);
+    return tt_facts_of_ranges(program, bounds);
+}
+
+unsigned tt_facts_of_numbers(const RangeProgram *program, LaunchNumbers numbers)
+{
+    IntBounds bounds[program->input_count + 1];
+    read_bounds(program, numbers, NULL, false, bounds);
+    return tt_facts_of_ranges(program, bounds);
+}
+
+static bool is_between(const RangeProgram *program, const IntBounds *bounds, LaunchNumbers numbers)
 {
     for (int i = 0; i < program->input_count; i++) {
         int64_t number = number_of(program->inputs[i], numbers);
-        if (number < proved[i].lowest || number > proved[i].highest)
-            return prove(program, proved, numbers);
+        if (number < bounds[i].lowest || number > bounds[i].highest)
+            return false;
     }
     return true;
+}
+
+/* The one at `index` becomes the latest. */
+static unsigned bring_forward(KnownLaunches *known, int index)
+{
+    for (int i = index; i > 0; i--) {
+        __typeof__(known->ranges[0]) before = known->ranges[i - 1];
+        known->ranges[i - 1] = known->ranges[i];
+        known->ranges[i] = before;
+    }
+    return known->ranges[0].facts;
+}
+
+unsigned tt_facts_of_launch(const RangeProgram *program, KnownLaunches *known, LaunchNumbers numbers)
+{
+    for (int i = 0; i < known->count; i++)
+        if (is_between(program, known->ranges[i].inputs, numbers))
+            return bring_forward(known, i);
+    IntBounds bounds[program->input_count + 1];
+    unsigned facts = widen_bounds(program, known, numbers, bounds);
+    int last = known->count < KNOWN_LAUNCHES ? known->count++ : KNOWN_LAUNCHES - 1;
+    known->ranges[last].facts = facts;
+    memcpy(known->ranges[last].inputs, bounds, sizeof *bounds * (size_t)program->input_count);
+    return bring_forward(known, last);
 }

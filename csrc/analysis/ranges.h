@@ -1,8 +1,18 @@
 /* ranges: intervals of integers, computed when a kernel is launched. A small program of terms, made while the kernel
- * was compiled (offsets.c), says from the launch's numbers whether arithmetic that was left in 32 bits can wrap around.
- * It knows nothing of the IR. */
+ * was compiled (offsets.c), says from the launch's numbers whether arithmetic that was left in 32 bits can wrap around,
+ * and whether what is divided may be negative. It knows nothing of the IR. */
 #pragma once
 #include "analysis/analysis.h"
+
+/* What code may rest on, where a launch's numbers prove it: a set of these. */
+typedef enum LaunchFact {
+    FACT_FITS = 1 << 0,     /* offsets fit in 32 bits */
+    FACT_DIVISORS = 1 << 1, /* what is divided is not negative, nor what that is divided by */
+    FACT_STARTS = 1 << 2,   /* what is divided is not negative, though scalars are subtracted in it */
+    ALL_FACTS = FACT_FITS | FACT_DIVISORS | FACT_STARTS,
+    /* Of code that others launch, who vouch for it. */
+    VOUCHED_FACTS = FACT_FITS | FACT_DIVISORS,
+} LaunchFact;
 
 typedef enum RangeKind {
     RANGE_CONSTANT,   /* `bounds` */
@@ -28,9 +38,9 @@ typedef enum RangeKind {
 
 typedef struct RangeTerm {
     RangeKind kind;
-    bool is_long;  /* of 64 bits */
-    bool must_fit; /* in 32 */
-    int a, b, c;   /* numbers of earlier terms */
+    bool is_long;   /* of 64 bits */
+    unsigned facts; /* which its bounds prove or not: that it fits in 32 bits, that it is not negative */
+    int a, b, c;    /* numbers of earlier terms */
     int input;
     IntBounds bounds; /* whatever the launch */
 } RangeTerm;
@@ -54,8 +64,11 @@ static inline bool tt_fits_32_bits(IntBounds bounds)
 {
     return bounds.lowest >= INT32_MIN && bounds.highest <= INT32_MAX;
 }
-/* Does everything fit that must, for any inputs between the given ones? */
-bool tt_ranges_fit(const RangeProgram *program, const IntBounds *inputs);
+/* What holds for any inputs between the given ones. */
+unsigned tt_facts_of_ranges(const RangeProgram *program, const IntBounds *inputs);
+/* What holds if some facts, which terms decide, do and the rest do not: those that no term decides always hold. NULL: no
+ * term. */
+unsigned tt_facts_with(const RangeProgram *program, unsigned facts);
 
 /* What a launch comes with: 64 bits a parameter, and the grid. */
 typedef struct LaunchNumbers {
@@ -63,6 +76,18 @@ typedef struct LaunchNumbers {
     int slot_count;
     const int32_t *extents;
 } LaunchNumbers;
-/* Does everything fit for these numbers? `proved`, a pair for each input and at first {INT64_MAX, INT64_MIN}, are
- * numbers that are known to do: launches between them cost a comparison each. */
-bool tt_launch_fits(const RangeProgram *program, IntBounds *proved, LaunchNumbers numbers);
+/* What holds for these numbers. */
+unsigned tt_facts_of_numbers(const RangeProgram *program, LaunchNumbers numbers);
+/* Launches of which something is known, the latest in front: what holds for all whose numbers lie between these, a pair
+ * for each input. */
+enum { KNOWN_LAUNCHES = 4 };
+typedef struct KnownLaunches {
+    int count;
+    struct {
+        unsigned facts;
+        IntBounds *inputs;
+    } ranges[KNOWN_LAUNCHES];
+} KnownLaunches;
+/* The same, with less to do: a launch between those of the latest one costs a comparison each. `known` is zeros at first,
+ * but for room for the inputs. */
+unsigned tt_facts_of_launch(const RangeProgram *program, KnownLaunches *known, LaunchNumbers numbers);

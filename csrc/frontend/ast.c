@@ -152,14 +152,20 @@ const char *tt_utf8(Walker *w, PyObject *text)
     return utf8 ? utf8 : "?";
 }
 
+void tt_breathe_in_walk(const Walker *w)
+{
+    if (w->state->breathe)
+        w->state->breathe();
+}
+
 void tt_check_depth(Walker *w)
 {
     enum { MOST = 2 << 20 };
     WalkerState *state = w->state;
     if (!(++state->steps & 63) && PyErr_CheckSignals() < 0)
         tt_raise(&(Diagnostic){.kind = TT_PYTHON_ERROR, .loc = tt_here(w), .message = "interrupted"});
-    if (!(state->steps & 1) && state->breathe)
-        state->breathe();
+    if (!(state->steps & 1))
+        tt_breathe_in_walk(w);
     if (tt_stack_is_short(&state->stack, MOST))
         tt_fail_with_remedy(w, "split it into simpler statements or into functions",
                             "the program is nested too deeply to be compiled");

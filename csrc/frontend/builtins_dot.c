@@ -162,5 +162,11 @@ Term tt_builtin_dot(Walker *w, Term *args)
     options.result = options.result ? options.result : &tt_fp32;
     options.precision = precision_argument(w, args, PRECISION, ALLOW_TF32);
     options.max_imprecise = tt_arg_int_or(w, args, IMPRECISE, 0);
-    return build_dot(w, "tl.dot", tt_arg_value(w, args, INPUT), tt_arg_value(w, args, OTHER), &options);
+    Term a = tt_arg_value(w, args, INPUT), b = tt_arg_value(w, args, OTHER);
+    /* Libraries ask for fp64 to add up several products in it (torch.sparse); each is one of fp32. */
+    bool widened = options.result == &tt_fp64 && a.dtype == &tt_fp32 && tt_is_none(options.acc);
+    if (widened)
+        options.result = &tt_fp32;
+    Term product = build_dot(w, "tl.dot", a, b, &options);
+    return widened ? tt_cast(w, product, &tt_fp64, ROUND_NEAREST_EVEN) : product;
 }

@@ -310,6 +310,10 @@ static void classify(Walker *w, Callee *callee)
         make_builtin(w, callee, tt_utf8(w, name));
         return;
     }
+    if (name == Py_True) {
+        callee->kind = CALLEE_MARKED;
+        return;
+    }
     if (object == (PyObject *)&PyRange_Type) {
         callee->kind = CALLEE_RANGE;
         callee->signature.name = "range";
@@ -373,69 +377,6 @@ static Term make_constexpr(Walker *w, const Arguments *args)
     return tt_python_term(w, object);
 }
 
-/* ---- aggregates: their __init__ runs in Python, on stand-ins for run-time values ------------------------------------- */
-
-typedef struct StandIns {
-    PyObject *type;
-    TT_VECTOR(Term) terms;
-} StandIns;
-
-static PyObject *stand_in(Walker *w, StandIns *all, Term t)
-{
-    if (!tt_has_values(t))
-        return tt_term_python(w, t);
-    tt_push(w->arena, all->terms, t);
-    return tt_keep(w, PyObject_CallFunction(all->type, "i", all->terms.count - 1));
-}
-
-static Term stood_for(Walker *w, const StandIns *all, PyObject *object)
-{
-    tt_check_depth(w);
-    if ((PyObject *)Py_TYPE(object) == all->type)
-        return all->terms.data[tt_int_attribute(w, object, FIELD_index)];
-    if (!PyTuple_Check(object))
-        return tt_python_term(w, object);
-    int count = (int)PyTuple_Size(object);
-    Term tuple = {.kind = TERM_TUPLE, .count = count, .items = TT_NEW_ARRAY(w->arena, Term, count)};
-    if (!PyTuple_CheckExact(object) && tt_attribute_or_null(w, object, FIELD__fields))
-        tuple.object = tt_keep(w, Py_NewRef((PyObject *)Py_TYPE(object)));
-    for (int i = 0; i < count; i++)
-        tuple.items[i] = stood_for(w, all, PyTuple_GetItem(object, i));
-    return tuple;
-}
-
-static Term make_aggregate(Walker *w, PyObject *type, const Arguments *args)
-{
-    PyObject *module = tt_keep(w, PyImport_ImportModule("triton.language.aggregates"));
-    StandIns all = {.type = tt_keep(w, PyObject_GetAttrString(module, "Placeholder"))};
-    PyObject *tuple = tt_keep(w, PyTuple_New(args->count)), *keywords = tt_keep(w, PyDict_New());
-    for (int i = 0; i < args->count; i++)
-        PyTuple_SetItem(tuple, i, Py_NewRef(stand_in(w, &all, args->items[i])));
-    for (int i = 0; i < args->named_count; i++)
-        if (PyDict_SetItem(keywords, args->names[i], stand_in(w, &all, args->named[i])))
-            tt_python_error(w);
-    return stood_for(w, &all, tt_keep(w, PyObject_Call(type, tuple, keywords)));
-}
-
-/* aggregate_replace(value, field=..): a copy with other fields. */
-static Term replace_fields(Walker *w, const Arguments *args)
-{
-    Term t = args->count == 1 ? args->items[0] : tt_none(w);
-    if (t.kind != TERM_TUPLE || !t.object)
-        tt_fail(w, "tl.aggregate_replace takes an aggregate and the fields that change, not %s",
-                tt_describe(w, t));
-    PyObject *fields = tt_attribute(w, t.object, FIELD__fields);
-    t.items = tt_arena_copy(w->arena, t.items, sizeof(Term) * (size_t)t.count);
-    for (int i = 0; i < args->named_count; i++) {
-        Py_ssize_t at = PySequence_Index(fields, args->names[i]);
-        PyErr_Clear();
-        if (at < 0 || at >= t.count)
-            tt_fail(w, "%s has no field `%s`", tt_describe(w, t), tt_utf8(w, args->names[i]));
-        t.items[at] = args->named[i];
-    }
-    return t;
-}
-
 static Term call_object(Walker *w, PyObject *object, Arguments *args)
 {
     Callee *callee = tt_callee(w, object);
@@ -452,9 +393,10 @@ static Term call_object(Walker *w, PyObject *object, Arguments *args)
         return (Term){.kind = TERM_TUPLE, .count = callee->signature.count, .object = object, .items = bound};
     }
     case CALLEE_AGGREGATE:
-        return make_aggregate(w, object, args);
+    case CALLEE_MARKED:
+        return tt_call_on_stand_ins(w, object, args, callee->kind == CALLEE_MARKED);
     case CALLEE_REPLACE:
-        return replace_fields(w, args);
+        return tt_replace_fields(w, args);
     case CALLEE_HOST_SPECIAL:
         return callee->special(w, object, args);
     case CALLEE_RANGE:
@@ -470,12 +412,17 @@ static Term call_object(Walker *w, PyObject *object, Arguments *args)
         tt_fail_with_remedy(w, "cast with x.to(dtype) or tl.cast(x, dtype)", "a dtype cannot be called");
     if (!PyCallable_Check(object))
         tt_fail(w, "%s cannot be called", tt_describe(w, tt_python_term(w, object)));
+    if (tt_object_kind(w, object) == OBJECT_CONSTEXPR_FUNCTION && args->count &&
+        tt_is_aggregate(w, args->items[0]))
+        return tt_call_on_stand_ins(w, object, args, false);
     return tt_call_host(w, object, args);
 }
 
 Term tt_call_with(Walker *w, Term function, Arguments *args)
 {
     tt_check_depth(w);
+    if (function.kind == TERM_TUPLE)
+        tt_find_method(w, function, "__call__", &function);
     if (function.kind == TERM_PYTHON)
         return call_object(w, function.object, args);
     if (function.kind != TERM_METHOD)

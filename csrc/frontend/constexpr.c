@@ -142,6 +142,9 @@ static Term repeat(Walker *w, Term a, int64_t times)
 static Term tuple_binary(Walker *w, Operator op, Term a, Term b)
 {
     int64_t times;
+    Term result;
+    if (tt_own_binary(w, op, a, b, &result))
+        return result;
     if (op == OPERATOR_ADD && a.kind == b.kind)
         return concatenate(w, a, b);
     if (op == OPERATOR_MUL && a.kind == TERM_TUPLE && tt_term_int(w, b, &times))
@@ -181,6 +184,9 @@ Term tt_unary(Walker *w, Operator op, Term a)
         return tt_bool_term(w, !truth);
     if (a.kind == TERM_VALUE)
         return tt_semantic_unary(w, op, a);
+    Term result;
+    if (tt_own_unary(w, op, a, &result))
+        return result;
     if (a.kind != TERM_PYTHON)
         tt_fail(w, "`%s` does not take %s", tt_operator_texts[op], tt_describe(w, a));
     PyObject *(*function)(PyObject *) = op == OPERATOR_NEG   ? PyNumber_Negative

@@ -177,7 +177,9 @@ Module *tt_run_walk(Arena *arena, FrontendRequest *request, WalkFunction *functi
     function(w, context);
     request->had_effects = state->had_effects;
     tt_end_try(&trap);
+    tt_breathe_in_walk(w);
     release(state);
+    tt_breathe_in_walk(w);
     const char *broken = tt_verify(w->module, arena);
     if (broken)
         tt_bug("the frontend built wrong tile IR for %s\n%s", w->module->functions->name, broken);

@@ -11,6 +11,7 @@ static void read_parameters(Walker *w, FunctionInfo *info)
     signature->count = tt_list_size(w, params);
     signature->parameters = TT_NEW_ARRAY(w->arena, Parameter, signature->count);
     for (int i = 0; i < signature->count; i++) {
+        tt_breathe_in_walk(w);
         PyObject *param = tt_list_item(w, params, i);
         Parameter *parameter = &signature->parameters[i];
         parameter->name = tt_attribute(w, param, FIELD_name);

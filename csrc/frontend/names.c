@@ -6,7 +6,7 @@
 
 void tt_init_scope(Walker *w, Scope *scope)
 {
-    *scope = (Scope){.slots.arena = w->arena};
+    *scope = (Scope){.slots.arena = w->arena, .constexprs.arena = w->arena};
     for (int i = 0; i < FIRST_NAME_SLOT; i++)
         tt_push(w->arena, scope->names, NULL);
     for (int i = 0; i < FIRST_NAME_SLOT; i++)

@@ -156,7 +156,7 @@ static PyObject *python_tuple(Walker *w, Term t)
             return NULL;
         PyTuple_SetItem(tuple, i, Py_NewRef(item));
     }
-    return t.object ? tt_keep(w, PyObject_Call(t.object, tuple, NULL)) : tuple;
+    return tt_class_tuple(w, t, tuple);
 }
 
 PyObject *tt_term_python(Walker *w, Term t)

@@ -64,74 +64,16 @@ static Term walk_named(Walker *w, PyObject *node)
 {
     Term value = tt_walk_expr(w, tt_field(w, node, FIELD_value));
     tt_at(w, node);
-    value = tt_decay(w, value);
+    value = tt_decay_for(w, tt_field(w, node, FIELD_target), value);
     tt_assign(w, tt_field(w, node, FIELD_target), value);
     return value;
 }
 
 /* ---- attributes ----------------------------------------------------------------------------------------------------- */
 
-/* Position of a field of a named tuple, or -1. */
-static int field_index(Walker *w, PyObject *type, PyObject *name)
-{
-    PyObject *fields = tt_attribute(w, type, FIELD__fields);
-    for (Py_ssize_t i = 0; PyTuple_Check(fields) && i < PyTuple_Size(fields); i++)
-        if (PyObject_RichCompareBool(PyTuple_GetItem(fields, i), name, Py_EQ) == 1)
-            return (int)i;
-    return -1;
-}
-
 static bool is_named(PyObject *name, const char *text)
 {
     return !PyUnicode_CompareWithASCIIString(name, text);
-}
-
-/* tl.tuple_type of the items' types, a list. */
-static Term type_of_tuple(Walker *w, Term t, PyObject *name)
-{
-    PyObject *types = tt_keep(w, PyList_New(0));
-    for (int i = 0; i < t.count; i++)
-        if (PyList_Append(types, tt_term_python(w, tt_walk_attribute_of(w, t.items[i], name))))
-            tt_python_error(w);
-    PyObject *fields = t.object ? tt_attribute(w, t.object, FIELD__fields) : Py_None;
-    PyObject *make = tt_language_object(w, "tuple_type");
-    return tt_new_python_term(w, PyObject_CallFunctionObjArgs(make, types, fields, NULL));
-}
-
-static Term tuple_attribute(Walker *w, Term t, PyObject *name)
-{
-    int index = t.object ? field_index(w, t.object, name) : -1;
-    if (index >= 0 && index < t.count)
-        return t.items[index];
-    if (is_named(name, "type"))
-        return type_of_tuple(w, t, name);
-    PyObject *function = t.object ? PyObject_GetAttr(t.object, name) : NULL;
-    if (function &&
-        tt_object_kind(w, function) == OBJECT_JIT) { /* a method: gets the tuple as its first argument */
-        Term method = {.kind = TERM_METHOD, .count = 1, .object = tt_keep(w, function)};
-        method.items = tt_arena_copy(w->arena, &t, sizeof t);
-        return method;
-    }
-    if (function && PyObject_TypeCheck(function, &PyProperty_Type)) {
-        PyObject *getter = tt_keep(w, PyObject_GetAttrString(tt_keep(w, function), "fget"));
-        if (tt_object_kind(w, getter) == OBJECT_JIT)
-            return tt_call(w, tt_python_term(w, getter), &t, 1);
-        function = NULL;
-    }
-    Py_XDECREF(function);
-    tt_look_away(w);
-    PyObject *tuple = tt_term_python(w, t);
-    PyObject *value = tuple ? PyObject_GetAttr(tuple, name) : NULL;
-    if (!value) {
-        tt_look_away(w);
-        const char *remedy =
-            !PyUnicode_CompareWithASCIIString(name, "append")
-                ? "nothing grows in a kernel: make a new tuple, t = t + (x,), in a tl.static_range "
-                  "loop, or write each part to memory with tl.store"
-                : "take its items by index, or unpack it";
-        tt_fail_with_remedy(w, remedy, "%s has no attribute `%s`", tt_describe(w, t), tt_utf8(w, name));
-    }
-    return tt_new_python_term(w, value);
 }
 
 /* Names of dtypes elsewhere. */
@@ -209,7 +151,8 @@ static Term missing_attribute(Walker *w, Term t, PyObject *name)
         PyObject *make = tt_language_object(w, "constexpr_type");
         return tt_new_python_term(w, PyObject_CallFunctionObjArgs(make, t.object, NULL));
     }
-    if (tt_is_number(t) && PyObject_HasAttr(tt_language_object(w, "tensor"), name))
+    if (tt_is_number(t) && (is_named(name, "dtype") || is_named(name, "shape") ||
+                            PyObject_HasAttr(tt_language_object(w, "tensor"), name)))
         return tt_semantic_attribute(w, tt_term_value(w, t), name);
     no_attribute(w, t, name);
 }
@@ -242,7 +185,7 @@ Term tt_walk_attribute_of(Walker *w, Term t, PyObject *name)
     case TERM_BLOCK_POINTER:
         return tt_semantic_attribute(w, t, name);
     case TERM_TUPLE:
-        return tuple_attribute(w, t, name);
+        return tt_tuple_attribute(w, t, name);
     case TERM_PYTHON:
         return python_attribute(w, t, name);
     default:
@@ -369,6 +312,11 @@ static Term walk_subscript(Walker *w, PyObject *node)
     tt_at(w, node);
     if (t.kind == TERM_VALUE)
         return tt_semantic_subscript(w, t, indices.items, indices.count);
+    Term method;
+    if (tt_find_method(w, t, "__getitem__", &method)) {
+        Term whole = tt_tuple_term(w, indices.items, indices.count);
+        return tt_call(w, method, is_tuple ? &whole : indices.items, 1);
+    }
     if (t.kind == TERM_TUPLE && !is_tuple)
         return tuple_item(w, t, indices.items[0]);
     if (t.kind == TERM_PYTHON)

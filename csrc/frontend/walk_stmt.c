@@ -63,12 +63,37 @@ void tt_assign(Walker *w, PyObject *target, Term term)
     }
 }
 
+/* A constant as Python's object; what is known at run time only as it is. */
+static Term constant_term(Walker *w, Term value)
+{
+    PyObject *object = value.kind == TERM_VALUE ? tt_term_python(w, value) : NULL;
+    return object ? tt_python_term(w, object) : value;
+}
+
+Term tt_decay_for(Walker *w, PyObject *target, Term value)
+{
+    NodeKind kind = tt_node_kind(w, target);
+    if (kind == NODE_Name &&
+        tt_map_find_ptr(&w->state->frame->scope.constexprs, tt_field(w, target, FIELD_id)))
+        return constant_term(w, value);
+    PyObject *parts = kind == NODE_Tuple || kind == NODE_List ? tt_field(w, target, FIELD_elts) : NULL;
+    if (!parts || value.kind != TERM_TUPLE || tt_list_size(w, parts) != value.count)
+        return tt_decay(w, value);
+    Term copy = tt_tuple_term(w, value.items, value.count);
+    for (int i = 0; i < value.count; i++)
+        copy.items[i] = tt_decay_for(w, tt_list_item(w, parts, i), value.items[i]);
+    return copy;
+}
+
 static void walk_assign(Walker *w, PyObject *node)
 {
     Term value = tt_walk_expr(w, tt_field(w, node, FIELD_value));
     tt_at(w, node);
-    value = tt_decay(w, value);
     PyObject *targets = tt_field(w, node, FIELD_targets);
+    if (tt_list_size(w, targets) == 1)
+        value = tt_decay_for(w, tt_list_item(w, targets, 0), value);
+    else
+        value = tt_decay(w, value);
     for (int i = 0; i < tt_list_size(w, targets); i++)
         tt_assign(w, tt_list_item(w, targets, i), value);
 }
@@ -105,21 +130,31 @@ static bool is_constexpr_annotation(Walker *w, PyObject *node)
     return !PyUnicode_CompareWithASCIIString(text, "constexpr");
 }
 
+/* `x: tl.constexpr` alone is about later assignments of x; other types alone do nothing. */
+static void declare(Walker *w, PyObject *node)
+{
+    PyObject *target = tt_field(w, node, FIELD_target);
+    if (tt_node_kind(w, target) == NODE_Name &&
+        is_constexpr_annotation(w, tt_field(w, node, FIELD_annotation)))
+        *tt_map_slot_ptr(&w->state->frame->scope.constexprs, tt_field(w, target, FIELD_id)) = target;
+}
+
 static void walk_ann_assign(Walker *w, PyObject *node)
 {
-    if (!tt_is_field_set(w, node, FIELD_value))
-        return; /* `x: type` alone does nothing */
+    if (!tt_is_field_set(w, node, FIELD_value)) {
+        declare(w, node);
+        return;
+    }
     Term value = tt_walk_expr(w, tt_field(w, node, FIELD_value));
     tt_at(w, node);
     if (is_constexpr_annotation(w, tt_field(w, node, FIELD_annotation))) {
-        PyObject *object = tt_term_python(w, value);
-        if (!object && tt_has_values(value)) /* kernels of libraries have it, so it is no error */
+        if (!tt_term_python(w, value) &&
+            tt_has_values(value)) /* kernels of libraries have it, so it is no error */
             tt_remark(w->module, tt_here(w),
                       "annotated tl.constexpr, but the value is known at run time only, %s: leave the "
                       "annotation out",
                       tt_describe(w, value));
-        if (object && value.kind == TERM_VALUE)
-            value = tt_python_term(w, object);
+        value = constant_term(w, value);
     } else {
         value = tt_decay(w, value);
     }

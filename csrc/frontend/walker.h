@@ -69,6 +69,7 @@ typedef struct Bindings {
 
 typedef struct Scope {
     Map slots;                   /* interned name -> slot */
+    Map constexprs;              /* names that `name: tl.constexpr` alone has declared */
     TT_VECTOR(PyObject *) names; /* of the slots; NULL for the first ones */
     Bindings now;
 } Scope;
@@ -174,6 +175,7 @@ void tt_at(Walker *w, PyObject *node); /* builder.loc = tt_loc */
 _Noreturn void tt_refuse_node(Walker *w, PyObject *node);
 const char *tt_utf8(Walker *w, PyObject *text); /* of a str; "?" when it has no UTF-8 form */
 void tt_check_depth(Walker *w);                 /* an error before the C stack ends */
+void tt_breathe_in_walk(const Walker *w);       /* see FrontendRequest.breathe */
 
 /* ---- names.c ------------------------------------------------------------------------------------------------------ */
 
@@ -204,6 +206,8 @@ bool tt_is_too_large(Walker *w, PyObject *object);
 enum { MOST_TUPLE_ITEMS = 1 << 16 };
 /* Numbers, in tuples too, become values: what plain assignment and return do. */
 Term tt_decay(Walker *w, Term t);
+/* The same for what a target takes: names that are declared `name: tl.constexpr` keep compile-time values. */
+Term tt_decay_for(Walker *w, PyObject *target, Term value);
 bool tt_same_term(Walker *w, Term a, Term b);
 bool tt_has_values(Term t); /* is any part a run-time value? */
 
@@ -343,7 +347,8 @@ typedef enum CalleeKind {
     CALLEE_STATIC_RANGE,
     CALLEE_CONSTEXPR,
     CALLEE_NAMED_TUPLE,
-    CALLEE_AGGREGATE,    /* a named tuple that its own __init__ makes */
+    CALLEE_AGGREGATE, /* a named tuple that its own __init__ makes */
+    CALLEE_MARKED, /* a function of others with `__triton_builtin__ = True`: Python that takes tl.constexpr */
     CALLEE_REPLACE,      /* tl.aggregate_replace */
     CALLEE_HOST_SPECIAL, /* a Python builtin that has a meaning for run-time values */
     CALLEE_HOST,
@@ -362,6 +367,18 @@ PyObject *tt_find_jit(Walker *w, PyObject *object);
 Callee *tt_callee(Walker *w, PyObject *object);
 HostSpecial *tt_find_host_special(Walker *w, PyObject *object); /* NULL when it is none */
 Term tt_call_host(Walker *w, PyObject *function, const Arguments *args);
+/* aggregates.c: tuples with named fields */
+/* A call of a Python function, which sees nothing of run-time values; compile-time ones as tl.constexpr, if `marked`. */
+Term tt_call_on_stand_ins(Walker *w, PyObject *function, const Arguments *args, bool marked);
+Term tt_replace_fields(Walker *w, const Arguments *args);
+bool tt_is_aggregate(Walker *w, Term t);
+PyObject *tt_class_tuple(Walker *w, Term t, PyObject *items); /* of the class that t has, if it has one */
+Term tt_tuple_attribute(Walker *w, Term t, PyObject *name);
+/* A method of the class that is compiled, or run on what is known at compile time. */
+bool tt_find_method(Walker *w, Term t, const char *name, Term *method);
+/* An operator that the class of an operand defines. */
+bool tt_own_binary(Walker *w, Operator op, Term a, Term b, Term *result);
+bool tt_own_unary(Walker *w, Operator op, Term a, Term *result);
 void tt_collect_arguments(Walker *w, PyObject *call, Arguments *args);
 /* Arguments to parameters, one term each; those without an argument get their default. */
 void tt_bind_arguments(Walker *w, const Signature *signature, const Arguments *args, Term *out);

@@ -154,7 +154,7 @@ GpuKernel *tt_gpu_compile(Module *given, const GpuOptions *asked, Arena *arena)
     if (LLVMGetNextFunction(LLVMGetFirstFunction(codegen->module)))
         tt_codegen_run_passes(codegen, library_passes);
     tt_codegen_run_passes(codegen, llvm_passes);
-    tt_order_arithmetic(codegen, arena);
+    tt_order_arithmetic(codegen, tt_has_products(module->functions->body), arena);
     tt_nvptx_hide_constants(codegen, arena);
     if (options->texts)
         kernel->llir = tt_codegen_llvm_text(codegen);

@@ -67,8 +67,11 @@ static void multiply_parts(Op *dot, const Scheme *scheme)
             if (!order)
                 sums = tt_build2(&b, OP_fadd, zero_for_nan(&b, sums), tt_operand(dot, 2));
             Value *operands[] = {a_parts[i], b_parts[order - i], sums};
+            Attr *attrs = scheme->kind == TT_F32 /* parts may be cut */
+                              ? tt_attr_ints(b.module, ATTR_raised, (int64_t[]){0, 0}, 2, NULL)
+                              : NULL;
             sums = tt_build(&b, OP_dot, operands, 3, type,
-                            tt_attr_string(b.module, ATTR_precision, "tf32", NULL));
+                            tt_attr_string(b.module, ATTR_precision, "tf32", attrs));
         }
     sums->name = dot->results[0]->name;
     tt_replace_op(dot, &sums);

@@ -24,6 +24,7 @@ typedef struct Group {
     uint32_t stored_axes;   /* along which the buffers lie that members are stored in */
     uint32_t loaded_axes;   /* and those that members are read from */
     bool is_under_way;      /* a member is, between wgmma and its wait */
+    bool is_voted;          /* the layout is what its accesses prefer */
     int cheap_size;         /* > 0: operations in the chain that makes the value; it has no group */
     int64_t index_work; /* instructions that divide integers and compute with quotients, for each element */
     bool is_in_loop;    /* some of that, or of what else makes members, is */
@@ -472,7 +473,8 @@ static bool decide_by_votes(LayoutGroups *g)
         Group *group = g->all.data[i];
         if (!group->parent && !group->layout) {
             group->layout = voted(g, group);
-            changed |= group->layout != NULL;
+            group->is_voted = group->layout != NULL;
+            changed |= group->is_voted;
         }
     }
     return changed;
@@ -622,47 +624,6 @@ static bool decide_one_by_default(LayoutGroups *g)
     return false;
 }
 
-static void follow_back(LayoutGroups *g)
-{
-    while (decide_by_edges(g, EXACT_BACKWARD))
-        ;
-}
-
-LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Arena *arena)
-{
-    LayoutGroups *g = TT_NEW(arena, LayoutGroups);
-    *g = (LayoutGroups){
-        .module = function->module, .options = options, .arena = arena, .groups = {.arena = arena}};
-    g->axis_infos = tt_analyze_axis_info(function, arena);
-    build_groups(g, function->body);
-    collect_edges(g, function->body);
-    spread_stored_axes(g, function->body);
-    note_index_work(g, function->body, false);
-    collect_votes(g, function->body, 0, false);
-    decide_by_votes(g);
-    follow_back(g);
-    decide_by_fragments(g, function->body);
-    follow_back(g);
-    for (int stored = 1; stored >= 0; stored--)
-        while (decide_one_by_buffer(g, stored))
-            follow_back(g);
-    while (decide_by_accessed(g, function->body))
-        follow_back(g);
-    collect_votes(g, function->body, 0, true);
-    decide_by_votes(g);
-    while (decide_by_edges(g, WIDENING) || decide_one_by_default(g))
-        ;
-    return g;
-}
-
-const LinearLayout *tt_group_layout(const LayoutGroups *g, const Value *value)
-{
-    const Group *group = group_of(g, value);
-    return group ? group->layout : NULL;
-}
-
-/* ---- memory operations ------------------------------------------------------------------------------------------------------ */
-
 /* Bytes in a row that a warp touches in one access: vectors along `axis`, then lanes that continue them. */
 static int64_t bytes_in_a_row(const LinearLayout *layout, int axis, int bytes, int64_t *vector)
 {
@@ -695,6 +656,97 @@ static bool suits(const LinearLayout *layout, const Type *type, const Preference
     return run >= TT_MIN(TT_MIN(SECTOR_RUN, wanted), whole) &&
            vector * bytes >= TT_MIN(4, preference->vector * bytes);
 }
+
+typedef struct Move {
+    LayoutGroups *g;
+    const Group *group;
+    const LinearLayout *layout;
+    bool suits;
+} Move;
+
+static void check_access(Op *op, void *context)
+{
+    Move *move = context;
+    Preference preference;
+    bool is_member = false;
+    for (int i = 0; i < op->operand_count; i++)
+        is_member |= group_of(move->g, tt_operand(op, i)) == move->group;
+    for (int i = 0; i < op->result_count; i++)
+        is_member |= group_of(move->g, op->results[i]) == move->group;
+    if (is_member && accesses_memory(op) && is_strong(move->g, op, &preference))
+        move->suits &= suits(move->layout, tt_operand(op, 0)->type, &preference);
+}
+
+static bool has_edges(const LayoutGroups *g, const Group *group)
+{
+    for (int i = 0; i < g->edges.count; i++)
+        if (root(g->edges.data[i].from) == group || root(g->edges.data[i].to) == group)
+            return true;
+    return false;
+}
+
+/* Indices of a table that are loaded in vectors, for elements that another layout wants: the group takes that if its own
+ * accesses are about as good there, so that indices do not cross shared memory. */
+static void move_to_accessed(LayoutGroups *g, Function *function, const Region *region)
+{
+    TT_FOR_OPS(op, region)
+    {
+        Preference preference;
+        bool minds = !accesses_memory(op) || is_strong(g, op, &preference);
+        Group *group = minds ? NULL : group_of(g, tt_operand(op, 0));
+        Move move = {g, group, group ? layout_of_accessed(g, op) : NULL, true};
+        if (move.layout && move.layout != group->layout && group->is_voted && !has_edges(g, group) &&
+            1ll << move.layout->in_bits[LAYOUT_REGISTER] <= elements_per_thread(g, tt_operand(op, 0)->type)) {
+            tt_walk(function->body, check_access, &move);
+            group->layout = move.suits ? move.layout : group->layout;
+            group->is_voted = !move.suits;
+        }
+        for (int i = 0; i < op->region_count; i++)
+            move_to_accessed(g, function, op->regions[i]);
+    }
+}
+
+static void follow_back(LayoutGroups *g)
+{
+    while (decide_by_edges(g, EXACT_BACKWARD))
+        ;
+}
+
+LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Arena *arena)
+{
+    LayoutGroups *g = TT_NEW(arena, LayoutGroups);
+    *g = (LayoutGroups){
+        .module = function->module, .options = options, .arena = arena, .groups = {.arena = arena}};
+    g->axis_infos = tt_analyze_axis_info(function, arena);
+    build_groups(g, function->body);
+    collect_edges(g, function->body);
+    spread_stored_axes(g, function->body);
+    note_index_work(g, function->body, false);
+    collect_votes(g, function->body, 0, false);
+    decide_by_votes(g);
+    follow_back(g);
+    decide_by_fragments(g, function->body);
+    follow_back(g);
+    for (int stored = 1; stored >= 0; stored--)
+        while (decide_one_by_buffer(g, stored))
+            follow_back(g);
+    while (decide_by_accessed(g, function->body))
+        follow_back(g);
+    collect_votes(g, function->body, 0, true);
+    decide_by_votes(g);
+    while (decide_by_edges(g, WIDENING) || decide_one_by_default(g))
+        ;
+    move_to_accessed(g, function, function->body);
+    return g;
+}
+
+const LinearLayout *tt_group_layout(const LayoutGroups *g, const Value *value)
+{
+    const Group *group = group_of(g, value);
+    return group ? group->layout : NULL;
+}
+
+/* ---- memory operations ------------------------------------------------------------------------------------------------------ */
 
 const LinearLayout *tt_memory_layout(const LayoutGroups *g, const Op *op)
 {

@@ -171,21 +171,68 @@ static LLVMValueRef reduce_warp(Simt *s, Opcode opcode, LLVMValueRef word)
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------------------------- */
 
-static bool is_in_loop(const Op *op)
+static const Op *loop_of(const Region *region)
 {
-    while (op && !tt_is_loop(op))
-        op = op->parent->op;
-    return op != NULL;
+    const Op *op = region ? region->op : NULL;
+    return !op || tt_is_loop(op) ? op : loop_of(op->parent);
+}
+
+static const Op *loop_of_value(const Value *value)
+{
+    return loop_of(value->op ? value->op->parent : value->region);
+}
+
+/* Of `pointers + offsets`: are the offsets from outside of the loop, and those of other pointers in it? */
+static bool shares_offset_from_outside(const Op *op, const Op *loop)
+{
+    if (op->opcode != OP_addptr || loop_of_value(tt_operand(op, 1)) == loop)
+        return false;
+    int pointers = 0;
+    for (const Use *use = tt_operand(op, 1)->uses; use; use = use->next)
+        pointers += use->user->opcode == OP_addptr && loop_of(use->user->parent) == loop;
+    return pointers > 1;
+}
+
+static bool has_products(const Op *loop)
+{
+    bool found = false;
+    for (int i = 0; i < loop->region_count; i++)
+        found |= tt_has_products(loop->regions[i]);
+    return found;
+}
+
+static LLVMValueRef bytes_of(Simt *s, LLVMValueRef offset, int64_t bytes)
+{
+    offset = LLVMBuildSExt(s->b, offset, s->i64, "");
+    return LLVMBuildMul(s->b, offset, simt_int(s->i64, bytes), "");
+}
+
+/* The same, computed right behind the offset. */
+static LLVMValueRef bytes_behind(Simt *s, LLVMValueRef offset, int64_t bytes)
+{
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(s->b);
+    LLVMValueRef next = LLVMGetNextInstruction(offset);
+    while (LLVMGetInstructionOpcode(next) == LLVMPHI)
+        next = LLVMGetNextInstruction(next);
+    LLVMPositionBuilderBefore(s->b, next);
+    offset = bytes_of(s, offset, bytes);
+    LLVMPositionBuilderAtEnd(s->b, here);
+    return offset;
 }
 
 /* A wide product and a sum: where several arrays have one offset, ptxas keeps the offset in 32 bits and has registers
  * left for loads. Of loops with these two it makes worse code than with one instruction, which LLVM 22 does not make of
- * them: it unrolls, but without issuing the loads of several iterations together. */
+ * them: it unrolls, but without issuing the loads of several iterations together. But an offset that several pointers of
+ * a loop share, which alone change there, is multiplied in front of it: ptxas would keep it both in 32 bits and in 64, and
+ * wait between the loads of an iteration for lack of registers (states passed from chunk to chunk, 0.88 of the peer).
+ * Loops with products have no registers for that. */
 static LLVMValueRef move_pointer(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t bytes)
 {
-    if (!is_in_loop(s->op)) {
-        offset = LLVMBuildSExt(s->b, offset, s->i64, "");
-        offset = LLVMBuildMul(s->b, offset, simt_int(s->i64, bytes), "");
+    const Op *loop = loop_of(s->op->parent);
+    bool is_ready =
+        loop && LLVMIsAInstruction(offset) && shares_offset_from_outside(s->op, loop) && !has_products(loop);
+    if (!loop || is_ready) {
+        offset = is_ready ? bytes_behind(s, offset, bytes) : bytes_of(s, offset, bytes);
         return LLVMBuildGEP2(s->b, s->i8, pointer, &offset, 1, "");
     }
     const char *text = tt_arena_format(s->arena, "mad.wide.s32 $0, $1, %lld, $2;", (long long)bytes);

@@ -2,8 +2,18 @@
  * before the next operation; this puts what has no effect right in front of what first needs it, so that the elements of
  * one store are computed before those of the next. The assembler keeps to the given order more than not: elements that
  * are done leave their registers, and more programs run at a time. Where threads talk to each other their elements are
- * needed together, and what a loop carries is not needed by anything in it; such blocks stay as they are. */
+ * needed together, and the given order keeps more under way; but not at the price of other programs: where it takes many
+ * registers, and this order clearly fewer, a block is put in order all the same (the largest of random numbers, with
+ * four numbers for an element at a time: 172 registers, in order 48). A product has its registers for its sums anyway.
+ * What a loop carries is not needed by anything in it; such blocks stay as they are. */
 #include "gpu/simt.h"
+
+enum {
+    MANY = 96,   /* registers of a thread: with fewer there are enough programs on a multiprocessor */
+    CLEARLY = 3, /* quarters: fewer than so many of those before */
+};
+
+typedef TT_VECTOR(LLVMValueRef) Sequence;
 
 typedef struct Order {
     LLVMBasicBlockRef block;
@@ -12,6 +22,7 @@ typedef struct Order {
     Map unplaced; /* what has no effect and is yet to be placed -> itself */
     TT_VECTOR(LLVMValueRef) pending;
     unsigned memory_kind, convergent_kind;
+    bool has_products;
 } Order;
 
 /* ---- what may move ---------------------------------------------------------------------------------------------------------------- */
@@ -65,12 +76,20 @@ static bool goes_into_phi(LLVMValueRef instruction)
     return false;
 }
 
-static bool is_better_ordered(const Order *o)
+static bool has_convergent(const Order *o)
 {
     for (LLVMValueRef i = LLVMGetFirstInstruction(o->block); i; i = LLVMGetNextInstruction(i))
-        if ((LLVMIsACallInst(i) && is_convergent(o, i)) || (!has_effect(o, i) && goes_into_phi(i)))
-            return false;
-    return true;
+        if (LLVMIsACallInst(i) && is_convergent(o, i))
+            return true;
+    return false;
+}
+
+static bool feeds_phi(const Order *o)
+{
+    for (LLVMValueRef i = LLVMGetFirstInstruction(o->block); i; i = LLVMGetNextInstruction(i))
+        if (!has_effect(o, i) && goes_into_phi(i))
+            return true;
+    return false;
 }
 
 /* ---- moving ----------------------------------------------------------------------------------------------------------------------- */
@@ -110,28 +129,111 @@ static bool is_used_elsewhere(const Order *o, LLVMValueRef instruction)
     return false;
 }
 
-static void order_block(Order *o)
+static Sequence instructions(const Order *o)
 {
-    TT_VECTOR(LLVMValueRef) all = {0};
-    for (LLVMValueRef i = LLVMGetFirstInstruction(o->block); i; i = LLVMGetNextInstruction(i)) {
+    Sequence all = {0};
+    for (LLVMValueRef i = LLVMGetFirstInstruction(o->block); i; i = LLVMGetNextInstruction(i))
         tt_push(o->arena, all, i);
-        if (!has_effect(o, i))
-            *tt_map_slot_ptr(&o->unplaced, i) = i;
-    }
+    return all;
+}
+
+/* `all`: the block's instructions, as they stand. */
+static void order_block(Order *o, const Sequence *all)
+{
+    for (int i = 0; i < all->count; i++)
+        if (!has_effect(o, all->data[i]))
+            *tt_map_slot_ptr(&o->unplaced, all->data[i]) = all->data[i];
     LLVMPositionBuilderAtEnd(o->b, o->block);
-    for (int i = 0; i < all.count; i++) {
-        bool last = LLVMIsATerminatorInst(all.data[i]) != NULL;
+    for (int i = 0; i < all->count; i++) {
+        bool last = LLVMIsATerminatorInst(all->data[i]) != NULL;
         for (int j = 0; last && j < i; j++)
-            if (is_unplaced(o, all.data[j]) && is_used_elsewhere(o, all.data[j]))
-                place(o, all.data[j]);
-        if (has_effect(o, all.data[i]))
-            place(o, all.data[i]);
+            if (is_unplaced(o, all->data[j]) && is_used_elsewhere(o, all->data[j]))
+                place(o, all->data[j]);
+        if (has_effect(o, all->data[i]))
+            place(o, all->data[i]);
     }
 }
 
-void tt_order_arithmetic(Codegen *codegen, Arena *arena)
+static void put_back(Order *o, const Sequence *all)
 {
-    Order order = {.arena = arena, .unplaced = {.arena = arena}};
+    LLVMPositionBuilderAtEnd(o->b, o->block);
+    for (int i = 0; i < all->count; i++) {
+        LLVMInstructionRemoveFromParent(all->data[i]);
+        LLVMInsertIntoBuilder(o->b, all->data[i]);
+    }
+}
+
+/* ---- registers -------------------------------------------------------------------------------------------------------------------- */
+
+/* Bits of registers; predicates have registers of their own. */
+static int width(LLVMTypeRef type)
+{
+    int sum = 0;
+    switch (LLVMGetTypeKind(type)) {
+    case LLVMVoidTypeKind:
+        return 0;
+    case LLVMIntegerTypeKind:
+        return LLVMGetIntTypeWidth(type) == 1 ? 0 : (int)LLVMGetIntTypeWidth(type);
+    case LLVMHalfTypeKind:
+    case LLVMBFloatTypeKind:
+        return 16;
+    case LLVMPointerTypeKind:
+    case LLVMDoubleTypeKind:
+        return 64;
+    case LLVMVectorTypeKind:
+        return width(LLVMGetElementType(type)) * (int)LLVMGetVectorSize(type);
+    case LLVMStructTypeKind:
+        for (unsigned i = 0; i < LLVMCountStructElementTypes(type); i++)
+            sum += TT_MAX(32, width(LLVMStructGetTypeAtIndex(type, i)));
+        return sum;
+    default:
+        return 32;
+    }
+}
+
+static int cost(LLVMValueRef value) { return (width(LLVMTypeOf(value)) + 31) / 32; }
+
+/* The most registers that values which only this block uses take at a time, from its end to its start. */
+static int registers(const Order *o)
+{
+    Map live = {.arena = o->arena}, kept = {.arena = o->arena};
+    int now = 0, most = 0;
+    for (LLVMValueRef i = LLVMGetLastInstruction(o->block); i; i = LLVMGetPreviousInstruction(i))
+        if (is_used_elsewhere(o, i))
+            *tt_map_slot_ptr(&kept, i) = i;
+    for (LLVMValueRef i = LLVMGetLastInstruction(o->block); i; i = LLVMGetPreviousInstruction(i)) {
+        int operands = LLVMGetInstructionOpcode(i) == LLVMPHI ? 0 : LLVMGetNumOperands(i);
+        now -= tt_map_find_ptr(&live, i) ? cost(i) : 0;
+        for (int k = 0; k < operands; k++) {
+            LLVMValueRef operand = LLVMGetOperand(i, (unsigned)k);
+            bool is_own = LLVMIsAInstruction(operand) && LLVMGetInstructionParent(operand) == o->block;
+            if (!is_own || tt_map_find_ptr(&kept, operand) || tt_map_find_ptr(&live, operand))
+                continue;
+            *tt_map_slot_ptr(&live, operand) = operand;
+            now += cost(operand);
+        }
+        most = TT_MAX(most, now);
+    }
+    return most;
+}
+
+static void improve(Order *o)
+{
+    bool is_together = has_convergent(o);
+    if (feeds_phi(o) || (is_together && o->has_products))
+        return;
+    Sequence given = instructions(o);
+    int before = is_together ? registers(o) : 0;
+    if (is_together && before < MANY)
+        return;
+    order_block(o, &given);
+    if (is_together && registers(o) * 4 > before * CLEARLY)
+        put_back(o, &given);
+}
+
+void tt_order_arithmetic(Codegen *codegen, bool has_products, Arena *arena)
+{
+    Order order = {.arena = arena, .unplaced = {.arena = arena}, .has_products = has_products};
     order.memory_kind = LLVMGetEnumAttributeKindForName("memory", strlen("memory"));
     order.convergent_kind = LLVMGetEnumAttributeKindForName("convergent", strlen("convergent"));
     order.b = LLVMCreateBuilderInContext(LLVMGetModuleContext(codegen->module));
@@ -139,8 +241,7 @@ void tt_order_arithmetic(Codegen *codegen, Arena *arena)
         for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(f); block;
              block = LLVMGetNextBasicBlock(block)) {
             order.block = block;
-            if (is_better_ordered(&order))
-                order_block(&order);
+            improve(&order);
         }
     LLVMDisposeBuilder(order.b);
 }

@@ -56,6 +56,7 @@ const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_
 
 bool tt_is_product(const Op *op);
 bool tt_has_dot(const Region *body);      /* outside of what is nested in it */
+bool tt_has_products(Region *region);     /* there too */
 bool tt_is_on_tensor_cores(const Op *op); /* a product, and on them */
 /* Of such a product: its sums, and an operand in registers. */
 const LinearLayout *tt_product_layout(Module *module, const Op *product);
@@ -72,6 +73,24 @@ int tt_fastest_axis(const AxisInfos *infos, const Op *load);
 int tt_staged_axis(const AxisInfos *infos, const Value *value, int along_k);
 /* Is the product's tile one for wgmma, as it is or `turned`? */
 bool tt_fits_wgmma(const Op *dot, const GpuOptions *options, bool turned);
+
+/* ---- tf32.c: fp32 operands of tensor cores ------------------------------------------------------------------------------ */
+
+enum {
+    /* Units in the last place by which a magnitude grows before the tensor core cuts it: */
+    TT_NEAREST = 0x1000, /* to be rounded to nearest */
+    TT_AWAY = 0x1fff,    /* away from zero */
+    /* Sign and exponent. A unit is 2^-TT_MANTISSA_BITS of the power of two that they are. */
+    TT_MANTISSA_BITS = 23,
+    TT_POWER_MASK = -(1 << TT_MANTISSA_BITS),
+};
+
+/* Is each element known to be a number of tf32? */
+bool tt_is_tf32(const Value *value);
+Value *tt_build_raised(Builder *b, Value *value, int64_t units);
+double tt_raised_by(int64_t units); /* of the power of two */
+/* Units by which a product's operand is raised on its way to the tensor core. */
+int64_t tt_raised(const Op *product, int operand);
 
 /* ---- plan_dot.c: products by multiply-adds --------------------------------------------------------------------------- */
 

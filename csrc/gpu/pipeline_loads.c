@@ -146,15 +146,24 @@ static bool goes_to_fragments(const Value *value)
     return tt_has_uses(value);
 }
 
-/* The lanes of a fragment of wgmma are at 8 neighbours along M and 4 along K: these
- * groups of 32 bytes lie in different banks. */
+/* The dimension of such left operands that is their K. */
+static int depth_axis(const Value *value)
+{
+    const Op *user = value->uses->user;
+    return user->opcode == OP_permute
+               ? (int)tt_find_attr(user, ATTR_order)->ints[depth_axis(user->results[0])]
+               : 1;
+}
+
+/* The lanes of a fragment of wgmma are at 8 neighbours along M and 4 along K: where M is fastest these groups of 32 bytes lie
+ * in different banks; where K is, those of 16 do as in other buffers. */
 static const LinearLayout *layout_of_fragments(const Pipeline *p, const Op *load)
 {
     enum { GROUP = 32 /* bytes */, GROUPS = 4 };
     const Type *type = load->results[0]->type;
     int axis = tt_fastest_axis(p->axis_infos, load), bytes = tt_byte_width(type);
     int64_t shape[] = {tt_next_pow2(type->shape[1 - axis]), tt_next_pow2(type->shape[axis])};
-    if (bytes != 4 || shape[1] * bytes < GROUP * GROUPS)
+    if (bytes != 4 || axis == depth_axis(load->results[0]) || shape[1] * bytes < GROUP * GROUPS)
         return tt_buffer_layout(p->module, type, axis);
     LinearLayout layout = tt_layout_swizzled(shape, 2, GROUP / bytes, 1, GROUPS);
     if (!axis)

@@ -11,12 +11,18 @@ typedef struct Staged {
     const LinearLayout *layout;
 } Staged;
 
+typedef struct Raised {
+    const Value *value;
+    int64_t units;
+} Raised;
+
 typedef struct Selector {
     Module *module;
     const GpuOptions *options;
     Arena *scratch;
     AxisInfos *axis_infos;
     Map buffers;                  /* Staged -> Value*, so that two products of one tile share its buffer */
+    Map raised;                   /* Raised -> Value*, likewise */
     TT_VECTOR(Op *) dots, others; /* on tensor cores, and not */
 } Selector;
 
@@ -303,6 +309,50 @@ static bool is_computed_here(const Op *dot, const Value *value)
     return value->op && value->op->parent == dot->parent && value->op->opcode != OP_load;
 }
 
+/* Is it loaded in the product's loop? Then copies may put it into a buffer as it is. */
+static bool is_copied(const Op *dot, const Value *value)
+{
+    const Op *around = dot->parent->op;
+    while (tt_def(value, OP_permute))
+        value = tt_operand(value->op, 0);
+    return tt_def(value, OP_load) && value->op->parent == dot->parent && around && around->opcode == OP_for;
+}
+
+/* ---- fp32 in tf32 ----------------------------------------------------------------------------------------------------------------
+ * An operand is raised, for the tensor core to round it, where that is least work: on its way to the tensor core what
+ * asynchronous copies put into a buffer, and what stays in registers; else once, before a buffer. */
+
+static bool is_rounded(const Op *dot)
+{
+    return tt_element(tt_operand(dot, 0)->type)->kind == TT_F32 && !tt_find_attr(dot, ATTR_raised);
+}
+
+static Value *raised(Selector *s, Value *value, int64_t units)
+{
+    Raised key;
+    memset(&key, 0, sizeof key);
+    key.value = value;
+    key.units = units;
+    void **slot = tt_map_slot(&s->raised, &key, sizeof key);
+    if (*slot)
+        return *slot;
+    Builder b = builder_behind(value);
+    b.loc = value->op ? value->op->loc : value->loc;
+    Value *result;
+    if (tt_def(value, OP_permute)) {
+        Value *source = raised(s, tt_operand(value->op, 0), units);
+        result = tt_build_permute(&b, source, tt_find_attr(value->op, ATTR_order)->ints);
+    } else {
+        result = tt_build_raised(&b, value, units);
+    }
+    return *tt_map_slot(&s->raised, &key, sizeof key) = result;
+}
+
+static void raise_operand(Selector *s, Op *dot, int operand, int64_t units)
+{
+    tt_set_operand(dot, operand, raised(s, tt_operand(dot, operand), units));
+}
+
 /* ---- rewriting ------------------------------------------------------------------------------------------------------------------- */
 
 static const int64_t *dot_warps(const Op *dot) { return tt_find_attr(dot, ATTR_warps)->ints; }
@@ -334,6 +384,15 @@ bool tt_has_dot(const Region *body)
     if (op->opcode == OP_dot)
         return true;
     return false;
+}
+
+static void find_product(Op *op, void *found) { *(bool *)found |= tt_is_product(op); }
+
+bool tt_has_products(Region *region)
+{
+    bool found = false;
+    tt_walk(region, find_product, &found);
+    return found;
 }
 
 bool tt_is_on_tensor_cores(const Op *op)
@@ -385,9 +444,19 @@ static void use_mma(Selector *s, Op *dot)
     }
     tt_set_attr(dot, tt_attr_ints(s->module, ATTR_warps, warps, dot->results[0]->type->rank, NULL));
     tt_set_attr(dot, tt_attr_string(s->module, ATTR_instruction, "mma", NULL));
-    for (int i = 0; i < 2; i++)
-        if (!stays_in_registers(dot, i, warps))
+    int64_t units[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        const Value *value = tt_operand(dot, i);
+        bool stays = stays_in_registers(dot, i, warps), rounds = is_rounded(dot) && !tt_is_tf32(value);
+        if (rounds && (stays || is_copied(dot, value)))
+            units[i] = TT_NEAREST;
+        else if (rounds)
+            raise_operand(s, dot, i, TT_NEAREST);
+        if (!stays)
             tt_set_operand(dot, i, stage_operand(s, dot, i, false));
+    }
+    if (units[0] || units[1])
+        tt_set_attr(dot, tt_attr_ints(s->module, ATTR_raised, units, 2, NULL));
 }
 
 /* The lowest bit of k in which lanes differ that store an operand: those of asynchronous copies go along K element by
@@ -455,19 +524,46 @@ static bool goes_in_any_order(const Selector *s, const Value *value)
     return tt_element(value->type)->kind == TT_F32 && tt_staged_axis(s->axis_infos, value, 1) != 1;
 }
 
+/* Does wgmma take the left operand from registers? What it is to round has to come through them, too. */
+static bool is_left_in_registers(const Selector *s, const Op *dot)
+{
+    const Value *left = tt_operand(dot, 0);
+    return is_computed_here(dot, left) || goes_in_any_order(s, left) ||
+           (is_rounded(dot) && is_copied(dot, left));
+}
+
+/* wgmma reads the right operand as copies put it into the buffer, and cuts it: towards zero. So the left one is rounded away
+ * from zero then, and the means of both errors cancel, while no product is further off than that of two numbers rounded to
+ * nearest. Where the right one is not copied, or the left one has nothing to round, both are rounded to nearest. */
+static Attr *round_for_wgmma(Selector *s, Op *dot)
+{
+    if (!is_rounded(dot))
+        return NULL;
+    const Value *left = tt_operand(dot, 0), *right = tt_operand(dot, 1);
+    bool has_left = !tt_is_tf32(left), is_cut = has_left && is_copied(dot, right) && !tt_is_tf32(right);
+    int64_t units[] = {is_cut ? TT_AWAY : TT_NEAREST, 0};
+    if (!is_cut && !tt_is_tf32(right))
+        raise_operand(s, dot, 1, TT_NEAREST);
+    if (has_left && is_left_in_registers(s, dot))
+        return tt_attr_ints(s->module, ATTR_raised, units, 2, NULL);
+    if (has_left)
+        raise_operand(s, dot, 0, units[0]);
+    return NULL;
+}
+
 static void use_wgmma(Selector *s, Op *dot, const int64_t warps[2])
 {
-    bool along_k = tt_byte_width(tt_operand(dot, 0)->type) != 2;
+    bool along_k = tt_byte_width(tt_operand(dot, 0)->type) != 2, in_registers = is_left_in_registers(s, dot);
+    Attr *attrs = tt_attr_ints(s->module, ATTR_warps, warps, 2, round_for_wgmma(s, dot));
     Value *operands[] = {tt_operand(dot, 0), stage_operand(s, dot, 1, along_k), tt_operand(dot, 2)};
     see_proxy(operands[1]);
-    if (!is_computed_here(dot, operands[0]) && !goes_in_any_order(s, operands[0])) {
+    if (!in_registers) {
         operands[0] = stage_operand(s, dot, 0, along_k);
         see_proxy(operands[0]);
     }
     Builder b = tt_builder_before(dot);
     int64_t depth = imprecise_depth(dot);
-    Value *sums = depth ? build_partial_sums(&b, operands, depth, warps)
-                        : build_wgmma(&b, operands, tt_attr_ints(s->module, ATTR_warps, warps, 2, NULL));
+    Value *sums = depth ? build_partial_sums(&b, operands, depth, warps) : build_wgmma(&b, operands, attrs);
     sums->name = dot->results[0]->name;
     tt_replace_op(dot, &sums);
 }
@@ -478,7 +574,7 @@ static bool has_rows(const Selector *s, const Op *dot)
     for (int i = 0; i < 2; i++) {
         const Value *value = tt_operand(dot, i);
         int bytes = tt_byte_width(value->type), k = value->type->rank - 1 - i;
-        if (!i && goes_in_any_order(s, value))
+        if (!i && is_left_in_registers(s, dot))
             continue;
         int axis = bytes != 2 ? k : tt_staged_axis(s->axis_infos, value, k);
         if (tt_next_pow2(value->type->shape[axis]) * bytes < 32)
@@ -498,7 +594,11 @@ static void collect_dots(Op *op, void *context)
 
 bool tt_gpu_select_dot(Module *module, const GpuOptions *options, Arena *scratch)
 {
-    Selector s = {.module = module, .options = options, .scratch = scratch, .buffers = {.arena = scratch}};
+    Selector s = {.module = module,
+                  .options = options,
+                  .scratch = scratch,
+                  .buffers = {.arena = scratch},
+                  .raised = {.arena = scratch}};
     s.axis_infos = tt_analyze_axis_info(module->functions, scratch);
     tt_walk(module->functions->body, collect_dots, &s);
     for (int i = 0; i < s.dots.count; i++) {

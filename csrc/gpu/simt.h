@@ -41,7 +41,7 @@ struct Simt {
 
 /* ---- of a module after its passes --------------------------------------------------------------------------------- */
 /* order.c: puts arithmetic next to what needs it. */
-void tt_order_arithmetic(struct Codegen *codegen, Arena *arena);
+void tt_order_arithmetic(struct Codegen *codegen, bool has_products, Arena *arena);
 /* nvptx_constants.c: behind all passes, keeps constants of 8-bit floats from ptxas, which widens some of them wrongly. */
 void tt_nvptx_hide_constants(struct Codegen *codegen, Arena *arena);
 
@@ -207,6 +207,8 @@ void simt_async_copy(Simt *s, const Op *op);
 void simt_async_commit(Simt *s);
 void simt_async_wait(Simt *s, const Op *op);
 void simt_mma(Simt *s, const Op *op);
+/* A word of f32, the magnitude greater by so many `units` in the last place (tf32.c). */
+LLVMValueRef simt_raised(Simt *s, LLVMValueRef word, int64_t units);
 void simt_wgmma(Simt *s, const Op *op);
 void simt_wgmma_wait(Simt *s, const Op *op);
 

@@ -75,13 +75,13 @@ static LLVMValueRef split_for_log(Simt *s, LLVMValueRef x, LLVMValueRef *tail, L
     enum { SQRT_HALF = 0x3f3504f3, MANTISSA_BITS = 23 };
     LLVMValueRef tiny = LLVMBuildFCmp(s->b, LLVMRealOLT, x, real(x, 0x1p-126), "");
     x = LLVMBuildSelect(s->b, tiny, LLVMBuildFMul(s->b, x, real(x, 0x1p23), ""), x, "");
-    LLVMValueRef bits = LLVMBuildBitCast(s->b, x, s->i32, ""), width = simt_i32(s, MANTISSA_BITS);
+    LLVMValueRef bits = LLVMBuildBitCast(s->b, x, s->i32, "");
     LLVMValueRef e = LLVMBuildSub(s->b, bits, simt_i32(s, SQRT_HALF), "");
-    e = LLVMBuildAShr(s->b, e, width, "");
-    bits = LLVMBuildSub(s->b, bits, LLVMBuildShl(s->b, e, width, ""), "");
+    e = LLVMBuildAnd(s->b, e, simt_i32(s, -(1 << MANTISSA_BITS)), ""); /* in its place: no shifts */
+    bits = LLVMBuildSub(s->b, bits, e, "");
     LLVMValueRef f = LLVMBuildFSub(s->b, LLVMBuildBitCast(s->b, bits, s->f32, ""), real(x, 1), "");
-    e = LLVMBuildSub(s->b, e, LLVMBuildSelect(s->b, tiny, width, simt_i32(s, 0), ""), "");
-    *exponent = LLVMBuildSIToFP(s->b, e, s->f32, "");
+    LLVMValueRef scaled = LLVMBuildSelect(s->b, tiny, real(x, -MANTISSA_BITS), real(x, 0), "");
+    *exponent = fma_of(s, LLVMBuildSIToFP(s->b, e, s->f32, ""), real(x, 0x1p-23), scaled);
     LLVMValueRef sum = real(x, terms[TT_COUNT(terms) - 1]);
     for (int i = (int)TT_COUNT(terms) - 2; i >= 0; i--)
         sum = fma_of(s, sum, f, real(x, terms[i]));
@@ -89,9 +89,12 @@ static LLVMValueRef split_for_log(Simt *s, LLVMValueRef x, LLVMValueRef *tail, L
     return f;
 }
 
-/* lg2.approx has the right special values, but near 1, where the logarithm is small, too few digits. */
+/* What has a logarithm that is a number lies between 0 and infinity, by its bits below infinity's. Others are multiplied
+ * to what theirs is, but for 0. lg2.approx near 1, where the logarithm is small, has too few digits, and takes three more
+ * instructions for numbers below the normal range. */
 static LLVMValueRef log_of(Simt *s, LLVMValueRef x, bool binary)
 {
+    enum { INFINITE = 0x7f800000 };
     LLVMValueRef tail, e, f = split_for_log(s, x, &tail, &e), result;
     if (binary) {
         LLVMValueRef sum = LLVMBuildFAdd(s->b, f, tail, "");
@@ -100,10 +103,11 @@ static LLVMValueRef log_of(Simt *s, LLVMValueRef x, bool binary)
         LLVMValueRef sum = LLVMBuildFAdd(s->b, f, fma_of(s, e, real(x, ln_2_low), tail), "");
         result = fma_of(s, e, real(x, ln_2_high), sum);
     }
-    LLVMValueRef positive = LLVMBuildFCmp(s->b, LLVMRealOGT, x, real(x, 0), "");
-    LLVMValueRef finite = LLVMBuildFCmp(s->b, LLVMRealOLT, x, real(x, INFINITY), "");
-    LLVMValueRef plain = LLVMBuildAnd(s->b, positive, finite, "");
-    return LLVMBuildSelect(s->b, plain, result, fast(s, OP_log2, &x), "");
+    LLVMValueRef bits = LLVMBuildBitCast(s->b, x, s->i32, "");
+    LLVMValueRef special = LLVMBuildICmp(s->b, LLVMIntUGE, bits, simt_i32(s, INFINITE), "");
+    LLVMValueRef infinite = real(x, INFINITY), zero = LLVMBuildFCmp(s->b, LLVMRealOEQ, x, real(x, 0), "");
+    result = LLVMBuildSelect(s->b, special, fma_of(s, x, infinite, infinite), result, "");
+    return LLVMBuildSelect(s->b, zero, real(x, -INFINITY), result, "");
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------------------------------- */

@@ -94,7 +94,8 @@ typedef struct Load {
     Masks masks;
     const Tile *pointers, *other; /* other: NULL for zeros */
     Tile *result;
-    LLVMValueRef all_whole; /* no vector of this thread is cut; NULL: none can be */
+    LLVMValueRef all_whole;     /* no vector of this thread is cut; NULL: none can be */
+    LLVMValueRef *single_masks; /* of registers that were loaded by themselves */
 } Load;
 
 /* A vector cut by the mask. */
@@ -123,6 +124,17 @@ static void load_elements(Simt *s, const Load *load, int first, int count, LLVMV
     simt_unpack(s, words, &access, count, bytes, simt_type(s, type), elements);
 }
 
+/* The register before `reg` that loads the same element under the same mask, the scale of a group for instance; or -1. */
+static int same_load(const Load *load, int reg, LLVMValueRef mask)
+{
+    const Tile *other = load->other;
+    for (int r = 0; r < reg && !tt_int_attr(load->op, ATTR_volatile, 0); r++)
+        if (load->result->at[r] && load->pointers->at[r] == load->pointers->at[reg] &&
+            load->single_masks[r] == mask && (!other || other->at[r] == other->at[reg]))
+            return r;
+    return -1;
+}
+
 static void load_vector(Simt *s, Load *load, int first, CutVector *cut)
 {
     const Vectors *v = &load->vectors;
@@ -134,6 +146,12 @@ static void load_vector(Simt *s, Load *load, int first, CutVector *cut)
     LLVMValueRef whole = simt_vector_masks(s, &load->masks, v, first, cut->single);
     if (cut->single[0])
         load->all_whole = simt_and(s, load->all_whole, whole);
+    int same = count == 1 && !cut->single[0] ? same_load(load, first, whole) : -1;
+    load->single_masks[first] = whole;
+    if (same >= 0) {
+        load->result->at[first] = load->result->at[same];
+        return;
+    }
     load_elements(s, load, first, count, whole, elements);
     for (int i = 0; i < count; i++)
         load->result->at[simt_vector_register(v, first, i)] = elements[i];
@@ -180,6 +198,7 @@ void simt_load(Simt *s, const Op *op)
     if (layout)
         load.vectors = simt_plan_vectors(s, op, layout, bytes, TT_MAX(1, 16 / bytes));
     Tile *tile = load.result = simt_new_tile(s, simt_registers(value));
+    load.single_masks = TT_NEW_ARRAY(s->arena, LLVMValueRef, tile->count);
     CutVector *cuts = TT_NEW_ARRAY(s->arena, CutVector, tile->count);
     int cut_count = 0;
     for (int r = 0; r < tile->count; r++) {

@@ -16,6 +16,7 @@ typedef struct Operand {
     int bytes, word_bits; /* of an element; log2 of the elements in a word */
     bool has_halves;      /* K has both halves of a step */
     int beyond;           /* bits of a lane's number with which it is beyond K */
+    int64_t raised;       /* units, of tf32 */
 } Operand;
 
 /* ---- words -------------------------------------------------------------------------------------------------------------------------- */
@@ -132,12 +133,26 @@ static LLVMValueRef load_word(Simt *s, const Operand *x, int reg)
 
 static void load_words(Simt *s, const Operand *x, int reg, const int steps[2], int count, LLVMValueRef *words)
 {
-    if (x->way == AS_MATRICES || x->way == AS_TRANSPOSED_MATRICES) {
+    bool as_matrices = x->way == AS_MATRICES || x->way == AS_TRANSPOSED_MATRICES;
+    if (as_matrices)
         load_matrices(s, x, reg, steps, count, words);
-        return;
+    for (int i = 0; i < count; i++) {
+        if (!as_matrices)
+            words[i] = load_word(s, x, reg ^ (i & 1 ? steps[0] : 0) ^ (i & 2 ? steps[1] : 0));
+        words[i] = simt_raised(s, words[i], x->raised);
     }
-    for (int i = 0; i < count; i++)
-        words[i] = load_word(s, x, reg ^ (i & 1 ? steps[0] : 0) ^ (i & 2 ? steps[1] : 0));
+}
+
+LLVMValueRef simt_raised(Simt *s, LLVMValueRef word, int64_t units)
+{
+    if (!units)
+        return word;
+    LLVMTypeRef real = LLVMFloatTypeInContext(s->context);
+    LLVMValueRef upper = LLVMBuildAnd(s->b, word, simt_i32(s, TT_POWER_MASK), "");
+    LLVMValueRef terms[] = {LLVMBuildBitCast(s->b, upper, real, ""), LLVMConstReal(real, tt_raised_by(units)),
+                            LLVMBuildBitCast(s->b, word, real, "")};
+    LLVMValueRef sum = simt_intrinsic(s, "llvm.fma", &real, 1, terms, 3);
+    return LLVMBuildBitCast(s->b, sum, s->i32, "");
 }
 
 /* ---- operands ------------------------------------------------------------------------------------------------------------------------ */
@@ -146,8 +161,11 @@ static Operand operand_of(Simt *s, const Op *op, int index)
 {
     const Value *value = tt_operand(op, index);
     int upper = value->type->rank - 2;
-    Operand x = {
-        .value = value, .kept = upper + index, .k = upper + 1 - index, .bytes = tt_byte_width(value->type)};
+    Operand x = {.value = value,
+                 .kept = upper + index,
+                 .k = upper + 1 - index,
+                 .bytes = tt_byte_width(value->type),
+                 .raised = tt_raised(op, index)};
     x.layout = tt_fragment_layout(s->module, op, index);
     int word_bits = tt_log2(TT_MAX(1, 4 / x.bytes)), k_bits = x.layout->out_bits[x.k];
     x.word_bits = TT_MIN(word_bits, k_bits);

@@ -18,6 +18,7 @@ typedef struct Matrix {
     LLVMValueRef place;         /* of the warpgroup's part */
     bool is_transposed;
     int kept, bytes;
+    int64_t raised; /* units, of tf32 from registers */
 } Matrix;
 
 static uint64_t encode(int64_t bytes) { return (uint64_t)(bytes >> 4) & 0x3fff; }
@@ -61,7 +62,7 @@ static LLVMValueRef warpgroup(Simt *s)
 
 static Matrix matrix_of(Simt *s, const Op *op, int index)
 {
-    Matrix m = {.value = tt_operand(op, index), .kept = index};
+    Matrix m = {.value = tt_operand(op, index), .kept = index, .raised = tt_raised(op, index)};
     m.bytes = tt_byte_width(m.value->type);
     m.layout = tt_fragment_layout(s->module, op, index);
     if (tt_is_tile(m.value->type)) {
@@ -108,6 +109,7 @@ static void fragment(Simt *s, const Matrix *a, int64_t row, int64_t k, int64_t h
         Access access = {0};
         simt_set_words(&access, 4);
         simt_pack(s, elements, count, a->bytes, &access, &words[w]);
+        words[w] = simt_raised(s, words[w], a->raised);
     }
 }
 
@@ -120,7 +122,20 @@ typedef struct Product {
     bool adds;
     const LinearLayout *layout;
     Tile *tile;
+    LLVMValueRef *words; /* of all rows and steps, where they are made before; else NULL */
 } Product;
+
+/* The words of a, of all rows and steps in order: for a part of a product while the other part is under way, since ptxas puts
+ * a fence behind words that are written after the first. */
+static LLVMValueRef *make_words(Product *p, int64_t rows, int64_t rows_at_once)
+{
+    LLVMValueRef *words = TT_NEW_ARRAY(p->s->arena, LLVMValueRef, rows / rows_at_once * p->steps * 4),
+                 *next = words;
+    for (int64_t row = 0; row < rows; row += rows_at_once)
+        for (int i = 0; i < p->steps; i++, next += 4)
+            fragment(p->s, &p->a, row, p->first + i * p->step, p->step / 2, next);
+    return words;
+}
 
 /* The products of 64 rows, whose sums the instruction takes in order: several steps at once, but for words in registers, which
  * are made while the steps before are under way (attention in tf32 lost 5 % where they came first). */
@@ -143,7 +158,9 @@ static void multiply_rows(Product *p, int64_t row)
         for (int i = 0; i < w->steps; i++) {
             int64_t k = p->first + (done + i) * p->step;
             w->b_matrices[i] = descriptor(s, &p->b, 0, k);
-            if (w->a_words)
+            if (p->words)
+                w->a_words = p->words, p->words += 4;
+            else if (w->a_words)
                 fragment(s, &p->a, row, k, p->step / 2, w->a_words);
             else
                 w->a_matrices[i] = descriptor(s, &p->a, row, k);
@@ -196,10 +213,12 @@ void simt_wgmma(Simt *s, const Op *op)
         p.wgmma.a_matrices = TT_NEW_ARRAY(s->arena, LLVMValueRef, AT_ONCE);
     p.tile = simt_new_tile(s, initial->count);
     memcpy(p.tile->at, initial->at, sizeof(LLVMValueRef) * (size_t)initial->count);
+    int64_t rows = 1ll << result->layout->out_bits[0], rows_at_once = warps[0] * 16;
+    if (part && p.a.raised)
+        p.words = make_words(&p, rows, rows_at_once);
     if (needs_fence(op) && simt_has_next_sync(s))
         s->ops->tensor->wgmma_begin(s);
-    int64_t rows_at_once = warps[0] * 16;
-    for (int64_t row = 0; row < 1ll << result->layout->out_bits[0]; row += rows_at_once)
+    for (int64_t row = 0; row < rows; row += rows_at_once)
         multiply_rows(&p, row);
     s->ops->tensor->wgmma_commit(s);
     simt_set(s, result, p.tile);

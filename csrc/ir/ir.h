@@ -130,6 +130,8 @@ typedef enum Trait {
     ONE_LAYOUT = 1 << 13, /* operands and results have one shape, and one layout (ELEMENTWISE implies it) */
     SMEM_READS = 1 << 14, /* buffers among the operands */
     SMEM_WRITES = 1 << 15,
+    TRUNCATES = 1
+        << 16, /* rounds toward zero, or leaves the rest of that; `whole` where nothing negative is divided */
 } Trait;
 
 /* What an operation's regions are for. */

@@ -246,6 +246,9 @@ void tt_rule_dot(Verifier *v, const Op *op)
                    (const char *const[]){"ieee", "tf32", "tf32x3", "bf16x3", "bf16x6", NULL});
     tt_expect_word(v, op, ATTR_instruction, (const char *const[]){"mma", "fma", NULL});
     tt_expect_result(v, op, 0, c);
+    const Attr *raised = tt_find_attr(op, ATTR_raised);
+    if (raised && (raised->count != 2 || a->element->kind != TT_F32))
+        tt_verify_fail(v, op, "has operands of fp32 raised, each by a number of units");
     int rank = rank_of(a);
     if ((rank != 2 && rank != 3) || rank_of(b) != rank || rank_of(c) != rank) {
         tt_verify_fail(v, op, "takes tiles of rank 2, or of rank 3 with a batch dimension");

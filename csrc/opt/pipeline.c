@@ -21,7 +21,7 @@ static const Pass passes[] = {
 
 static const PassTable table = {"opt", passes, TT_COUNT(passes), NULL, NULL};
 
-enum { SIMPLIFY = 1 << 0, WIDEN = 1 << 1, UNROLL = 1 << 2, IMPROVE = 1 << 3 };
+enum { SIMPLIFY = 1 << 0, SIGNS = 1 << 1, WIDEN = 1 << 2, UNROLL = 1 << 3, IMPROVE = 1 << 4 };
 
 static const unsigned steps_of[] = {
 #define OPT_PASS(name, steps) [PASS_##name] = (steps),
@@ -35,21 +35,21 @@ enum { MOST_ROUNDS = 10 };
 typedef struct Step {
     unsigned which;
     bool repeat;
-    bool is_chosen; /* only if the launch needs it */
 } Step;
 
 /* Calls are not inlined here: the frontend builds one only for a function that asks not to be inlined. */
 static const Step pipeline[] = {
     /* What the frontend wrote down is full of constants, repeated index arithmetic and values no one uses. */
-    {SIMPLIFY, true, false},
+    {SIMPLIFY, true},
     /* Values that addresses and masks share are one value now, and loops are still loops, whose bounds bound what they
      * carry. */
-    {WIDEN, false, true},
+    {SIGNS, false},
+    {WIDEN, false}, /* only where offsets do not fit */
     /* Bounds are as constant now as they get, and each copy of a body is yet to be simplified for its
      * iteration. */
-    {UNROLL, false, false},
-    {SIMPLIFY, true, false},
-    {IMPROVE, true, false},
+    {UNROLL, false},
+    {SIMPLIFY, true},
+    {IMPROVE, true},
 };
 
 bool tt_opt_run_pass(Module *module, OptPass pass) { return tt_run_pass(module, &table, (int)pass); }
@@ -70,10 +70,18 @@ static void run_step(Module *module, const Step *step)
             break;
 }
 
-void tt_run_pipeline(Module *module, OffsetChoice *choice)
+/* Between SIGNS and WIDEN: whether offsets fit. */
+static bool choose_facts(Module *module, LaunchChoice *choice)
+{
+    unsigned facts = choice ? choice->find_facts(choice, module->functions) : VOUCHED_FACTS;
+    tt_forget_signs(module->functions, facts);
+    return facts & FACT_FITS;
+}
+
+void tt_run_pipeline(Module *module, LaunchChoice *choice)
 {
     for (unsigned i = 0; i < TT_COUNT(pipeline); i++)
-        if (!pipeline[i].is_chosen || (choice && choice->must_widen(choice, module->functions)))
+        if (pipeline[i].which != WIDEN || !choose_facts(module, choice))
             run_step(module, &pipeline[i]);
     tt_passes_done(module, &table);
 }

@@ -89,39 +89,31 @@ static void nap(long microseconds) { nanosleep(&(struct timespec){.tv_nsec = mic
 /* ---- the interpreter's lock ------------------------------------------------------------------------------------------ */
 
 static _Thread_local bool is_behind; /* the thread is the background's */
-static atomic_bool runs, holds;      /* there is one, and it does not sleep; it has the GIL */
+static atomic_bool runs;             /* there is one, and it does not sleep */
+static atomic_int holds;             /* 1: it has the GIL */
 static atomic_int waiting;           /* other threads that want the GIL */
 
 PyThreadState *tt_give_gil(void)
 {
     PyThreadState *released = PyEval_SaveThread();
     if (is_behind)
-        atomic_store(&holds, false);
+        atomic_store(&holds, 0);
     return released;
-}
-
-/* To sleep until the background gives the GIL up takes longer than it has it: waking up is slow, and who does so late finds
- * it taken again. */
-static void wait_for_background(void)
-{
-    enum { LONGEST = 300 /* microseconds */ };
-    double end = tt_milliseconds() + LONGEST * 1e-3;
-    while (atomic_load(&holds) && tt_milliseconds() < end)
-        sched_yield();
 }
 
 void tt_get_gil(PyThreadState *released)
 {
+    static const double longest = 0.3; /* milliseconds */
     bool waits = !is_behind && atomic_load_explicit(&runs, memory_order_relaxed);
-    if (waits) {
+    if (waits) { /* who wakes up late finds the GIL taken again */
         atomic_fetch_add(&waiting, 1);
-        wait_for_background();
+        tt_await_zero(&holds, longest);
     }
     PyEval_RestoreThread(released);
     if (waits)
         atomic_fetch_sub(&waiting, 1);
     if (is_behind)
-        atomic_store(&holds, true);
+        atomic_store(&holds, 1);
 }
 
 /* Others get the GIL for as long as they want; if none does, reading takes twice as long. With many threads that launch
@@ -138,6 +130,13 @@ void tt_breathe(void)
         nap(PIECE);
     tt_get_gil(released);
     since = tt_milliseconds();
+}
+
+static PyObject *background_breathe(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    tt_breathe();
+    return Py_NewRef(Py_None);
 }
 
 /* ---- compiling ----------------------------------------------------------------------------------------------------------- */
@@ -232,7 +231,7 @@ static void *run(void *unused)
     PyGILState_STATE state = PyGILState_Ensure();
     is_behind = true;
     atomic_store(&runs, true);
-    atomic_store(&holds, true);
+    atomic_store(&holds, 1);
     do {
         for (Request *request; (request = take());) {
             serve(request);
@@ -240,7 +239,7 @@ static void *run(void *unused)
             tt_breathe();
         }
     } while (sleep_until_wanted());
-    atomic_store(&holds, false);
+    atomic_store(&holds, 0);
     atomic_store(&runs, false);
     PyGILState_Release(state);
     return unused;
@@ -277,7 +276,7 @@ static void forget(void)
     queue.first = queue.current = NULL; /* what they held stays with the parent's memory */
     queue.count = 0;
     queue.is_running = queue.is_busy = false;
-    atomic_store(&holds, false);
+    atomic_store(&holds, 0);
     atomic_store(&runs, false);
     atomic_store(&waiting, 0);
 }
@@ -302,11 +301,21 @@ static bool put(Request *request)
     return true;
 }
 
+/* Nobody has the lock for long, and a launch does not sleep for it. */
+static void lock_from_launch(void)
+{
+    enum { MOST_YIELDS = 100 };
+    for (int i = 0; i < MOST_YIELDS; i++, sched_yield())
+        if (!pthread_mutex_trylock(&queue.lock))
+            return;
+    pthread_mutex_lock(&queue.lock);
+}
+
 void tt_compile_behind(Request *request)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_forks);
-    pthread_mutex_lock(&queue.lock);
+    lock_from_launch();
     bool is_put = put(request);
     pthread_mutex_unlock(&queue.lock);
     if (!is_put)
@@ -374,6 +383,8 @@ PyMethodDef tt_background_methods[] = {
     {"background_wait", background_wait, METH_O,
      "background_wait(seconds) -> bool\n--\n\nWait until nothing is compiled in the background any more; "
      "False if it takes longer."},
+    {"background_breathe", background_breathe, METH_NOARGS,
+     "background_breathe()\n--\n\nIn the background's thread: let others have the interpreter."},
     {"background_stop", background_stop, METH_NOARGS,
      "background_stop()\n--\n\nGive up what is compiled in the background, for good."},
     {NULL, NULL, 0, NULL},

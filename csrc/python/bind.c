@@ -69,8 +69,10 @@ static bool bind_keyword(const Kernel *kernel, PyObject *name, PyObject *value, 
     }
     if (param >= 0)
         *after = param;
-    if (option >= 0)
+    if (option >= 0) {
         call->options[option] = value;
+        call->has_options = true;
+    }
     if (param >= 0) {
         bool twice = call->values[param] != NULL;
         call->values[param] = value;

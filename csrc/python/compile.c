@@ -23,19 +23,20 @@ typedef enum Phase {
 /* What is done without the GIL, and perhaps given up: nothing of Python's. */
 typedef struct Build {
     Apart apart; /* first: its functions get a pointer to it */
-    OffsetChoice choice;
+    LaunchChoice choice;
     Arena arena;                     /* of `module` */
     Bytes image;                     /* of an earlier compilation, instead of a request; or nothing */
     const char *stage, *text, *file; /* of that image, to be overridden by a text from a file */
-    const char *walked;              /* tile IR that another compilation's walk made, or NULL */
+    Walk walk;                       /* of another compilation */
     Module *module;
     CodeOptions options;
-    bool checks_bounds, has_numbers, is_for_any, is_wide;
+    bool checks_bounds, has_numbers, is_for_any;
+    unsigned facts;
     LaunchNumbers numbers; /* of a launch that it is for: copies, for that may be over */
     int32_t extents[3];
     RangeProgram *checks;
     bool reads, writes; /* the store */
-    Digest made_of;     /* the tile IR, and all else that decides the code but for the width of offsets */
+    Digest made_of;     /* the tile IR, and all else that decides the code but for the facts of launches */
     Code *code;
     double lowering; /* milliseconds of PHASE_LLVM */
     Phase phase;
@@ -75,41 +76,44 @@ static Digest digest_of_module(Build *build)
     return tt_hasher_end(&hasher);
 }
 
-/* There may be two of the same tile IR. */
-static Digest image_key(const Build *build, bool is_wide)
+/* There may be several of the same tile IR. */
+static Digest image_key(const Build *build, unsigned facts)
 {
     Hasher hasher;
     tt_hasher_init(&hasher);
     tt_hasher_add(&hasher, &build->made_of, sizeof build->made_of);
-    tt_hasher_add_number(&hasher, is_wide);
+    tt_hasher_add_number(&hasher, facts);
     return tt_hasher_end(&hasher);
 }
 
-/* Does the launch that it is for do with offsets of 32 bits? */
-static bool launch_fits(Build *build, const RangeProgram *checks)
+/* What holds for the launch that it is for, or is vouched for by who launches it. */
+static unsigned facts_of_launch(const Build *build, const RangeProgram *checks)
 {
-    if (!checks || !build->has_numbers)
-        return true;
-    if (build->is_for_any)
-        return false;
-    IntBounds *proved = TT_NEW_ARRAY(&build->arena, IntBounds, checks->input_count);
-    for (int i = 0; i < checks->input_count; i++)
-        proved[i] = (IntBounds){INT64_MAX, INT64_MIN};
-    return tt_launch_fits(checks, proved, build->numbers);
+    if (checks && build->has_numbers && !build->is_for_any)
+        return tt_facts_of_numbers(checks, build->numbers);
+    return tt_facts_with(checks, build->is_for_any ? VOUCHED_FACTS & ~FACT_FITS : VOUCHED_FACTS);
 }
 
-/* False if there is no image of this width, or it is not the one that the launch needs. */
-static bool find_width(Build *build, bool is_wide)
+/* NULL if there is no image for launches of which these hold. */
+static Code *read_code(Build *build, unsigned facts)
 {
-    Digest key = image_key(build, is_wide);
+    Digest key = image_key(build, facts);
     Bytes bytes = tt_store_read(SEAL_IMAGE, &key, &build->arena);
-    Code *code = bytes.data ? tt_new_code(bytes, &key) : NULL;
-    if (code && launch_fits(build, tt_code_image(code)->checks) == is_wide) {
-        tt_code_release(code);
-        code = NULL;
-    }
-    build->code = code;
-    return code != NULL;
+    return bytes.data ? tt_new_code(bytes, &key) : NULL;
+}
+
+/* Each image of the tile IR has the checks that say which one is wanted. */
+static Code *find_image(Build *build)
+{
+    Code *code = NULL;
+    for (unsigned facts = ALL_FACTS + 1; !code && facts-- > 0;)
+        code = read_code(build, facts);
+    const Image *image = code ? tt_code_image(code) : NULL;
+    unsigned wanted = image ? facts_of_launch(build, image->checks) : 0;
+    if (!image || image->rests_on == wanted)
+        return code;
+    tt_code_release(code);
+    return read_code(build, wanted);
 }
 
 /* What does not load was made by something else than it says, and is made again. */
@@ -118,9 +122,9 @@ static bool find_code(Build *build)
     Trap trap;
     if (!tt_try(&trap, &build->arena))
         return false;
-    bool found = find_width(build, false) || find_width(build, true);
+    build->code = find_image(build);
     tt_end_try(&trap);
-    return found;
+    return build->code != NULL;
 }
 
 /* ---- compiling ---------------------------------------------------------------------------------------------------------- */
@@ -130,8 +134,8 @@ static void make_code(Build *build)
     enter_phase(build, PHASE_LLVM);
     Image *image = tt_make_image(build->module, &build->options, &build->arena);
     image->checks = build->checks;
-    image->is_wide = build->is_wide;
-    Digest key = image_key(build, build->is_wide);
+    image->rests_on = build->facts;
+    Digest key = image_key(build, build->facts);
     Bytes bytes = tt_image_bytes(image, &key, &build->arena);
     enter_phase(build, PHASE_STORE);
     if (build->writes)
@@ -143,20 +147,20 @@ static void make_code(Build *build)
         tt_bug("a compiled kernel is refused by its own compiler");
 }
 
-/* Keeps what launches will have to check; true if the one at hand does not do with 32 bits. */
-static bool must_widen(OffsetChoice *choice, const Function *kernel)
+/* Keeps what launches will have to check. */
+static unsigned find_facts(LaunchChoice *choice, const Function *kernel)
 {
     Build *build = (Build *)((char *)choice - offsetof(Build, choice));
     build->checks = tt_offset_checks(tt_analyze_offsets(kernel, &build->arena));
-    return build->is_wide = !launch_fits(build, build->checks);
+    return build->facts = facts_of_launch(build, build->checks);
 }
 
 static void compile_module(Apart *apart)
 {
     Build *build = (Build *)apart;
     enter_phase(build, PHASE_STORE);
-    if (build->walked)
-        build->module = tt_parse_module(&build->arena, build->walked, "kernel");
+    if (build->walk.text)
+        build->module = tt_walked_module(&build->walk, &build->arena);
     if (build->writes)
         build->made_of = digest_of_module(build);
     if (build->reads && find_code(build)) {
@@ -166,7 +170,7 @@ static void compile_module(Apart *apart)
     enter_phase(build, PHASE_PASSES);
     if (build->checks_bounds)
         tt_check_bounds(build->module);
-    build->choice.must_widen = must_widen;
+    build->choice.find_facts = find_facts;
     tt_run_pipeline(build->module, &build->choice);
     tt_stop_if_given_up();
     make_code(build);
@@ -186,7 +190,7 @@ static void load_image(Apart *apart)
                  "this compiled kernel was made by another version of the compiler, or was changed since");
     build->options = image->options;
     build->checks = image->checks;
-    build->is_wide = image->is_wide;
+    build->facts = image->rests_on;
     build->options.machine = build->options.libraries = NULL;
     tt_complete_options(&build->options, &build->arena);
     build->module = tt_parse_module(&build->arena, image->source, image->name);
@@ -208,7 +212,7 @@ static void override_stage(Apart *apart)
             tt_error(NULL, "%s has not the kernel's %d parameters", build->file, image->parameter_count);
         Image *made = tt_make_image(module, &image->options, &build->arena);
         made->checks = image->checks;
-        made->is_wide = image->is_wide;
+        made->rests_on = image->rests_on;
         image = made;
     } else if (!strcmp(build->stage, "ptx")) {
         image->code = (Bytes){build->text, strlen(build->text)};
@@ -279,13 +283,15 @@ static bool build_code(Compilation *c)
 /* Nothing is proved of launches yet. */
 static bool keep_checks(Compiled *compiled)
 {
-    int count = compiled->checks ? compiled->checks->input_count : 0;
-    compiled->proved = PyMem_Malloc(sizeof *compiled->proved * (size_t)TT_MAX(count, 1));
-    if (!compiled->proved)
+    size_t count = compiled->checks ? (size_t)compiled->checks->input_count : 0;
+    KnownLaunches *known = PyMem_Calloc(1, sizeof *known + sizeof(IntBounds) * count * KNOWN_LAUNCHES);
+    compiled->known = known;
+    if (!known)
         return PyErr_NoMemory();
-    for (int i = 0; i < count; i++)
-        compiled->proved[i] = (IntBounds){INT64_MAX, INT64_MIN};
-    return !PyDict_SetItemString(compiled->info, "wide_offsets", compiled->is_wide ? Py_True : Py_False);
+    for (size_t i = 0; i < KNOWN_LAUNCHES; i++)
+        known->ranges[i].inputs = (IntBounds *)(known + 1) + count * i;
+    PyObject *is_wide = compiled->rests_on & FACT_FITS ? Py_False : Py_True;
+    return !PyDict_SetItemString(compiled->info, "wide_offsets", is_wide);
 }
 
 /* What launches ask for at once: how many slots the code takes, which it stores through, and memory. */
@@ -296,7 +302,7 @@ static bool keep_facts(Compilation *c)
     compiled->slot_count = image->parameter_count;
     compiled->stored = image->stored;
     compiled->checks = image->checks;
-    compiled->is_wide = image->is_wide;
+    compiled->rests_on = image->rests_on;
     compiled->order = image->order;
     compiled->had_effects = c->request.had_effects;
     c->build->milliseconds[PHASE_LOWERING] = c->build->lowering;
@@ -359,7 +365,7 @@ static bool keep_timings(Compilation *c)
             Py_CLEAR(timings);
         Py_XDECREF(value);
     }
-    PyObject *was_kept = c->build->lowering > 0 ? Py_False : Py_True;
+    PyObject *was_kept = c->build->milliseconds[PHASE_LLVM] > 0 ? Py_False : Py_True;
     bool done = timings && !PyDict_SetItemString(c->compiled->info, "timings", timings) &&
                 !PyDict_SetItemString(c->compiled->info, "cached", was_kept);
     Py_XDECREF(timings);
@@ -448,10 +454,14 @@ static bool read_options(Compilation *c)
     return done;
 }
 
+/* What was compiled with goes without the GIL, for it may be much. */
 static void release_compilation(Compilation *c)
 {
-    if (c->build)
+    PyThreadState *released = c->build ? tt_give_gil() : NULL;
+    if (c->build) {
         release_build(&c->build->apart);
+        tt_get_gil(released);
+    }
     Py_XDECREF(c->request.used_names);
     Py_XDECREF(c->request.own_names);
 }
@@ -490,18 +500,34 @@ static bool find_by_source(Compilation *c)
  * objects of the process: with torch loaded that takes longer than compiling. What is made here stays or goes by itself. */
 static bool read_program(Compilation *c)
 {
+    State *state = c->compiled->state;
     int was_enabled = PyGC_Disable();
-    bool done = parse_source(c) && build_module(c);
-    if (was_enabled)
+    state->collector_rests |= was_enabled;
+    bool done = parse_source(c);
+    tt_breathe();
+    done = done && build_module(c);
+    if (was_enabled) {
         PyGC_Enable();
+        state->collector_rests = false;
+    }
     return done;
 }
 
-/* The tile IR of the source, or in build->walked the text of such. */
+PyObject *tt_wake_collector(PyObject *module, PyObject *unused)
+{
+    State *state = PyModule_GetState(module);
+    (void)unused;
+    if (state->collector_rests)
+        PyGC_Enable();
+    state->collector_rests = false;
+    return Py_NewRef(Py_None);
+}
+
+/* The tile IR of the source, or the walk that made it once. */
 static bool walk(Compilation *c)
 {
-    c->build->walked = tt_find_walk(c->compiled->kernel, &c->request, &c->build->arena);
-    if (c->build->walked)
+    c->build->walk = tt_find_walk(c->compiled->kernel, &c->request, &c->build->arena);
+    if (c->build->walk.text)
         return true;
     if (!read_program(c))
         return false;
@@ -556,13 +582,15 @@ static bool copy_numbers(Build *build, const LaunchNumbers *numbers)
     return build->has_numbers = true;
 }
 
-/* TRITON_KERNEL_DUMP, TRITON_KERNEL_OVERRIDE: see triton/compiler/dumping.py. */
-static bool dump_and_override(Compiled *compiled)
+/* TRITON_KERNEL_DUMP, TRITON_KERNEL_OVERRIDE, ir_override: see triton/compiler/dumping.py. */
+static bool dump_and_override(Compiled *compiled, PyObject *info)
 {
-    if (!tt_is_set("TRITON_KERNEL_DUMP") && !tt_is_set("TRITON_KERNEL_OVERRIDE"))
+    PyObject *file = PyDict_GetItemString(info, "ir_override");
+    if (!file && !tt_is_set("TRITON_KERNEL_DUMP") && !tt_is_set("TRITON_KERNEL_OVERRIDE"))
         return true;
     PyObject *apply = tt_import("triton.compiler.dumping", "apply");
-    PyObject *done = apply ? PyObject_CallFunctionObjArgs(apply, (PyObject *)compiled, NULL) : NULL;
+    file = file ? file : Py_None;
+    PyObject *done = apply ? PyObject_CallFunctionObjArgs(apply, (PyObject *)compiled, file, NULL) : NULL;
     Py_XDECREF(apply);
     Py_XDECREF(done);
     return done != NULL;
@@ -576,7 +604,7 @@ Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Tar
     tt_breathe();
     c.compiled = info ? tt_new_compiled(kernel, info) : NULL;
     if (c.compiled &&
-        !(copy_numbers(c.build, numbers) && compile(&c, signature) && dump_and_override(c.compiled)))
+        !(copy_numbers(c.build, numbers) && compile(&c, signature) && dump_and_override(c.compiled, info)))
         Py_CLEAR(c.compiled);
     release_compilation(&c);
     Py_XDECREF(info);
@@ -629,8 +657,8 @@ PyObject *tt_override(PyObject *self, PyObject *args)
                         "a stage can be overridden after compiling and before loading only");
         return NULL;
     }
-    PyMem_Free(compiled->proved);
-    compiled->proved = NULL;
+    PyMem_Free(compiled->known);
+    compiled->known = NULL;
     bool done = make_of_image(compiled, tt_code_bytes(before), override_stage, texts);
     if (compiled->code != before)
         tt_code_release(before);

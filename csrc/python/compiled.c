@@ -67,7 +67,7 @@ static void compiled_dealloc(PyObject *self)
     compiled_clear(self);
     if (compiled->code)
         tt_code_release(compiled->code);
-    PyMem_Free(compiled->proved);
+    PyMem_Free(compiled->known);
     tt_release_run_params(compiled);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);

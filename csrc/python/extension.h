@@ -97,7 +97,8 @@ typedef enum OptionKind {
     OPTION(num_ctas, POWER_OF_TWO)                                                                           \
     OPTION(maxnreg, COUNT)                                                                                   \
     OPTION(ptx_version, COUNT)                                                                               \
-    OPTION(choices, TEXT) /* what passes are to choose: "rows=4 programs=2" */                               \
+    OPTION(choices, TEXT)     /* what passes are to choose: "rows=4 programs=2" */                           \
+    OPTION(ir_override, TEXT) /* a file that stands for a stage: see triton/compiler/dumping.py */           \
     OPTION(debug, BOOL)                                                                                      \
     OPTION(warmup, LAUNCH)                                                                                   \
     OPTION(grid, LAUNCH)                                                                                     \
@@ -184,6 +185,7 @@ typedef struct State {
     TorchTensors torch;
     TargetVariable target;
     PyObject *dtype_texts; /* dict from dtypes of arrays to their names */
+    bool collector_rests;  /* while a program is read */
 } State;
 int tt_state_init(PyObject *module);
 int tt_state_traverse(PyObject *module, visitproc visit, void *arg);
@@ -193,6 +195,8 @@ State *tt_state_of(PyTypeObject *type);
 /* NULL with an error set. Valid until the next call. */
 /* NULL with an exception set that is not for us to forgive. */
 const TypeEntry *tt_classify(State *state, PyObject *object);
+/* What is known of a type already, or NULL. */
+const TypeEntry *tt_known_type(const State *state, PyTypeObject *type);
 /* An attribute of what is only looked at: NULL where there is none or the object raises. An exception that is not for us
  * to forgive stays, and every later look gives NULL; whoever looked has to ask for it in the end. */
 PyObject *tt_look(PyObject *object, PyObject *attribute);
@@ -224,6 +228,8 @@ typedef struct ArgumentPath {
 } ArgumentPath;
 /* Sets an exception whose message begins with the kernel and the argument; always false. The format is Python's. */
 bool tt_argument_error(const ArgumentPath *path, PyObject *exception, const char *format, ...);
+/* Whether programs may have memory there. */
+bool tt_is_plain_address(uint64_t address);
 /* The error for an array that has no memory at its address, or (`address` NULL) has no address; always false. */
 bool tt_memory_error(const ArgumentPath *path, PyObject *object, const uint64_t *address);
 
@@ -307,6 +313,8 @@ void tt_specialization_init(Specialization *s, State *state, PyObject *function,
 void tt_specialization_release(Specialization *s);
 /* Each adds to the key (and to the slots); false with an error set. */
 bool tt_specialize_argument(Specialization *s, const Param *param, PyObject *value);
+/* The tuple that a descriptor is passed as, which lives as long as `s`; anything else as it is. NULL with an error set. */
+PyObject *tt_descriptor_tuple(Specialization *s, PyObject *value);
 /* The same for a parameter of a kernel, with the help of what is known of it. */
 bool tt_specialize_with(Specialization *s, const Param *param, PyObject *value, Known *known);
 bool tt_specialize_option(Specialization *s, Option option, PyObject *value);
@@ -344,10 +352,11 @@ typedef struct Compiled {
     const bool *order;          /* see tt_analyze_order; in the code's memory */
     bool had_effects;           /* the program did something while it was read */
     bool checks_bounds;         /* the slots have the ranges behind them */
-    bool is_wide;               /* offsets are computed in 64 bits */
-    const RangeProgram *checks; /* whether a launch does with 32 bits; NULL: each does */
-    IntBounds *proved;          /* for each input of `checks`: see tt_launch_fits */
-    struct Compiled *other; /* the same with offsets of the other width, once a launch needed it, or NULL */
+    unsigned rests_on;          /* LaunchFacts */
+    const RangeProgram *checks; /* which hold for a launch; NULL: all do, for each */
+    KnownLaunches *known;
+    struct Compiled
+        *other; /* the next one for launches of other facts, once there was such a launch, or NULL */
 } Compiled;
 
 typedef struct Table {
@@ -368,6 +377,8 @@ void tt_key_release(Key *key);
 bool tt_copy_key(const Key *from, Key *to); /* what tt_key_release releases; false with an error set */
 /* 1 or 0; -1 with an error set, for comparing may run the user's __eq__. */
 int tt_is_same_key(const Key *a, const Key *b);
+/* Has a name the value that a kernel was compiled with? False, maybe with an exception that is not for us to forgive. */
+bool tt_name_holds(const UsedName *used, State *state);
 
 /* ---- kernel.c: the base type of JITFunction, and kernel[grid] -------------------------------------------------------- */
 
@@ -414,8 +425,8 @@ Compiled *tt_find_variant(Kernel *kernel, const Specialization *s, const LaunchN
 /* Compiles between the hooks; a new reference. */
 Compiled *tt_compile_variant(Kernel *kernel, const Key *key, Target target, int device,
                              const LaunchNumbers *numbers, bool in_background);
-/* Can it be launched with these numbers? */
-bool tt_variant_fits(Compiled *compiled, LaunchNumbers numbers);
+/* What holds for these numbers, LaunchFacts; it can be launched where its own are among them. */
+unsigned tt_facts_of_variant(const Compiled *compiled, LaunchNumbers numbers);
 
 /* Is there one already? A new reference, or NULL, maybe with an error set. */
 Compiled *tt_find_ready(Kernel *kernel, const Specialization *s, LaunchNumbers numbers);
@@ -456,6 +467,7 @@ void tt_release_run_params(Compiled *compiled);
 typedef struct Call {
     PyObject **values;                  /* for each parameter, borrowed */
     PyObject *options[TT_OPTION_COUNT]; /* borrowed, NULL where not given */
+    bool has_options;                   /* one was given */
     PyObject *variadic, *meta;          /* strong, or NULL */
 } Call;
 /* `call->values` has room for every parameter. False with an error set; release in any case. */
@@ -477,11 +489,13 @@ bool tt_read_grid(const Kernel *kernel, PyObject *grid, const Call *call, int32_
 
 /* Compiles for a signature and options as in FrontendRequest; NULL with an error set. `standalone`: for callers that
  * launch it by themselves, with nothing but its arguments: the program's own assertions are checked and no bounds, and
- * one that fails on a GPU ends the context. `numbers`: of the launch that it is for, which says how wide offsets are; NULL:
- * as they were written. `is_quiet`: in the background, where nobody is warned and all others go first. */
+ * one that fails on a GPU ends the context. `numbers`: of the launch that it is for, which proves what the code rests on;
+ * NULL: the caller vouches for that. `is_quiet`: in the background, where nobody is warned and all others go first. */
 Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target, bool standalone,
                      const LaunchNumbers *numbers, bool is_quiet);
 extern const LaunchNumbers tt_any_launch; /* whatever does not always do with 32 bits takes 64 */
+/* wake_collector(): in a process that was forked while another thread read a program. */
+PyObject *tt_wake_collector(PyObject *module, PyObject *unused);
 /* Makes the code of one that has none from the bytes of an image. False with an error set. */
 bool tt_restore(Compiled *compiled, Bytes image);
 /* CompiledKernel._override(stage, text, file). */

@@ -175,6 +175,7 @@ static PyObject *kernel_forget(PyObject *self, PyObject *unused)
 {
     (void)unused;
     tt_table_forget(&((Kernel *)self)->table);
+    Py_CLEAR(((Kernel *)self)->walks);
     return Py_NewRef(Py_None);
 }
 
@@ -367,6 +368,15 @@ static PyGetSetDef kernel_attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
+/* A kernel in a class gets no `self`. Having this method, it is a routine to help(); in C, it is none that torch.compile
+ * takes for one that changes what an attribute is. */
+static PyObject *kernel_get(PyObject *self, PyObject *instance, PyObject *owner)
+{
+    (void)instance;
+    (void)owner;
+    return Py_NewRef(self);
+}
+
 static PyType_Slot kernel_slots[] = {
     {Py_tp_doc, "What a launch needs to know about a kernel; the base of JITFunction."},
     {Py_tp_init, kernel_init},
@@ -375,6 +385,7 @@ static PyType_Slot kernel_slots[] = {
     {Py_tp_dealloc, kernel_dealloc},
     {Py_tp_methods, kernel_methods},
     {Py_tp_getset, kernel_attributes},
+    {Py_tp_descr_get, kernel_get},
     {Py_mp_subscript, kernel_subscript},
     {0, NULL},
 };

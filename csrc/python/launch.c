@@ -21,7 +21,9 @@ static bool specialize(const Kernel *kernel, const Call *call, Specialization *s
         if (!tt_specialize_with(s, &kernel->params[i], call->values[i], &kernel->known[i]))
             return false;
     }
-    for (int i = 0; i < TT_OPTION_COUNT; i++) {
+    int first = call->has_options ? 0 : OPTION_debug; /* which holds without being asked for, too */
+    int end = call->has_options ? TT_OPTION_COUNT : OPTION_debug + 1;
+    for (int i = first; i < end; i++) {
         PyObject *value = call->options[i];
         if (i == OPTION_debug)
             value = debug_option(kernel, value);
@@ -124,13 +126,16 @@ bool tt_run_programs(Compiled *compiled, const Specialization *s, const int32_t 
     SignalCheck check;
     Place place = s->place;
     place.interrupt = tt_release_gil(&check);
-    bool outer = tt_watch_begin();
+    /* On a GPU nothing runs that could be left. */
+    bool watched = tt_code_image(compiled->code)->options.target.kind != TARGET_CUDA;
+    bool outer = watched && tt_watch_begin();
     bool launched = tt_try(&trap, &arena);
     if (launched) {
         result = tt_code_launch(compiled->code, place, s->slots, extents, &arena);
         tt_end_try(&trap);
     }
-    tt_watch_end(outer);
+    if (watched)
+        tt_watch_end(outer);
     bool done = tt_take_gil(&check) && launched;
     if (result.printed)
         done &= write_output(result.printed);

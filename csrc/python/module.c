@@ -141,6 +141,10 @@ static PyMethodDef methods[] = {
      "named_arguments(names, arguments, keywords)\n--\n\nThe arguments of a call by name."},
     {"tuning_key", (PyCFunction)(void (*)(void))tt_tuning_key, METH_FASTCALL,
      "tuning_key(arguments, places)\n--\n\nThe arguments at these places, then the names of all dtypes."},
+    {"wake_collector", tt_wake_collector, METH_NOARGS,
+     "wake_collector()\n--\n\nIn a process that was forked while a program was read, which Python's "
+     "collector of "
+     "garbage rests for."},
     {"prepare_launches", prepare_launches, METH_O,
      "prepare_launches(has_torch)\n--\n\nDo now what the first launch would do once, also for tensors of "
      "torch if that is there."},

@@ -73,6 +73,8 @@ static bool add_items(const Compiled *compiled, Specialization *s, const RunPara
 {
     Py_ssize_t count = PyTuple_Size(param->types);
     ArgumentPath path = {s->function, param->param.name, NULL, 0, false};
+    if (!(value = tt_descriptor_tuple(s, value)))
+        return false;
     if (!PyTuple_Check(value) || PyTuple_Size(value) != count)
         return tt_argument_error(&path, PyExc_TypeError, "the kernel was compiled for a tuple of %zd", count);
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -187,16 +189,17 @@ static bool call_hook(const State *state, PyObject *hook, PyObject *metadata)
 }
 
 /* This is the code that the caller wants, and no other. */
-static bool check_width(Compiled *compiled, const Specialization *s, const int32_t extents[3])
+static bool check_facts(const Compiled *compiled, const Specialization *s, const int32_t extents[3])
 {
-    if (tt_variant_fits(compiled, (LaunchNumbers){s->slots, s->slot_count, extents}))
-        return true;
-    PyErr_Format(
-        PyExc_ValueError,
-        "%U was compiled with offsets of 32 bits, which do not do for these arguments and this grid; "
-        "launch the kernel itself",
-        compiled->kernel->name);
-    return false;
+    unsigned facts = tt_facts_of_variant(compiled, (LaunchNumbers){s->slots, s->slot_count, extents});
+    unsigned missing = compiled->rests_on & ~facts;
+    if (missing)
+        PyErr_Format(PyExc_ValueError,
+                     "%U was compiled %s for these arguments and this grid; launch the kernel itself",
+                     compiled->kernel->name,
+                     missing & FACT_FITS ? "with offsets of 32 bits, which do not do"
+                                         : "to divide no negative index, which is not certain");
+    return !missing;
 }
 
 static bool run(Compiled *compiled, Specialization *s, PyObject *const *args, Py_ssize_t count)
@@ -207,7 +210,7 @@ static bool run(Compiled *compiled, Specialization *s, PyObject *const *args, Py
     return read_grid(compiled, args, extents) &&
            add_arguments(compiled, s, args + ARGUMENTS, count - ARGUMENTS) &&
            (!compiled->checks_bounds || tt_specialization_add_ranges(s)) &&
-           check_width(compiled, s, extents) && choose_place(compiled, s, args[STREAM]) &&
+           check_facts(compiled, s, extents) && choose_place(compiled, s, args[STREAM]) &&
            call_hook(compiled->state, args[ENTER_HOOK], args[LAUNCH_METADATA]) &&
            tt_run_programs(compiled, s, extents) &&
            call_hook(compiled->state, args[EXIT_HOOK], args[LAUNCH_METADATA]);

@@ -55,17 +55,20 @@ static void *grow(void *data, const void *inline_data, int count, int *capacity,
     return grown;
 }
 
-static bool add_word(Specialization *s, uint64_t word)
+static bool grow_words(Specialization *s)
 {
     Key *key = &s->key;
-    if (key->word_count == s->word_capacity) {
-        void *grown =
-            grow(key->words, s->inline_words, key->word_count, &s->word_capacity, sizeof *key->words);
-        if (!grown)
-            return false;
+    void *grown = grow(key->words, s->inline_words, key->word_count, &s->word_capacity, sizeof *key->words);
+    if (grown)
         key->words = grown;
-    }
-    key->words[key->word_count++] = word;
+    return grown != NULL;
+}
+
+static inline bool add_word(Specialization *s, uint64_t word)
+{
+    if (s->key.word_count == s->word_capacity && !grow_words(s))
+        return false;
+    s->key.words[s->key.word_count++] = word;
     return true;
 }
 
@@ -101,7 +104,7 @@ static bool grow_slots(Specialization *s)
     return true;
 }
 
-static bool add_slot(Specialization *s, uint64_t value, int mark)
+static inline bool add_slot(Specialization *s, uint64_t value, int mark)
 {
     if (s->slot_count == s->slot_capacity && !grow_slots(s))
         return false;
@@ -415,21 +418,36 @@ static bool annotation_error(const Param *param, ScalarKind element, const Argum
                              tt_scalars[param->pointee].array_name, tt_scalars[element].array_name);
 }
 
+static bool takes(const Param *param, ScalarKind element)
+{
+    return param->scalar == SCALAR_KINDS && (param->pointee == SCALAR_KINDS || param->pointee == element);
+}
+
+static bool is_aligned(const Tensor *tensor)
+{
+    return !(tensor->address & (uint64_t)(tt_scalars[tensor->element].bytes - 1));
+}
+
+/* Of a type that the parameter takes, at a multiple of its size. */
+static bool add_address(Specialization *s, const Param *param, const Tensor *tensor)
+{
+    bool aligned = tensor->address % 16 == 0 && !param->any_value && !param->any_alignment;
+    uint64_t tag = param->is_const ? KEY_CONST_POINTER : KEY_POINTER;
+    return add_word(s, KEY_WORD(tag, (unsigned)tensor->element << 8 | (aligned ? 16 : 1))) &&
+           add_slot(s, tensor->address, tensor->read_only ? MARK_READ_ONLY : 0);
+}
+
 static bool add_pointer(Specialization *s, const Param *param, const Tensor *tensor, const ArgumentPath *path)
 {
-    if (param->scalar != SCALAR_KINDS ||
-        (param->pointee != SCALAR_KINDS && param->pointee != tensor->element))
+    if (!takes(param, tensor->element))
         return annotation_error(param, tensor->element, path);
-    if (tensor->address & (uint64_t)(tt_scalars[tensor->element].bytes - 1))
+    if (!is_aligned(tensor))
         return tt_argument_error(
             path, PyExc_ValueError,
             "its data lies at an address that is no multiple of its element size, %d bytes; "
             "pass a copy",
             tt_scalars[tensor->element].bytes);
-    bool aligned = tensor->address % 16 == 0 && !param->any_value && !param->any_alignment;
-    uint64_t tag = param->is_const ? KEY_CONST_POINTER : KEY_POINTER;
-    return add_word(s, KEY_WORD(tag, (unsigned)tensor->element << 8 | (aligned ? 16 : 1))) &&
-           add_slot(s, tensor->address, tensor->read_only ? MARK_READ_ONLY : 0) && add_range(s, tensor);
+    return add_address(s, param, tensor) && add_range(s, tensor);
 }
 
 /* Another array's stream, which has to come first unless it turns out to be the launch's. */
@@ -475,6 +493,20 @@ static bool add_unread(Specialization *s, const Param *param, PyObject *array, c
     return add_by_dtype(s, param, array, path);
 }
 
+/* The first array says where the launch is. */
+static bool begin_arrays(Specialization *s, const Param *param, const TypeEntry *entry, Tensor *tensor)
+{
+    bool on_cuda = tensor->device_type == DEVICE_CUDA;
+    int device = on_cuda ? tensor->device_id : 0;
+    s->array_argument = param->name;
+    s->on_cuda = on_cuda;
+    s->array_type = entry->type;
+    s->place.device = device;
+    s->has_stream = tensor->has_stream || (on_cuda && tt_exchange_stream(entry, device, &tensor->stream));
+    s->place.stream = tensor->stream;
+    return !on_cuda || !PyErr_Occurred();
+}
+
 static bool add_array(Specialization *s, const Param *param, const TypeEntry *entry, PyObject *value,
                       const ArgumentPath *path)
 {
@@ -488,13 +520,7 @@ static bool add_array(Specialization *s, const Param *param, const TypeEntry *en
     if (!on_cuda && !is_host_device(tensor.device_type))
         return device_error(s, tensor.device_type, tensor.device_id, path);
     if (!s->array_argument) {
-        s->array_argument = param->name;
-        s->on_cuda = on_cuda;
-        s->array_type = entry->type;
-        s->place.device = device;
-        s->has_stream = tensor.has_stream || (on_cuda && tt_exchange_stream(entry, device, &tensor.stream));
-        s->place.stream = tensor.stream;
-        if (PyErr_Occurred())
+        if (!begin_arrays(s, param, entry, &tensor))
             return false;
     } else if (on_cuda != s->on_cuda || device != s->place.device) {
         return device_error(s, on_cuda ? DEVICE_CUDA : DEVICE_CPU, device, path);
@@ -534,10 +560,19 @@ static bool add_tuple(Specialization *s, const Param *param, PyObject *tuple, co
     return done;
 }
 
+PyObject *tt_descriptor_tuple(Specialization *s, PyObject *value)
+{
+    const TypeEntry *found = tt_classify(s->state, value);
+    if (!found || found->kind != ARG_DESCRIPTOR)
+        return found ? value : NULL;
+    PyObject *tuple = PyObject_CallMethod(value, "_as_argument", NULL);
+    return own(s, tuple) ? tuple : NULL;
+}
+
 static bool add_descriptor(Specialization *s, const Param *param, PyObject *value, const ArgumentPath *path)
 {
-    PyObject *tuple = PyObject_CallMethod(value, "_as_argument", NULL);
-    return own(s, tuple) && add_tuple(s, param, tuple, path);
+    PyObject *tuple = tt_descriptor_tuple(s, value);
+    return tuple && add_tuple(s, param, tuple, path);
 }
 
 static bool unknown_error(PyObject *value, const ArgumentPath *path)
@@ -615,12 +650,35 @@ static bool add_known(Specialization *s, const Known *known)
            (!known->has_slot || add_slot(s, known->slot, 0));
 }
 
+/* A plain tensor of torch with nothing to it that needs a second look, which is what most arguments of launches are. False
+ * if there is more to do, or something to say. */
+static bool read_plain_tensor(const Specialization *s, const Param *param, PyObject *value, Tensor *tensor)
+{
+    const TypeEntry *entry = tt_known_type(s->state, Py_TYPE(value));
+    if (!entry || !entry->is_plain_torch || param->is_constexpr || s->with_ranges ||
+        !tt_read_torch(&s->state->torch, value, tensor) || !tt_is_plain_address(tensor->address) ||
+        !takes(param, tensor->element) || !is_aligned(tensor))
+        return false;
+    bool on_cuda = tensor->device_type == DEVICE_CUDA;
+    return !s->array_argument ||
+           (on_cuda == s->on_cuda && (!on_cuda || tensor->device_id == s->place.device));
+}
+
+static bool add_plain_tensor(Specialization *s, const Param *param, PyObject *value, Tensor *tensor)
+{
+    return (s->array_argument || begin_arrays(s, param, tt_known_type(s->state, Py_TYPE(value)), tensor)) &&
+           add_address(s, param, tensor);
+}
+
 bool tt_specialize_with(Specialization *s, const Param *param, PyObject *value, Known *known)
 {
+    Tensor tensor;
     if (s->is_general)
         return tt_specialize_argument(s, param, value);
     if (known->value == value)
         return add_known(s, known);
+    if (read_plain_tensor(s, param, value, &tensor))
+        return add_plain_tensor(s, param, value, &tensor);
     int words = s->key.word_count, objects = s->key.object_count, slots = s->slot_count;
     if (!tt_specialize_argument(s, param, value))
         return false;

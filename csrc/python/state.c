@@ -292,11 +292,22 @@ static TypeEntry classify_type(State *state, PyTypeObject *type, PyObject *objec
     return entry;
 }
 
+/* The number of its place in State.types. */
+static unsigned place_of(PyTypeObject *type)
+{
+    return (unsigned)((uint64_t)(uintptr_t)type * 0x9e3779b97f4a7c15u >> 57);
+}
+
+const TypeEntry *tt_known_type(const State *state, PyTypeObject *type)
+{
+    const TypeEntry *entry = &state->types[place_of(type)];
+    return entry->type == type ? entry : NULL;
+}
+
 const TypeEntry *tt_classify(State *state, PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
-    uint64_t hash = (uint64_t)(uintptr_t)type * 0x9e3779b97f4a7c15u;
-    TypeEntry *entry = &state->types[hash >> 57];
+    TypeEntry *entry = &state->types[place_of(type)];
     if (entry->type == type)
         return entry;
     TypeEntry fresh = classify_type(state, type, object);

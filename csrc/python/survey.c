@@ -1,9 +1,11 @@
 /* What is known of variants of a kernel without compiling them: resources, choices, and how much they do. The program is
  * walked and simplified once; what differs in options alone starts from a copy of that. */
+#include "analysis/offsets.h"
 #include "gpu/gpu.h"
 #include "opt/opt.h"
 #include "python/extension.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 /* One set of options. Filled in without the GIL. */
@@ -19,6 +21,7 @@ typedef struct Variant {
 
 typedef struct Survey {
     Arena arena;
+    LaunchChoice choice;
     FrontendRequest request;
     Target target;
     WorkInputs inputs;
@@ -117,6 +120,27 @@ static void estimate(Survey *s, Variant *variant)
     tt_end_try(&trap);
 }
 
+static bool are_known(const Survey *s, const RangeProgram *checks)
+{
+    for (int i = 0; i < checks->input_count; i++) {
+        RangeInput input = checks->inputs[i];
+        if (!input.is_extent && (input.index >= s->inputs.count || !s->inputs.known[input.index]))
+            return false;
+    }
+    return true;
+}
+
+/* As for the launch that it is about. */
+static unsigned find_facts(LaunchChoice *choice, const Function *kernel)
+{
+    Survey *s = (Survey *)((char *)choice - offsetof(Survey, choice));
+    const RangeProgram *checks = tt_offset_checks(tt_analyze_offsets(kernel, &s->arena));
+    if (!checks || !are_known(s, checks))
+        return tt_facts_with(checks, VOUCHED_FACTS);
+    LaunchNumbers numbers = {(const uint64_t *)s->inputs.numbers, s->inputs.count, s->inputs.grid};
+    return tt_facts_of_numbers(checks, numbers);
+}
+
 /* Without the GIL. */
 static bool run(Survey *s)
 {
@@ -125,7 +149,8 @@ static bool run(Survey *s)
         s->failure = trap.diag;
         return false;
     }
-    tt_run_pipeline(s->module, NULL);
+    s->choice.find_facts = find_facts;
+    tt_run_pipeline(s->module, &s->choice);
     s->work = tt_count_work(s->module->functions, &s->inputs, &s->arena);
     s->text = tt_print_module(s->module, &s->arena, 0);
     tt_end_try(&trap);

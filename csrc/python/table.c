@@ -40,20 +40,24 @@ static bool is_unchanged(const UsedName *used)
     return PyDict_CheckExact(used->space) && PyDict_GetItemWithError(used->space, used->name) == used->value;
 }
 
+bool tt_name_holds(const UsedName *used, State *state)
+{
+    if (is_unchanged(used))
+        return true;
+    PyObject *value = current_value(used, state);
+    bool same = value && same_object(value, used->value) == 1;
+    tt_forgive(); /* values that cannot be compared are not the same */
+    Py_XDECREF(value);
+    return same;
+}
+
 /* Does every name have the value that the kernel was compiled with? False with an exception that is not for us to
  * forgive. */
 static bool names_hold(Compiled *compiled)
 {
     bool same = true;
-    for (int i = 0; same && i < compiled->used_name_count; i++) {
-        UsedName *used = &compiled->used_names[i];
-        if (is_unchanged(used))
-            continue;
-        PyObject *value = current_value(used, compiled->state);
-        same = value && same_object(value, used->value) == 1;
-        tt_forgive(); /* values that cannot be compared are not the same */
-        Py_XDECREF(value);
-    }
+    for (int i = 0; same && i < compiled->used_name_count; i++)
+        same = tt_name_holds(&compiled->used_names[i], compiled->state);
     return same;
 }
 

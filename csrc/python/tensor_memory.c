@@ -6,6 +6,8 @@
  * into memory that was freed begins at its offset. */
 static const uint64_t lowest_address = 1 << 20;
 
+bool tt_is_plain_address(uint64_t address) { return address >= lowest_address; }
+
 bool tt_memory_error(const ArgumentPath *path, PyObject *object, const uint64_t *address)
 {
     PyObject *words = tt_import("triton.runtime.binding", "no_memory");
@@ -151,7 +153,7 @@ static int is_negative(State *state, const TypeEntry *entry, PyObject *object)
 bool tt_check_memory(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
                      const Tensor *tensor)
 {
-    if (tensor->address < lowest_address && !check_low_address(state, entry, object, path))
+    if (!tt_is_plain_address(tensor->address) && !check_low_address(state, entry, object, path))
         return false;
     int negative = entry->has_negative_bit ? is_negative(state, entry, object) : 0;
     if (negative > 0)

@@ -1,5 +1,5 @@
-/* Which compiled kernel a launch runs: the one for its specialisation, and of two widths of offsets the one that its
- * numbers need (analysis/offsets.h). */
+/* Which compiled kernel a launch runs: the one for its specialisation, and of those the one that rests on what its numbers
+ * prove (analysis/offsets.h). */
 #include "python/extension.h"
 
 static bool call_hook_before(const Kernel *kernel, PyObject *signature, PyObject *options, Target target,
@@ -47,40 +47,39 @@ static Compiled *add_variant(Kernel *kernel, const Specialization *s, const Laun
     return compiled;
 }
 
-bool tt_variant_fits(Compiled *compiled, LaunchNumbers numbers)
+unsigned tt_facts_of_variant(const Compiled *compiled, LaunchNumbers numbers)
 {
-    return !compiled->checks || compiled->is_wide ||
-           tt_launch_fits(compiled->checks, compiled->proved, numbers);
+    return compiled->checks ? tt_facts_of_launch(compiled->checks, compiled->known, numbers) : ALL_FACTS;
 }
 
-/* Of one in the table, or of its other width. */
-static bool is_right(const Compiled *compiled, LaunchNumbers numbers)
+/* The one for the launch, of those for the same key, which have the same checks; NULL if it is not there yet. */
+static Compiled *choose(Compiled *compiled, LaunchNumbers numbers)
 {
-    return !compiled->checks ||
-           tt_launch_fits(compiled->checks, compiled->proved, numbers) != compiled->is_wide;
+    unsigned facts = tt_facts_of_variant(compiled, numbers);
+    while (compiled && compiled->rests_on != facts)
+        compiled = compiled->other;
+    return compiled;
 }
 
-/* The other one lives as long as the one in the table. A new reference. */
-static Compiled *other_width(Compiled *compiled, Kernel *kernel, const Specialization *s,
-                             const LaunchNumbers *numbers)
+/* It lives as long as the one in the table. A new reference. */
+static Compiled *add_other(Compiled *compiled, Kernel *kernel, const Specialization *s,
+                           const LaunchNumbers *numbers)
 {
-    if (!compiled->other) {
-        Compiled *other = compile(kernel, s, numbers);
-        if (!other)
-            return NULL;
-        Compiled *before = compiled->other; /* another thread's */
-        compiled->other = other;
-        Py_XDECREF((PyObject *)before);
+    Compiled *other = compile(kernel, s, numbers);
+    Compiled *right = other ? choose(compiled, *numbers) : NULL; /* another thread's */
+    if (!other || right) {
+        Py_XDECREF((PyObject *)other);
+        return (Compiled *)Py_XNewRef((PyObject *)right);
     }
-    return (Compiled *)Py_NewRef((PyObject *)compiled->other);
+    other->other = compiled->other;
+    compiled->other = other;
+    return (Compiled *)Py_NewRef((PyObject *)other);
 }
 
 Compiled *tt_find_ready(Kernel *kernel, const Specialization *s, LaunchNumbers numbers)
 {
     Compiled *compiled = tt_table_find(&kernel->table, &s->key);
-    if (compiled && !is_right(compiled, numbers))
-        compiled = compiled->other;
-    return (Compiled *)Py_XNewRef((PyObject *)compiled);
+    return (Compiled *)Py_XNewRef((PyObject *)(compiled ? choose(compiled, numbers) : NULL));
 }
 
 Compiled *tt_find_variant(Kernel *kernel, const Specialization *s, const LaunchNumbers *numbers)
@@ -88,10 +87,11 @@ Compiled *tt_find_variant(Kernel *kernel, const Specialization *s, const LaunchN
     Compiled *compiled = tt_table_find(&kernel->table, &s->key);
     if (!compiled)
         return PyErr_Occurred() ? NULL : add_variant(kernel, s, numbers);
-    Py_INCREF((PyObject *)compiled);
-    if (!numbers || is_right(compiled, *numbers))
-        return compiled;
-    Compiled *other = other_width(compiled, kernel, s, numbers);
+    Compiled *right = numbers ? choose(compiled, *numbers) : compiled;
+    if (right)
+        return (Compiled *)Py_NewRef((PyObject *)right);
+    Py_INCREF((PyObject *)compiled); /* the table may forget it meanwhile */
+    right = add_other(compiled, kernel, s, numbers);
     Py_DECREF((PyObject *)compiled);
-    return other;
+    return right;
 }

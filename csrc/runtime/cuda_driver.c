@@ -119,15 +119,25 @@ static void open_driver(void)
         read_device(i, driver);
 }
 
+/* Launches ask several times. */
+static void open_once(void)
+{
+    static atomic_bool is_open;
+    if (atomic_load_explicit(&is_open, memory_order_acquire))
+        return;
+    pthread_once(&opened, open_driver);
+    atomic_store_explicit(&is_open, true, memory_order_release);
+}
+
 const char *tt_cuda_unavailable(void)
 {
-    pthread_once(&opened, open_driver);
+    open_once();
     return missing[0] ? missing : NULL;
 }
 
 bool tt_cuda_is_lost_in_fork(void)
 {
-    pthread_once(&opened, open_driver);
+    open_once();
     return is_lost_in_fork;
 }
 
@@ -146,7 +156,7 @@ bool tt_cuda_has_libraries(void)
 
 int tt_cuda_device_count(void)
 {
-    pthread_once(&opened, open_driver);
+    open_once();
     return device_count;
 }
 

@@ -47,6 +47,9 @@ struct CudaKernel {
     LoadedKernel *_Atomic loaded[TT_MAX_CUDA_DEVICES];
 };
 
+/* How many threads bring code onto each device: launches would sleep in the driver until they are done. */
+extern atomic_int tt_cuda_loads[TT_MAX_CUDA_DEVICES];
+
 /* In the device's context. NULL with *diag set when it does not load. */
 LoadedKernel *tt_cuda_ensure_loaded(CudaKernel *kernel, int device, Arena *arena, Diagnostic *diag);
 Diagnostic tt_cuda_out_of_registers(const CudaKernel *kernel, const LoadedKernel *loaded, int device,

@@ -140,7 +140,9 @@ bool tt_cuda_launch(CudaKernel *kernel, const CudaLaunch *launch, Arena *arena)
     CudaScope scope;
     Diagnostic diag;
     tt_cuda_enter_or_raise(launch->device, &scope, arena);
+    static const double longest = 0.3; /* milliseconds that the driver takes for it */
     LoadedKernel *loaded = tt_cuda_ensure_loaded(kernel, launch->device, arena, &diag);
+    tt_await_zero(&tt_cuda_loads[launch->device], longest);
     bool done = loaded && launch_loaded(kernel, loaded, launch, arena, &diag);
     tt_cuda_leave(&scope);
     if (!done)

@@ -234,15 +234,19 @@ static Diagnostic refusal(const CudaImage *image, const CudaDevice *device, CUre
     return diag;
 }
 
+atomic_int tt_cuda_loads[TT_MAX_CUDA_DEVICES];
+
 /* Loading is no stream operation: it is allowed in a capture once the thread's mode says so. */
-static LoadedKernel *load_in_any_mode(CudaKernel *kernel, char log[LOG_SIZE], CUresult *error)
+static LoadedKernel *load_in_any_mode(CudaKernel *kernel, int device, char log[LOG_SIZE], CUresult *error)
 {
     LoadedKernel *loaded = calloc(1, sizeof *loaded);
     if (!loaded)
         return NULL;
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     tt_cuda_exchange_capture_mode(&mode);
+    atomic_fetch_add(&tt_cuda_loads[device], 1);
     *error = load_on_device(kernel, loaded, log);
+    atomic_fetch_sub(&tt_cuda_loads[device], 1);
     tt_cuda_exchange_capture_mode(&mode);
     if (!*error)
         return loaded;
@@ -265,7 +269,7 @@ LoadedKernel *tt_cuda_ensure_loaded(CudaKernel *kernel, int device, Arena *arena
     CUresult error = CUDA_SUCCESS;
     pthread_mutex_lock(&kernel->lock);
     loaded = kernel->loaded[device];
-    if (!loaded && (loaded = load_in_any_mode(kernel, log, &error)))
+    if (!loaded && (loaded = load_in_any_mode(kernel, device, log, &error)))
         atomic_store_explicit(&kernel->loaded[device], loaded, memory_order_release);
     pthread_mutex_unlock(&kernel->lock);
     if (error)

@@ -302,7 +302,7 @@ static void transfer_term(Codec *codec, RangeTerm *term)
 {
     TT_CODEC_NUMBER(codec, term->kind);
     TT_CODEC_NUMBER(codec, term->is_long);
-    TT_CODEC_NUMBER(codec, term->must_fit);
+    TT_CODEC_NUMBER(codec, term->facts);
     TT_CODEC_NUMBER(codec, term->a);
     TT_CODEC_NUMBER(codec, term->b);
     TT_CODEC_NUMBER(codec, term->c);
@@ -342,7 +342,7 @@ static void transfer_image(Codec *codec, Image *image)
     Bytes order =
         tt_codec_bytes(codec, (Bytes){image->order, image->order ? (size_t)image->parameter_count : 0});
     image->order = order.size ? order.data : NULL;
-    TT_CODEC_NUMBER(codec, image->is_wide);
+    TT_CODEC_NUMBER(codec, image->rests_on);
     transfer_checks(codec, image);
     TT_CODEC_NUMBER(codec, image->memory);
     TT_CODEC_NUMBER(codec, image->streams);

@@ -51,8 +51,8 @@ typedef struct Image {
     const bool *stored;   /* for each parameter: is it a pointer that is stored through? */
     const bool *order;    /* likewise: see tt_analyze_order; or NULL */
     int parameter_count;  /* of the tile IR; each one a slot of 64 bits */
-    bool is_wide;         /* offsets are computed in 64 bits */
-    RangeProgram *checks; /* whether a launch does with 32; NULL: each does */
+    unsigned rests_on;    /* LaunchFacts; offsets are computed in 64 bits if FACT_FITS is none of them */
+    RangeProgram *checks; /* which hold for a launch; NULL: all do, for each */
     int64_t memory;       /* bytes of fast memory that a program keeps */
     bool streams;         /* CPU: see CpuImage */
     float stored_bytes;

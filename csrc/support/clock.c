@@ -1,5 +1,6 @@
 /* The time that has passed. */
 #include "support/support.h"
+#include <sched.h>
 #include <time.h>
 
 int64_t tt_nanoseconds(void)
@@ -10,3 +11,12 @@ int64_t tt_nanoseconds(void)
 }
 
 double tt_milliseconds(void) { return (double)tt_nanoseconds() * 1e-6; }
+
+void tt_await_zero(const _Atomic int *count, double milliseconds)
+{
+    if (!*count)
+        return;
+    double end = tt_milliseconds() + milliseconds;
+    while (*count && tt_milliseconds() < end)
+        sched_yield();
+}

@@ -119,6 +119,8 @@ bool tt_is_set(const char *variable);
 
 /* From some moment in the past on; they never go back. */
 double tt_milliseconds(void);
+/* Until a count is zero, or for so long at most; without sleeping, for to be woken up takes a tenth of a millisecond. */
+void tt_await_zero(const _Atomic int *count, double milliseconds);
 int64_t tt_nanoseconds(void);
 
 /* ---- hash.c: hashes that say what was hashed ------------------------------------------------------------------- */

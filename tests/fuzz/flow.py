@@ -11,10 +11,8 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 
-import numpy_language  # noqa: E402
-import smallest  # noqa: E402
 from harness import PADDINGS, Array  # noqa: E402
-from launches import Chooser, Launch, explain, indented  # noqa: E402
+from launches import Chooser, Launch, explain, fuzzer, indented  # noqa: E402
 
 TARGETS = "cpu", "sim:80", "sim:90"
 GRID = 3
@@ -231,26 +229,7 @@ class Generator(Chooser):
         return Launch(source, arrays, arguments, GRID, {"num_warps": self.warps}, self.pick(None, *PADDINGS))
 
 
-def outcomes(seed, targets, begin):
-    """Yields whether each target gives what Python does, or what differs."""
-    begin(targets[0])
-    yield from numpy_language.outcomes(Generator(seed).launch(), targets, begin)
-
-
-def prepare():
-    """What need not happen in each process."""
-    import torch  # noqa: F401
-
-
-def script(seed, target):
-    """What shows the failure of a kernel."""
-    return f"# python tests/fuzz/flow.py --explain {seed} --targets {target}\n{Generator(seed).source()}"
-
-
-def explained(seed, targets, begin):
-    """The same, of the smallest part that is wrong."""
-    yield from smallest.outcomes(Generator(seed).launch(), targets, begin)
-
+outcomes, prepare, script, explained = fuzzer(Generator, __file__)
 
 if __name__ == "__main__":
     explain(explained, TARGETS, __doc__)

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 
 import numpy as np
+import numpy_language
+import smallest
 from harness import Buffer, define, padding
 
 import triton
@@ -74,6 +76,30 @@ class Launch:
 
 def indented(lines):
     return [f"    {line}" for line in lines]
+
+
+def fuzzer(generator, file):
+    """What tests/fuzz/campaign.py asks of a module whose kernels are compared with NumPy, and what explains one."""
+
+    def outcomes(seed, targets, begin):
+        """Yields whether each target gives what NumPy does, or what differs."""
+        begin(targets[0])
+        yield from numpy_language.outcomes(generator(seed).launch(), targets, begin)
+
+    def prepare():
+        """What need not happen in each process."""
+        import torch  # noqa: F401
+
+    def script(seed, target):
+        """What shows the failure of a kernel."""
+        name = os.path.basename(file)
+        return f"# python tests/fuzz/{name} --explain {seed} --targets {target}\n{generator(seed).source()}"
+
+    def explained(seed, targets, begin):
+        """The same as `outcomes`, of the smallest part that is wrong."""
+        yield from smallest.outcomes(generator(seed).launch(), targets, begin)
+
+    return outcomes, prepare, script, explained
 
 
 def explain(outcomes, targets, about):

@@ -1,30 +1,24 @@
 """Random loops over tiles, compared with NumPy: `python tests/fuzz/campaign.py loops` runs many.
 
-A loop loads tiles of a few shapes in several ways, combines them by products, reductions, scans, elementwise and by
-turning them, and carries what it likes: what has to be pipelined, fused and laid out together. All numbers are whole
+A loop loads tiles of a few shapes in several ways (`loop_memory.py`), combines them by products, reductions, scans,
+gathers, histograms, elementwise and by turning them, stores, and carries what it likes: what has to be pipelined, fused
+and laid out together. All numbers are whole
 and small, so every order of adding gives the same. `--explain SEED` shows the smallest part of one that is wrong.
 """
 
 import sys
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-import numpy as np
-
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 
-import numpy_language  # noqa: E402
-import smallest  # noqa: E402
-from harness import PADDINGS, Array, round_to  # noqa: E402
-from launches import Chooser, Launch, explain, indented  # noqa: E402
+from harness import PADDINGS  # noqa: E402
+from launches import Launch, explain, fuzzer, indented  # noqa: E402
+from loop_memory import Memory, Tile, index  # noqa: E402
 
 TARGETS = "cpu", "sim:80", "sim:90"
 DTYPES = "float16", "float16", "bfloat16", "float32", "int8", "float8e4nv", "float8e5"
-OTHER_DTYPES = "int8", "float16", "float32", "int32", "uint8"  # of tiles that are converted
-MATRICES = "MK", "KN", "MN", "MK", "KN", "NL", "KM", "NK", "NM"
-VECTORS = "M", "N", "K", ""
-LONGEST_SCAN = 2048  # elements, for the simulator's sake
+LONGEST_SCAN, LONGEST_GATHER = 2048, 4096  # elements, for the simulator's sake
 
 HELPERS = """
 @triton.jit
@@ -34,23 +28,7 @@ def clamp(x):
 """
 
 
-@dataclass
-class Tile:
-    name: str
-    axes: str  # a letter each, which names its extent
-    dtype: str  # the operands' or the sums'
-
-
-def size(axes):
-    return " * ".join(axes) or "1"
-
-
-def index(axes, k):
-    """Places along axis k, in the shape of a tile."""
-    return f"tl.arange(0, {axes[k]})" + ("" if len(axes) == 1 else "[None, :]" if k else "[:, None]")
-
-
-class Generator(Chooser):
+class Generator(Memory):
     def __init__(self, seed):
         super().__init__(seed)
         self.extents = {
@@ -74,7 +52,7 @@ class Generator(Chooser):
             self.warps = self.pick(1, 1, 2)
         self.pieces = self.count + 2  # of an array, for each program
         self.arrays, self.tiles, self.carried, self.names = {}, [], [], 0
-        self.before, self.inside, self.tail = [], [], []
+        self.before, self.inside, self.tail, self.stored = [], [], [], []
 
     # ---- texts ------------------------------------------------------------------------------------------------------
 
@@ -108,63 +86,6 @@ class Generator(Chooser):
         name = self.new_name("v")
         self.inside.append(f"{name} = {text}")
         self.tiles.append(Tile(name, axes, dtype or self.sum))
-
-    # ---- loads ------------------------------------------------------------------------------------------------------
-
-    def load_some(self):
-        self.load(self.pick(*MATRICES, *VECTORS))
-
-    def load(self, axes):
-        """One piece after the other of a new array."""
-        dtype = self.dtype if self.chance(0.8) else self.pick(*OTHER_DTYPES)
-        array, first = self.new_name("p"), self.pick(0, 0, 0, 1, 2, 8)
-        name, way = self.new_name("x"), self.pick("recomputed", "recomputed", "carried", "indirect", "ahead")
-        unread = {"indirect": 0, "ahead": 1}.get(way, 2) * self.elements(axes)
-        length = max(1, self.length(axes) + first - unread)
-        self.arrays[array] = round_to(self.random.integers(0 if dtype == "uint8" else -2, 3, length), dtype)
-        start = f"{array} + {first} + pid * ({self.pieces} * {size(axes)})"
-        mask = self.mask(axes, way != "ahead") if axes and self.chance(0.4) else ""
-        getattr(self, f"load_{way}")(name, start, f"({size(axes)})", self.offsets(axes), mask)
-        if dtype == self.dtype:
-            self.tiles.append(Tile(name, axes, dtype))
-        if dtype != self.dtype or self.chance(0.25):
-            self.add(axes, f"tl.cast({name}, tl.{self.sum})")
-
-    def length(self, axes):
-        return self.grid * self.pieces * self.elements(axes)
-
-    def mask(self, axes, can_vary):
-        axis = self.random.integers(len(axes))
-        limit = self.random.integers(0, self.extents[axes[axis]] + 1)
-        bound = self.pick(f"{limit}", f"limit - {self.pick(0, 3, 5)}", f"{limit} + i * 0" if can_vary else f"{limit}")
-        return f", mask={index(axes, axis)} < {bound}, other={self.pick(0, 0, 0, 1)}"
-
-    def load_recomputed(self, name, start, step, offsets, mask):
-        self.inside.append(f"{name} = tl.load({start} + i * {step} + {offsets}{mask})")
-
-    def load_carried(self, name, start, step, offsets, mask):
-        self.before.append(f"at_{name} = {start} + {offsets}")
-        self.inside.append(f"{name} = tl.load(at_{name}{mask})")
-        self.tail.append(f"at_{name} += {step}")
-
-    def load_indirect(self, name, start, step, offsets, mask):
-        table = self.new_name("t")
-        self.arrays[table] = Array(self.random.permutation(self.pieces).astype(np.int32), "int32")
-        self.inside.append(f"{name} = tl.load({start} + tl.load({table} + i) * {step} + {offsets}{mask})")
-
-    def load_ahead(self, name, start, step, offsets, mask):
-        """An iteration before it is used."""
-        self.before.append(f"next_{name} = tl.load({start} + {offsets}{mask})")
-        self.inside.append(f"{name} = next_{name}")
-        lines = self.pick(self.inside, self.tail)
-        lines.append(f"next_{name} = tl.load({start} + (i + 1) * {step} + {offsets}{mask})")
-
-    def load_once(self):
-        """A tile that all iterations use."""
-        axes, name = self.pick("MK", "MN", "KN"), self.new_name("x")
-        self.arrays[f"p_{name}"] = round_to(self.random.integers(-2, 3, self.elements(axes)), self.dtype)
-        self.before.append(f"{name} = tl.load(p_{name} + {self.offsets(axes)})")
-        self.tiles.append(Tile(name, axes, self.dtype))
 
     # ---- other steps ------------------------------------------------------------------------------------------------
 
@@ -202,6 +123,22 @@ class Generator(Chooser):
         x = self.find(lambda x: x.axes and self.elements(x.axes) <= LONGEST_SCAN)
         if x:
             self.add(x.axes, f"clamp(tl.cumsum({self.as_sum(x)}, {self.random.integers(len(x.axes))}))")
+
+    def gather(self):
+        """Along one axis, whose extent may become another."""
+        x = self.find(lambda x: x.axes and self.elements(x.axes) <= LONGEST_GATHER)
+        if x:
+            axis = int(self.random.integers(len(x.axes)))
+            axes = x.axes[:axis] + (self.pick("M", "N", "K") if self.chance(0.3) else x.axes[axis]) + x.axes[axis + 1 :]
+            places = " + ".join(f"{index(axes, k)} * {self.pick(1, 3)}" for k in range(len(axes)))
+            if len(set(axes)) == len(axes) and self.elements(axes) <= LONGEST_GATHER:
+                self.add(axes, f"tl.gather({self.as_sum(x)}, ({places} + i) % {x.axes[axis]}, {axis})")
+
+    def histogram(self):
+        x, bins = self.find(lambda x: x.axes), self.pick("M", "N", "K")
+        if x and self.extents[bins].bit_count() == 1:
+            counts = f"tl.histogram(tl.cast({self.as_sum(x)}, tl.int32) & ({bins} - 1), {bins})"
+            self.add(bins, f"tl.cast({counts} % 3, tl.{self.sum})")
 
     def transpose(self):
         x = self.find(lambda x: len(x.axes) == 2)
@@ -246,22 +183,12 @@ class Generator(Chooser):
         update = self.pick(f"{name} + {value}", f"tl.maximum({name}, {value})", f"{name} - {value} * 2", value)
         self.inside.append(f"{name} = {update}")
 
-    def store(self, tile):
-        """In every iteration."""
-        array = self.output(self.length(tile.axes))
-        place = f"{array} + (pid * {self.pieces} + i) * ({size(tile.axes)}) + {self.offsets(tile.axes)}"
-        self.inside.append(f"tl.store({place}, {self.as_sum(tile)})")
-
-    def output(self, length):
-        name = self.new_name("o")
-        self.arrays[name] = round_to(np.zeros(length), self.sum)
-        return name
-
     # ---- the kernel -------------------------------------------------------------------------------------------------
 
     def step(self):
         steps = [self.load_some, self.combine, self.where, self.power, self.reduce, self.scan, self.transpose]
-        self.pick(*steps, self.load_some, self.combine, *[self.product] * 5)()
+        rare = self.pick(self.gather, self.histogram, self.atomic)
+        self.pick(*steps, self.load_some, self.combine, *[self.product] * 5, rare)()
 
     def sometimes(self):
         """A step in every other iteration, whose result is kept."""
@@ -281,13 +208,16 @@ class Generator(Chooser):
         self.load("KN")
         if self.is_plain:
             self.product()
+        if self.chance(0.2):
+            self.load_stored()
         for _ in range(self.random.integers(0, 4) if self.is_plain else self.random.integers(2, 12)):
             self.sometimes() if self.chance(0.12) else self.step()
         changing = self.tiles[constant:]
         for _ in range(self.random.integers(1, 4)):
             self.keep(self.pick(*changing))
-        if self.chance(0.15):
+        if self.chance(0.25):
             self.store(self.pick(*changing))
+        self.store_again()
         if self.chance(0.1):
             self.inside += ["if i >= limit:", "    break"]
 
@@ -320,26 +250,7 @@ class Generator(Chooser):
         return Launch(source, self.arrays, arguments, self.grid, options, self.pick(None, *PADDINGS))
 
 
-def outcomes(seed, targets, begin):
-    """Yields whether each target gives what NumPy does, or what differs."""
-    begin(targets[0])
-    yield from numpy_language.outcomes(Generator(seed).launch(), targets, begin)
-
-
-def prepare():
-    """What need not happen in each process."""
-    import torch  # noqa: F401
-
-
-def script(seed, target):
-    """What shows the failure of a kernel."""
-    return f"# python tests/fuzz/loops.py --explain {seed} --targets {target}\n{Generator(seed).source()}"
-
-
-def explained(seed, targets, begin):
-    """The same, of the smallest part that is wrong."""
-    yield from smallest.outcomes(Generator(seed).launch(), targets, begin)
-
+outcomes, prepare, script, explained = fuzzer(Generator, __file__)
 
 if __name__ == "__main__":
     explain(explained, TARGETS, __doc__)

@@ -4,6 +4,7 @@ There is what those two write. Integers wrap as in a kernel; floats have to be w
 nothing to do.
 """
 
+from functools import partialmethod
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +19,36 @@ class Pointer:
 
     def __add__(self, offsets):
         return Pointer(self.values, self.place + offsets)
+
+
+class Window:
+    """A block pointer, and a descriptor, which is one at the first element."""
+
+    def __init__(self, base, shape, strides, offsets, block, order=None):
+        self.base, self.shape, self.strides, self.offsets, self.block = base, shape, strides, offsets, block
+
+    def moved(self, offsets):
+        there = [old + new for old, new in zip(self.offsets, offsets, strict=True)]
+        return Window(self.base, self.shape, self.strides, there, self.block)
+
+    def elements(self):
+        """A pointer to them, and which are in the array."""
+        place, inside = self.base.place, True
+        for axis, extent in enumerate(self.block):
+            index = self.offsets[axis] + np.arange(extent).reshape(
+                [-1 if k == axis else 1 for k in range(len(self.block))]
+            )
+            place, inside = place + index * self.strides[axis], inside & (index >= 0) & (index < self.shape[axis])
+        return Pointer(self.base.values, place), inside
+
+    def load(self, offsets=None):
+        pointer, inside = (self.moved(offsets) if offsets else self).elements()
+        values = pointer.values[np.where(inside, pointer.place, 0)]
+        return np.where(inside, values, values.dtype.type(0))
+
+    def store(self, offsets, value):
+        pointer, inside = (self.moved(offsets) if offsets else self).elements()
+        pointer.values[pointer.place[inside]] = np.broadcast_to(value, inside.shape)[inside]
 
 
 class Language:
@@ -43,12 +74,43 @@ class Language:
     def cast(self, x, dtype):
         return np.asarray(x).astype(dtype)[()]
 
-    def load(self, pointer, mask=True, other=0):
+    def make_block_ptr(self, base, shape, strides, offsets, block_shape, order):
+        return Window(base, shape, strides, offsets, block_shape)
+
+    def make_tensor_descriptor(self, base, shape, strides, block_shape):
+        return Window(base, shape, strides, [0] * len(shape), block_shape)
+
+    def advance(self, window, offsets):
+        return window.moved(offsets)
+
+    def load(self, pointer, mask=True, other=0, boundary_check=None, padding_option=None):
+        if isinstance(pointer, Window):
+            return pointer.load()
         values = pointer.values[np.where(mask, pointer.place, 0)]
         return np.where(mask, values, values.dtype.type(other))[()]
 
-    def store(self, pointer, value):
-        pointer.values[pointer.place] = value
+    def store(self, pointer, value, mask=True, boundary_check=None):
+        if isinstance(pointer, Window):
+            return pointer.store(None, value)
+        place, value, mask = np.broadcast_arrays(pointer.place, value, mask)
+        pointer.values[place[mask]] = value[mask]
+
+    def _atomic(self, function, pointer, value, mask=True):
+        """What it gives is right where each element has a place of its own."""
+        place, value, mask = np.broadcast_arrays(pointer.place, value, mask)
+        old = pointer.values[place]
+        function.at(pointer.values, place[mask], value[mask])
+        return old
+
+    atomic_add = partialmethod(_atomic, np.add)
+    atomic_max = partialmethod(_atomic, np.maximum)
+    atomic_min = partialmethod(_atomic, np.minimum)
+
+    def gather(self, x, index, axis):
+        return np.take_along_axis(x, index, axis)
+
+    def histogram(self, x, bins):
+        return np.bincount(x.ravel(), minlength=bins).astype(np.int32)
 
     def sum(self, x, axis=None):
         return x.sum(axis, dtype=x.dtype)

@@ -226,7 +226,7 @@ def test_batches_of_products(dtype, products, sm):
     compiled = compile_kernel(batched_matmul, *entries, sm=sm, B=4, N=32, BK=32)
     assert compiled.count(r"mma\.sync\.aligned\.m16n8k") == products
     assert compiled.count(r"cp\.async\.cg\.shared\.global") == products // 2 * 3
-    assert compiled.count(r"fma\.rn\.f") == 0
+    assert compiled.count(r"fma\.rn\.f") == (2 * 32 * 32 // 32 if dtype == "fp32" else 0)  # rounding to tf32
     assemble(compiled, sm)
 
 
@@ -500,6 +500,67 @@ def test_every_number_of_warps(warps):
         assert f".reqntid {32 * warps}" in compiled.ptx
         assert (compiled.count(BARRIER) == 0) == (warps == 1 or kernel is softmax_rows and warps <= 4)
         assemble(compiled, 90)
+
+
+@triton.jit
+def logarithms(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(y_ptr + offsets, tl.log(tl.load(x_ptr + offsets)))
+
+
+def test_a_logarithm_takes_multiplications_and_no_shifts():
+    compiled = compile_kernel(logarithms, F32, F32, num_warps=1, BLOCK=32)
+    assert compiled.count(r"\blg2\b|\bsh[lr]\.[bsu]32\b(?!.*%tid)") <= 1  # the one is of the thread's place
+    assert compiled.count(r"\bfma\.rn\.f32\b") == 11
+    assemble(compiled, 90)
+
+
+@triton.jit
+def largest_of_random(x_ptr, out_ptr, place_ptr, seed, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets) - tl.log(-tl.log(tl.rand(seed, offsets)))
+    value, place = tl.max(x, axis=0, return_indices=True)
+    tl.store(out_ptr, value)
+    tl.store(place_ptr, place)
+
+
+def test_elements_that_take_many_registers_are_computed_in_turns_before_a_reduction():
+    """Ten numbers for each of 32 elements at a time would be a third of the programs on a multiprocessor."""
+    used = assemble(compile_kernel(largest_of_random, F32, F32, I32, integer(), BLOCK=4096), 90)
+    assert used.registers <= 64 and used.spills == 0
+
+
+@triton.jit
+def running_sum(x_ptr, out_ptr, count, step, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x_ptrs, out_ptrs = x_ptr + offsets, out_ptr + offsets
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for _ in range(count):
+        tl.store(out_ptrs, total)
+        total += tl.load(x_ptrs)
+        x_ptrs += step
+        out_ptrs += step
+
+
+def test_an_offset_that_pointers_of_a_loop_share_is_multiplied_in_front_of_it():
+    compiled = compile_kernel(running_sum, F32, F32, integer(), integer(), BLOCK=512)
+    before, loop = compiled.ptx.split("$L__BB0_2:")
+    assert len(re.findall(r"\bmul\.wide\.s32\b", before)) == 1 and not re.search(r"\bm(ul|ad)\.wide\b", loop)
+    assemble(compiled, 90)
+
+
+@triton.jit
+def scale_groups(x_ptr, scale_ptr, out_ptr, n, GROUP: tl.constexpr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < n
+    scale = tl.load(scale_ptr + offsets // GROUP, mask=mask)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) * scale, mask=mask)
+
+
+def test_an_element_that_a_thread_needs_several_times_is_loaded_once():
+    compiled = compile_kernel(scale_groups, F32, F32, F32, integer(), GROUP=32, BLOCK=512)
+    assert compiled.count(LOAD) - compiled.count(WIDE_LOAD) == 2  # of four: if the first were -1, it would have group 0
+    assemble(compiled, 90)
 
 
 def test_maxnreg_is_a_limit():

@@ -83,7 +83,8 @@ def test_matrix_product(config, sm, monkeypatch):
     text = ir(module.matmul_kernel.fn, *entries, ACTIVATION=None, **chosen.kwargs)
     compiled = compile_ir(text, sm, chosen.num_warps, num_stages=chosen.num_stages, pipeline=True)
     assert compiled.count(r"\bwgmma\.mma_async" if sm == 90 else r"\bmma\.sync")
-    assert compiled.count(r"\bcp\.async\.cg")
+    assert compiled.count(r"\bcp\.async\.cg") == compiled.count(r"\bcp\.async\.c[ag]")  # 16 bytes each
+    assert not compiled.count(r"\bld\.global\b")
     used = assemble(compiled, sm)
     assert (used.stack, used.spills) == (0, 0)
 

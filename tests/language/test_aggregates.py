@@ -1,5 +1,7 @@
 """Values of several parts: `triton.aggregate`, and what the compiler asks of classes, functions and targets."""
 
+import pickle
+
 import numpy as np
 import pytest
 from harness import Buffer, jit
@@ -114,6 +116,196 @@ def test_on_the_host():
     pair = Pair(4, 5)
     assert (pair.first, pair.scale) == (4, 5) and tl.aggregate_replace(pair, scale=1).scale == 1
     assert Range(1, 2, double=True).size == 4 and tl.core._aggregate is triton.aggregate
+
+
+@triton.aggregate
+class Base:
+    data: tl.tensor
+    BLOCK: tl.constexpr
+
+    KIND, FACTOR = "base", tl.constexpr(1)
+
+    @triton.jit
+    def doubled(self):
+        return self.data + self.data
+
+    @triton.constexpr_function
+    def size(self):
+        return self.BLOCK.value * 2
+
+
+@triton.aggregate
+class Child(Base):
+    bias: tl.tensor
+    extra: tl.constexpr = 5
+
+    @triton.jit
+    def total(self):
+        return self.doubled() * self.FACTOR + self.bias * self.extra
+
+    @staticmethod
+    def of(data):
+        return Child(data, 4, data)
+
+    @property
+    def wide(self):
+        return self.BLOCK * self.extra
+
+    @property
+    @triton.jit
+    def negative(self):
+        return -self.data
+
+    @triton.jit
+    def __getitem__(self, index):
+        return self.data * index
+
+    @triton.jit
+    def __add__(self, other):
+        return tl.aggregate_replace(self, data=self.data + other.data)
+
+    @triton.jit
+    def __radd__(self, other):
+        return tl.aggregate_replace(self, data=self.data + other)
+
+    @triton.jit
+    def __neg__(self):
+        return tl.aggregate_replace(self, data=-self.data)
+
+    @triton.jit
+    def __lt__(self, other):
+        return self.data < other.data
+
+    @triton.jit
+    def __call__(self, x):
+        return self.data + x
+
+
+@triton.jit
+def inherited(out, n):
+    a = Child.of(n)
+    tl.static_assert(isinstance(a, Base) and a.KIND == "base" and a.wide == 20)
+    block: tl.constexpr = a.size()
+    tl.static_assert(block == 8 and len(a) == 4)
+    tl.store(out, a.total())
+    tl.store(out + 1, a[7] + a.of(n + 1).data)
+    tl.store(out + 2, (a + Child(data=n * 2, BLOCK=1, bias=n)).data)
+    tl.store(out + 3, (100 + -a).data)
+    tl.store(out + 4, a < a + a)
+    tl.store(out + 5, a(3) + a.negative * 10)
+
+
+def test_inheritance_and_operators():
+    out = Buffer(np.zeros(6, np.int32))
+    inherited[(1,)](out.argument, 3)
+    assert out.host().values.tolist() == [6 + 15, 21 + 4, 9, 97, 1, 6 - 30]
+
+
+@triton.aggregate
+class Nested:
+    child: Child
+    rest: tuple
+    n: tl.constexpr
+
+    def second(self, scale, _semantic=None):
+        return self.child.data * scale + self.rest[0]
+
+
+@triton.jit
+def changed(nested, i):
+    if i % 2 == 0:
+        return Nested(nested.child + nested.child, nested.rest, nested.n)
+    return nested
+
+
+@triton.jit
+def nest(out, n):
+    nested = Nested(Child(n, 4, 0), (n * 2, 3), 4)
+    both = (nested, 5)
+    for i in range(4):
+        nested = changed(nested, i)
+        both = (nested, both[1] + 1)
+    while nested.child.data < 100:
+        nested = tl.aggregate_replace(nested, child=nested.child + nested.child)
+    tl.static_assert(nested.n == 4 and isinstance(both[0].child, Child))
+    tl.store(out, both[0].second(10))
+    tl.store(out + 1, both[1])
+    tl.store(out + 2, nested.child.data)
+
+
+def test_aggregates_in_aggregates_tuples_and_loops():
+    out = Buffer(np.zeros(3, np.int32))
+    nest[(1,)](out.argument, 3)
+    assert out.host().values.tolist() == [120 + 6, 9, 192]
+
+
+def test_arguments_of_launches():
+    kernel = jit("def kernel(p, out):\n    tl.store(out + tl.arange(0, p.BLOCK), p.total())\n")
+    out = Buffer(np.zeros(4, np.int32))
+    kernel[(1,)](Child(7, 4, 1, extra=2), out.argument)
+    assert out.host().values.tolist() == [16] * 4
+
+
+@triton.aggregate
+class Squared:
+    value: tl.constexpr
+    square: tl.constexpr
+
+    def __init__(self, value):
+        self.value = tl.constexpr(value)
+        self.square = self.squared()
+
+    @triton.constexpr_function
+    def squared(self):
+        return self.value * self.value
+
+
+@triton.aggregate
+class Shifted(Squared):
+    by: tl.constexpr
+
+    def __init__(self, value, by=1):
+        super().__init__(value + by)
+        self.by = by
+
+    def __post_init__(self):
+        if self.by < 0:
+            raise ValueError("it shifts forward")
+
+
+def test_initialisers_call_methods():
+    kernel = jit("""
+        def kernel(out):
+            x = Shifted(3)
+            tl.static_assert(x.square == 16 and x.squared() == 16 and x.by == 1)
+            tl.store(out + tl.arange(0, x.square), x.value)
+    """, Shifted=Shifted)  # fmt: skip
+    out = Buffer(np.zeros(16, np.int32))
+    kernel[(1,)](out.argument)
+    assert out.host().values.tolist() == [4] * 16
+    assert Shifted(2, by=3).square.value == 25
+    with pytest.raises(ValueError, match="forward"):
+        Shifted(2, -1)
+
+
+def test_classes_on_the_host():
+    child = Child(1, 2, 3)
+    assert child.extra.value == 5 and child.size().value == 4 and isinstance(child.BLOCK, tl.constexpr)
+    assert pickle.loads(pickle.dumps(child)).total.__name__ == "total" and "bias=3" in repr(child)
+    assert Nested(child, (1, (2,)), 3).rest[1][0].value == 2
+    with pytest.raises(AttributeError, match="cannot assign to field 'bias' on immutable aggregate Child"):
+        child.bias = 3
+    with pytest.raises(TypeError, match="Child has no field 'z'"):
+        tl.aggregate_replace(child, z=3)
+    with pytest.raises(TypeError, match="expects an aggregate instance"):
+        tl.aggregate_replace(3, z=3)
+    for arguments in [(1,), (1, 2, 3, 4, 5)]:
+        with pytest.raises(TypeError, match="Child"):
+            Child(*arguments)
+    with pytest.raises(TypeError, match="can only inherit from other aggregates"):
+        triton.aggregate(type("Other", (int,), {"__annotations__": {}}))
+    text = triton.aggregate(type("Text", (Base,), {"__annotations__": {"more": "tl.constexpr"}}))
+    assert text(1, 2, 3).more.value == 3
 
 
 @triton.must_use_result("keep what it gives")

@@ -239,3 +239,23 @@ def test_a_run_time_value_that_is_annotated_constexpr(monkeypatch):
     monkeypatch.setenv("TRITON_STRICT", "1")
     with pytest.raises(triton.CompilationError, match="annotated tl.constexpr"):
         triton.jit(annotate.fn)[(1,)](x.argument, 7)
+
+
+@pytest.mark.compiled
+def test_names_that_are_declared_first():
+    kernel = jit("""
+        def kernel(out, n):
+            y: tl.constexpr
+            z: tl.constexpr
+            x, (y, z) = 3, (4, (1, 2))
+            tl.static_assert(x.dtype == tl.int32 and y.type == tl.constexpr_type(4) and z.type == (1, 2).type)
+            tl.store(out + tl.arange(0, y), x)
+            if (y := y + 4) != 8:
+                tl.static_assert(False)
+            tl.store(out + 4 + tl.arange(0, y), n)
+            y = n
+            tl.store(out + 12, y)
+    """)
+    out = Buffer(np.zeros(13, np.int32))
+    kernel[(1,)](out.argument, 7)
+    assert out.host().values.tolist() == [3] * 4 + [7] * 9

@@ -71,6 +71,8 @@ def test_out_dtype():
     x, y = whole((16, 16), "float16", 1), whole((16, 16), "float16", 2)
     check("tl.dot(x, y, out_dtype=tl.float16)", {"x": x, "y": y}, product(x, y, "float16"))
     check("tl.dot(x, y, out_dtype=tl.float32)", {"x": x, "y": y}, product(x, y))
+    x, y = whole((16, 16), "float32", 1), whole((16, 16), "float32", 2)
+    check("tl.dot(x, y, out_dtype=tl.float64)", {"x": x, "y": y}, product(x, y, "float64"))
 
 
 @pytest.mark.parametrize("batch, m, n, k", [(1, 16, 16, 16), (3, 5, 7, 9), (8, 16, 32, 16), (2, 33, 3, 64)])

@@ -114,3 +114,39 @@ def test_what_there_is_not(function, dtype, message):
 def test_builtins_are_told_apart():
     assert core.is_builtin(tl.load) and core.is_builtin(core.arange) and core.is_builtin(tl.math.exp)
     assert not core.is_builtin(tl.sum) and not core.is_builtin(tanh) and not core.is_builtin(len)
+
+
+# ---- functions that libraries mark as the language's own: Python, which tells compile-time values by their class
+
+
+def marked(function):
+    function.__triton_builtin__ = True
+    return function
+
+
+@marked
+def next_power_of_2(n, *, _builder=None):
+    assert isinstance(n, tl.constexpr)
+    return tl.constexpr(triton.next_power_of_2(n.value))
+
+
+@marked
+def unless_none(mask, value, *, _builder=None):
+    return tl.constexpr(None) if isinstance(mask, tl.constexpr) and mask.value is None else value
+
+
+@triton.jit
+def marked_kernel(x, out, N: tl.constexpr, MASKED: tl.constexpr):
+    POWER: tl.constexpr = next_power_of_2(N)
+    index = tl.arange(0, POWER)
+    mask = index < N
+    if not MASKED:
+        mask = None
+    tl.store(out + index, tl.load(x + index, mask, other=unless_none(mask, 7.0)))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_marked_functions(masked):
+    x, out = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
+    marked_kernel[(1,)](x, out, 11, masked)
+    assert (out == np.where((np.arange(16) < 11) | (not masked), x, 7.0)).all()

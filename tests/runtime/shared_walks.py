@@ -1,4 +1,5 @@
-"""While a kernel is tuned, configurations that differ in the machine's options alone read the program once."""
+"""The program is read once: of configurations that differ in the machine's options alone, while a kernel is tuned; of
+variants that differ in what is known of arguments, in the background."""
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ import pytest
 import triton
 import triton.language as tl
 from triton.compiler import ASTSource
+from triton.runtime import background
 
 pytestmark = pytest.mark.host
 FACTOR = tl.constexpr(3)
@@ -114,3 +116,65 @@ def test_tuning_shares(walks):
         walks.clear()
         kernel.warmup(x, 64, 32, num_warps=8, grid=(1,))
         assert shared == 2 * len(walks)
+
+
+# ---- in the background
+
+
+def launch(kernel, n):
+    """The variant of the launch, what it computed, and the background idle."""
+    x = np.ones(256, np.float32)
+    compiled = kernel[(1,)](x, n, BLOCK=256)
+    assert background.wait() and (x[n:] == 1).all()
+    return compiled, set(x[:n])
+
+
+def new_scale():
+    @triton.jit
+    def scale(x_ptr, n, BLOCK: tl.constexpr):
+        index = tl.arange(0, BLOCK)
+        tl.store(x_ptr + index, scaled(tl.load(x_ptr + index), BLOCK), mask=index < n)
+
+    return scale
+
+
+def test_variants_in_the_background_read_once(walks, monkeypatch):
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
+    kernel = new_scale()
+    launch(kernel, 160)
+    read = len(walks)
+    for n in (24, 20, 33):
+        launch(kernel, n)
+    assert len(walks) == read and len(kernel.variants()) == 4
+    shared = [launch(kernel, n)[0] for n in (24, 20, 33)]
+    monkeypatch.setenv("TRITON_BACKGROUND", "0")
+    other = new_scale()
+    assert [each.asm["ttir"] for each in shared] == [launch(other, n)[0].asm["ttir"] for n in (24, 20, 33)]
+    assert len({each.asm["ttir"] for each in shared}) == 3 and len(walks) > read
+
+
+def test_a_name_that_stands_for_something_else_is_read_again(walks, monkeypatch):
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    kernel = new_scale()
+    for n in (160, 24, 24):
+        assert launch(kernel, n)[1] == {3}
+    monkeypatch.setitem(globals(), "FACTOR", tl.constexpr(5))
+    for n in (160, 24, 20, 24, 20):
+        assert launch(kernel, n)[1] == {5}
+
+
+def test_a_name_of_python_that_the_program_takes(monkeypatch):
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
+
+    @triton.jit
+    def largest(x_ptr, n, BLOCK: tl.constexpr):
+        index = tl.arange(0, BLOCK)
+        tl.store(x_ptr + index, max(2.0, 3.0), mask=index < n)
+
+    for n in (160, 24):
+        assert launch(largest, n)[1] == {3}
+    monkeypatch.setitem(globals(), "max", min)
+    launch(largest, 20)
+    assert launch(largest, 20)[1] == {2}

@@ -137,8 +137,26 @@ def test_options_among_the_values_of_a_configuration():
     assert (metadata.num_warps, metadata.num_stages, metadata.maxnreg) == (2, 5, 64)
     config = triton.Config({"BLOCK": 16, "enable_fp_fusion": False})
     assert not tuned([config])[grid](np.zeros(64, np.float32), 64).metadata.enable_fp_fusion
-    with pytest.raises(NotImplementedError, match=r"Config\(ir_override=...\): a kernel is compiled from its source"):
-        triton.Config({}, ir_override="kernel.ttgir")
+
+
+def test_texts_in_place_of_stages(tmp_path):
+    file, x = tmp_path / "changed.ttir", np.zeros(64, np.float32)
+    text = tuned(configs(16))[grid](x, 64).asm["ttir"]
+    assert x[0] == 1 and text.count("{value = 1.0}") == 1
+    file.write_text(text.replace("{value = 1.0}", "{value = 5.0}"))
+    by_name = triton.Config({"BLOCK": 16}, ir_override=file)
+    assert by_name == triton.Config({"BLOCK": 16, "ir_override": str(file)}) and str(file) in str(by_name)
+    assert by_name != triton.Config({"BLOCK": 16})
+    tuned([by_name])[grid](x, 64)
+    assert x.tolist() == [6] * 64
+    assert add_one[(4,)](x, 64, BLOCK=16).asm["ttir"] == text  # that of the kernel itself
+    for name, content, message in [
+        ("changed.ttgir", "", "has to end in the stage that it stands for, and a kernel for cpu has ttir, llir, asm"),
+        ("mlir.ttir", "module { tt.func public @k() }", r"mlir.ttir"),
+    ]:
+        (tmp_path / name).write_text(content)
+        with pytest.raises(triton.CompilationError, match=message):
+            tuned([triton.Config({"BLOCK": 16}, ir_override=tmp_path / name)])[grid](x, 64)
 
 
 def test_the_order_of_decorators_is_checked():

@@ -167,7 +167,41 @@ CHANGES = {
         {"before": "class K:\n    A = tl.constexpr(3)\n"},
     ),
 }
-VALUES = {
+AGGREGATE = """
+@triton.aggregate
+class Base:
+    x: tl.tensor
+    n: tl.constexpr = {default}
+
+    @triton.jit
+    def scaled(self):
+        return self.x * {method}
+
+    @triton.jit
+    def __neg__(self):
+        return self.x * {operator}
+
+@triton.aggregate
+class K(Base):
+    pass
+
+@triton.aggregate
+class Own:
+    n: tl.constexpr
+
+    def __init__(self, n):
+        self.n = n + {init}
+"""
+PARTS = {
+    "default": "value * K(value).n",
+    "method": "K(value).scaled()",
+    "operator": "-K(value)",
+    "init": "value * Own(1).n",
+}
+for part in PARTS:
+    texts = [AGGREGATE.format(**{name: x if name == part else 2 for name in PARTS}) for x in (2, 3)]
+    CHANGES[f"aggregate's {part}"] = tuple({"before": text} for text in texts)
+VALUES = {f"aggregate's {part}": value for part, value in PARTS.items()} | {
     "function that it calls": "helper(value)",
     "Python's own name": "value * max(2, 3)",
     "enumeration": "value * E.A.value",

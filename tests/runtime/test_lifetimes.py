@@ -246,3 +246,28 @@ def test_deep_programs(stack):
         assert any("nested" in end for end in ends)
         check_health()
     """)
+
+
+def test_the_collector_of_a_child_forked_while_a_program_is_read():
+    run(
+        KERNELS
+        + """
+    import gc
+    states = []
+    @triton.constexpr_function
+    def fork():
+        states.append(gc.isenabled())
+        def look():
+            assert gc.isenabled()
+        states.append(status_of_child(look))
+        return 1
+    reads = jit("def reads(x):\\n    tl.store(x, fork())\\n", fork=fork)
+    reads.warmup(np.zeros(1, np.float32), grid=(1,))
+    assert states == [False, 0], states
+    assert gc.isenabled()
+    gc.disable()
+    def stays():
+        assert not gc.isenabled()
+    assert status_of_child(stays) == 0
+    """
+    )

@@ -140,13 +140,27 @@ def test_no_source():
         run(kernel)
 
 
+@pytest.mark.parametrize("clear", [False, True])
+def test_a_file_that_changes_later(tmp_path, clear):
+    """A function is what it was when it was imported, as everywhere in Python."""
+    file = tmp_path / "later.py"
+    text = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef later(x):\n    tl.store(x, 1)\n"
+    file.write_text(text)
+    namespace = {}
+    exec(compile(text, str(file), "exec"), namespace)
+    file.write_text(text.replace("tl.store(x, 1)", "tl.store(x, 2)"))
+    if clear:
+        linecache.clearcache()
+    assert run(namespace["later"]) == 1
+
+
 def test_a_file_that_changed(tmp_path):
     file = tmp_path / "changing.py"
     text = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef changing(x):\n    tl.store(x, 1)\n"
     file.write_text(text)
     namespace = {}
-    exec(compile(text, str(file), "exec"), namespace)
     file.write_text(text.replace("changing(x)", "other(y, z)"))
+    exec(compile(text, str(file), "exec"), namespace)
     with pytest.raises(ValueError, match="changed since it was imported"):
         run(namespace["changing"])
 

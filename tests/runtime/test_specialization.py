@@ -116,7 +116,11 @@ def test_too_large_an_integer():
         nothing[(1,)](-(2**63) - 1)
 
 
-@pytest.mark.parametrize("value", [None, "text", tl.float32, nothing, triton.cdiv, torch.float32, len], ids=str)
+@pytest.mark.parametrize(
+    "value",
+    [None, "text", tl.float32, nothing, triton.cdiv, torch.float32, len],
+    ids=lambda value: getattr(value, "__name__", str(value)),  # without addresses: all workers find the same tests
+)
 def test_constants_by_nature(value):
     compiled = nothing[(0,)](value)
     assert compiled.metadata.constants["x"] is value

@@ -17,6 +17,7 @@ from triton.backends import BaseBackend, DriverBase, backends
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, CompiledKernel, make_backend
 from triton.runtime.jit import JITFunction, mangle_type, native_specialize_impl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 pytestmark = pytest.mark.host
 
@@ -39,6 +40,18 @@ def compiled_scale(target=None, signature=SIGNATURE, attrs=None, **options):
 def run(compiled, grid, *args, hooks=(None, None)):
     metadata = compiled.launch_metadata(grid, 0, *args)
     compiled.run(*grid, 0, compiled.function, compiled.packed_metadata, metadata, *hooks, *args)
+
+
+@triton.jit
+def double_tiles(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    row, column = tl.program_id(0) * ROWS, tl.program_id(1) * COLUMNS
+    out.store([row, column], x.load([row, column]) * 2)
+
+
+def compiled_double_tiles(target=None):
+    kind = "tensordesc<fp32[2, 8]>"
+    signature = {"x": kind, "out": kind, "ROWS": "constexpr", "COLUMNS": "constexpr"}
+    return triton.compile(ASTSource(double_tiles, signature, {"ROWS": 2, "COLUMNS": 8}), target)
 
 
 def arrays(n=40):
@@ -270,12 +283,36 @@ def test_types_and_keys_of_arguments():
     def keys(value, **options):
         return native_specialize_impl(BaseBackend, value, **options)
 
+    descriptor = TensorDescriptor.from_tensor(x.reshape(4, 4), [2, 4])
+    assert mangle_type(descriptor) == keys(descriptor)[0] == "tensordesc<fp32[2, 4]>"
+    assert mangle_type((1.5, descriptor)) == ("fp32", "tensordesc<fp32[2, 4]>")
+
     assert keys(x) == ("*fp32", "D") and keys(x[1:]) == ("*fp32", None)
     assert keys(x, is_const=True) == ("*kfp32", "D") and keys(x, align=False) == ("*fp32", None)
     assert keys(32) == ("i32", "D") and keys(24) == ("i32", "D8") and keys(7) == ("i32", None)
     assert keys(1) == ("constexpr", None) and keys(1, specialize_value=False) == ("i32", None)
     assert keys((x, 7)) == (("*fp32", "i32"), ("D", None))
     assert BaseBackend.parse_attr("D") == [["tt.divisibility", 16]] and BaseBackend.parse_attr("D8")[0][1] == 8
+    assert BaseBackend.parse_attr("relu") == []
+
+
+def test_descriptors_in_a_signature(target):
+    """As programs that compile kernels ahead of their launches spell them."""
+    x = np.random.default_rng(0).standard_normal((5, 12)).astype(np.float32)
+    out = np.zeros_like(x)
+    compiled = compiled_double_tiles()
+    assert compiled.src.signature["x"] == "tensordesc<fp32[2, 8]>"
+    arguments = [TensorDescriptor.from_tensor(each, [2, 8]) for each in (x, out)]
+    run(compiled, (3, 2, 1), *arguments, 2, 8)
+    assert (out == 2 * x).all()
+    with pytest.raises(ValueError, match="its address is no multiple of 16 bytes"):
+        run(compiled, (3, 2, 1), TensorDescriptor(x.ravel()[1:], [4, 12], [12, 1], [2, 8]), arguments[1], 2, 8)
+    with pytest.raises(ValueError, match="it is no multiple of 4"):
+        run(compiled, (3, 2, 1), TensorDescriptor(x, [4, 11], [11, 1], [2, 8]), arguments[1], 2, 8)
+    with pytest.raises(TypeError, match="compiled for a tuple of 6"):
+        run(compiled, (3, 2, 1), x, arguments[1], 2, 8)
+    with pytest.raises(NotImplementedError, match="not tensor maps"):
+        compiled_double_tiles("cuda:90").asm["cubin"]
 
 
 # ---- looking into a kernel

@@ -13,12 +13,16 @@ import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton.language.extra import libdevice
 
 ROOT = Path(__file__).resolve().parents[2]
 SECTION = re.compile(r"^\[(\w+)\](.*)\n((?:(?!\[\w+\]).*\n?)*)", re.MULTILINE)
 EXAMPLES = {name: (note.strip(), text.strip()) for name, note, text in SECTION.findall(
     (ROOT / "docs/examples.txt").read_text().partition("\n\n")[2]
 )}  # fmt: skip
+
+
+_, LIBDEVICE = EXAMPLES.pop("libdevice_functions")
 
 
 def published():
@@ -89,8 +93,34 @@ class Example:
         return runpy.run_path(str(path))["example"]
 
 
+def check(example, kernel):
+    kernel[(example.grid,)](*example.arrays.values())
+    for name, expected in example.expected.items():
+        np.testing.assert_allclose(example.arrays[name], expected, rtol=1e-6, atol=1e-6, err_msg=str(example.body))
+
+
 def test_every_function_has_an_example():
     assert set(EXAMPLES) == {*published(), "libdevice"}
+
+
+def lines_of_libdevice():
+    return [line for line in LIBDEVICE.splitlines() if "  # " in line]
+
+
+def test_every_function_of_libdevice_has_an_example():
+    reference = (ROOT / "docs/language.md").read_text().partition("## libdevice")[2]
+    functions = set(re.findall(r"^\| `(\w+)\(", reference, re.MULTILINE)) & set(dir(libdevice))
+    assert (
+        len(functions) > 150 and {re.match(r"libdevice\.(\w+)", line)[1] for line in lines_of_libdevice()} == functions
+    )
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("first", range(0, len(lines_of_libdevice()), 50))
+def test_functions_of_libdevice(first, tmp_path):
+    head = "from triton.language.extra import libdevice\n"
+    example = Example(head + "\n".join(lines_of_libdevice()[first : first + 50]))
+    check(example, example.kernel(tmp_path))
 
 
 @pytest.mark.host
@@ -108,6 +138,4 @@ def test_example(name, tmp_path, capsys):
         source = ASTSource(kernel, dict.fromkeys(example.arrays, "*i32"), {})
         assert "add.s32" in triton.compile(source, target=GPUTarget("cuda", 80, 32)).asm["ptx"]
         return
-    kernel[(example.grid,)](*example.arrays.values())
-    for array_name, expected in example.expected.items():
-        np.testing.assert_allclose(example.arrays[array_name], expected, rtol=1e-6, atol=1e-6, err_msg=text)
+    check(example, kernel)

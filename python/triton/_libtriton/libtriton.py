@@ -13,7 +13,7 @@ def get_cache_invalidating_env_vars():
 
 
 _ABSENT = {
-    "gluon_ir": "there is no triton.experimental.gluon",
+    "gluon_ir": "Gluon is not supported",
     "linear_layout": "triton.LinearLayout has layouts",
     "llvm": "LLVM is linked in, and has no bindings; kernel.asm['llir'] is a kernel's LLVM IR",
     "passes": "the passes run in C; TRITON_DUMP shows what each does",

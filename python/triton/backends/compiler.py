@@ -1,5 +1,6 @@
 """What is known of a kind of target before anything is compiled for it: its options and their defaults."""
 
+import re
 from types import SimpleNamespace
 
 from ..compiler.compiler import DEFAULTS
@@ -55,8 +56,10 @@ class BaseBackend:
 
     @staticmethod
     def parse_attr(key):
-        """The facts about an argument that an `attr_key` stands for, as `ASTSource` takes them."""
-        return [["tt.divisibility", int(key[1:] or 16)]]
+        """The facts about an argument that an `attr_key` stands for, as `ASTSource` takes them; none of another text,
+        as torch asks with the values of compile-time parameters."""
+        found = re.fullmatch(r"D(\d*)", key)
+        return [["tt.divisibility", int(found[1] or 16)]] if found else []
 
     # ---- what builds TTIR without compiling it (see triton.compiler.trace) needs nothing of the backend
 

@@ -126,9 +126,6 @@ class CFunction(Kernel, KernelInterface):
 
     hash = cache_key
 
-    def __get__(self, instance, owner=None):
-        return self
-
     def __reduce__(self):
         return _kernel_of, (self.program.text, self.program.file, self.__name__)
 

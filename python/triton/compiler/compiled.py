@@ -75,8 +75,15 @@ class Stages(Mapping):
             return self._cubin
         return disassemble(self._cubin) if stage == "sass" else self._compiled._text(stage)
 
+    @property
+    def _takes_descriptors(self):
+        """Was it asked for with descriptors in its signature? Launchers of such machine code would pass tensor maps."""
+        return any(str(kind).startswith("tensordesc<") for kind in self._compiled.src.signature.values())
+
     @cached_property
     def _assembled(self):
+        if self._takes_descriptors:
+            return None
         try:
             return assemble(self._compiled._text("ptx"))
         except PTXASError:
@@ -84,6 +91,11 @@ class Stages(Mapping):
 
     @property
     def _cubin(self):
+        if self._takes_descriptors:
+            raise NotImplementedError(
+                f"the machine code of {self._compiled.name!r} for other launchers: its descriptors are pointers with "
+                "extents and strides, not tensor maps (make them in the kernel, with tl.make_tensor_descriptor)"
+            )
         return self._assembled or self._compiled._text("cubin")
 
     def __iter__(self):

@@ -1,5 +1,6 @@
 """What Python does around a compilation: its source, options and names before it."""
 
+import re
 from types import SimpleNamespace
 
 from .. import _C
@@ -39,13 +40,16 @@ def describe(kernel, signature, options, target, standalone):
     info.update((name, flag(variable, True)) for name, variable in _SWITCHES.items())
     info.update((name, _checked(kernel, name, value)) for name, value in options.items() if value is not None)
     info["debug"] |= flag("TRITON_DEBUG")
+    _C.background_breathe()
     entries = dict(zip((param.name for param in kernel.params), signature, strict=True))
     info["signature"] = {name: types_of(entry) for name, entry in entries.items()}
+    _C.background_breathe()
     info["divisibility"] = {name: divisibility_of(entry) for name, entry in entries.items()}
     info["constants"] = {name: entry.value for name, entry in entries.items() if _is_constant(entry)}
     info["options"] = options
     info["target"] = target
     info["reads_num_warps"] = False
+    _C.background_breathe()
     info["name"] = _name(kernel, info)
     return info
 
@@ -81,6 +85,19 @@ def types_of(entry):
     return entry[0] if type(entry) is tuple else tuple(map(types_of, entry))
 
 
+def spelled_type(entry):
+    """The same as the public API has it in a signature, where a descriptor is "tensordesc<fp32[16, 16]>"."""
+    if _is_constant(entry) or type(entry) is tuple:
+        return types_of(entry)
+    if _is_plain_descriptor(entry):
+        return f"tensordesc<{entry.base[0][1:]}{[extent.value for extent in entry.block_shape]}>"
+    return tuple(map(spelled_type, entry))
+
+
+def _is_plain_descriptor(entry):
+    return isinstance(entry, _descriptor_type()) and entry[-2].value == "zero" and not entry[-1].value
+
+
 def divisibility_of(entry):
     """The number that an entry's address or value is known to be a multiple of, negative if the value is; None for
     compile-time ones."""
@@ -97,7 +114,8 @@ def _name(kernel, info):
 class ASTSource:
     """A kernel with the types of its parameters spelled out, for `compile`.
 
-    :param signature: for each parameter's name its type ("*fp32", "i32", ...) or "constexpr".
+    :param signature: for each parameter's name its type ("*fp32", "i32", "tensordesc<fp32[16, 16]>", ...), or
+        "constexpr".
     :param constexprs: values of the compile-time parameters, by name or number.
     :param attrs: {(number,): [("tt.divisibility", 16)]}: what is known of the values of parameters.
     """
@@ -147,10 +165,13 @@ class ASTSource:
         from .view import Module
 
         asked = {name: value for name, value in vars(options).items() if name in DEFAULTS or name == "debug"}
-        return Module(*_C.view_ir(self.fn, self.entries(), asked, target_name(target)))
+        return Module(*_C.view_ir(self.fn, self.entries(to_be_analysed=True), asked, target_name(target)))
 
-    def entries(self):
-        """The signature as the frontend takes it."""
+    def entries(self, to_be_analysed=False):
+        """The signature as the frontend takes it.
+
+        :param to_be_analysed: not to be compiled: a descriptor has the parameters that analysing programs know of.
+        """
         from ..language import constexpr
 
         entries = []
@@ -159,7 +180,7 @@ class ASTSource:
                 entries.append(constexpr(self.constants[param.name]))
             elif self.signature.get(param.name, "constexpr") != "constexpr":
                 facts = self.attrs.get(param.num, self.attrs.get(param.name, {}))
-                entries.append(_entry(self.signature[param.name], facts.get("tt.divisibility", 1)))
+                entries.append(_entry(self.signature[param.name], facts.get("tt.divisibility", 1), to_be_analysed))
             elif param.has_default:
                 entries.append(constexpr(param.default))
             else:
@@ -181,10 +202,45 @@ def _single(place):
     return place[0] if isinstance(place, tuple) and len(place) == 1 else place
 
 
-def _entry(kind, divisibility):
+def _entry(kind, divisibility, to_be_analysed):
     if isinstance(kind, (tuple, list)):
-        return [_entry(item, divisibility) for item in kind]
-    return kind, divisibility
+        return [_entry(item, divisibility, to_be_analysed) for item in kind]
+    found = re.fullmatch(r"tensordesc<(\w+)\[([\d, ]+)\]>", kind)
+    if not found:
+        return kind, divisibility
+    of = _analysed_descriptor if to_be_analysed else _descriptor
+    return of(found[1], list(map(int, found[2].split(","))))
+
+
+def _descriptor(element, block_shape):
+    """Of an array of any size, with the alignment that the public API asks for: 16 bytes."""
+    from ..language import constexpr, dtype
+
+    rank = len(block_shape)
+    strides = [("i64", 16 // dtype(element).itemsize)] * (rank - 1) + [constexpr(1)]
+    return _descriptor_of(element, [("i32", 1)] * rank, strides, block_shape)
+
+
+def _analysed_descriptor(element, block_shape):
+    """With one parameter for the array and two for each dimension, on which no address depends."""
+    from ..language import constexpr
+
+    rank = len(block_shape)
+    shape, strides = [constexpr(1 << 30)] * rank, [constexpr(16)] * (rank - 1) + [constexpr(1)]
+    return _descriptor_of(element, shape, strides, block_shape, [("i64", 1)] * (2 * rank))
+
+
+def _descriptor_type():
+    from ..language.descriptor import tensor_descriptor
+
+    return tensor_descriptor
+
+
+def _descriptor_of(element, shape, strides, block_shape, *more):
+    from ..language import constexpr
+
+    fields = ("*" + element, 16), shape, strides, list(map(constexpr, block_shape)), constexpr("zero"), constexpr(False)
+    return tuple.__new__(_descriptor_type(), (*fields, *more))
 
 
 def compile(src, target=None, options=None, *, signature=None, constants=None, any_launch=False):

@@ -196,7 +196,7 @@ def attribute(x, name):
         return run(".", (x, name), {})
     if type(x) is Window:
         return run(".", (x, name), {})
-    if isinstance(x, tuple) and name not in getattr(x, "_fields", ()):
+    if isinstance(x, tuple) and name not in (*getattr(x, "_fields", ()), *getattr(x, "_static", ())):
         found = getattr(type(x), name, None)
         if _jit_of(found) is not None:
             return BoundMethod(found, x)

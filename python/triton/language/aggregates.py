@@ -1,20 +1,11 @@
 """Values of several parts in kernels: `aggregate` makes a class of them."""
 
-from collections import namedtuple
+from types import FunctionType
 
-_OF_PYTHON = (
-    "__dict__",
-    "__weakref__",
-    "__annotations__",
-    "__annotate__",
-    "__annotate_func__",
-    "__init__",
-    "__module__",
-)
+from .compile_time import constexpr
 
-
-class _Scratch:
-    """What an `__init__` of a program assigns attributes to."""
+_VARIABLE_KEYWORDS = 0x08  # of code flags
+_RUN_BY_PYTHON = {"__init__", "__post_init__", "__new__", "__repr__", "__str__", "__hash__", "__class_getitem__"}
 
 
 class Placeholder:
@@ -24,33 +15,139 @@ class Placeholder:
         self.index = index
 
 
+class _AggregateType(type):
+    """Its classes run `__init__` on a draft, an empty tuple with attributes, and make the object of what that has."""
+
+    def __call__(cls, *args, **kwargs):
+        draft = tuple.__new__(cls)
+        cls.__init__(draft, *args, **kwargs)
+        if post := getattr(cls, "__post_init__", None):
+            post(draft)
+        given = vars(draft)
+        missing = [field for field in cls._fields if field not in given]
+        unknown = [field for field in given if field not in cls._fields]
+        if missing or unknown:
+            what = f"does not assign {missing[0]!r}" if missing else f"assigns {unknown[0]!r}, which is not annotated"
+            raise TypeError(f"{cls.__name__}.__init__ {what}")
+        return cls._of_values(given[field] for field in cls._fields)
+
+
+class Aggregate(tuple, metaclass=_AggregateType):
+    """What the classes of `aggregate` have in common: a tuple whose items have names, like a named tuple."""
+
+    __slots__ = ()
+    _fields, _field_defaults, _constexprs = (), {}, ()
+
+    def __init__(self, *args, **kwargs):
+        cls = type(self)
+        if len(args) > len(cls._fields):
+            raise TypeError(f"{cls.__name__} takes {len(cls._fields)} values, but {len(args)} are given")
+        given = dict(zip(cls._fields, args, strict=False))
+        for name, value in kwargs.items():
+            if name in given:
+                raise TypeError(f"{cls.__name__} gets {name!r} twice")
+            given[name] = value
+        missing = [name for name in cls._fields if name not in given and name not in cls._field_defaults]
+        if missing:
+            raise TypeError(f"{cls.__name__} needs {missing[0]!r}, too")
+        given = cls._field_defaults | given
+        kinds = zip(cls._fields, cls._constexprs, strict=True)
+        vars(self).update({name: _wrapped(given[name], kind) for name, kind in kinds})
+
+    @classmethod
+    def _make(cls, items):
+        return tuple.__new__(cls, items)
+
+    @classmethod
+    def _of_values(cls, items):
+        return cls._make(map(_wrapped, items, cls._constexprs))
+
+    def _replace(self, **fields):
+        for name in fields:
+            if name not in self._fields:
+                raise TypeError(f"{type(self).__name__} has no field {name!r}")
+        return self._of_values(
+            fields.get(name, item) for name, item in zip(self._fields, tuple.__iter__(self), strict=True)
+        )
+
+    def __setattr__(self, name, value):
+        if tuple.__len__(self):
+            raise AttributeError(
+                f"cannot assign to field {name!r} on immutable aggregate {type(self).__name__}: "
+                "tl.aggregate_replace makes a changed copy"
+            )
+        vars(self)[name] = value
+
+    def __reduce__(self):
+        return type(self)._make, (tuple(tuple.__iter__(self)),)
+
+    def __repr__(self):
+        items = zip(self._fields, tuple.__iter__(self), strict=True)
+        return f"{type(self).__name__}({', '.join(f'{name}={item!r}' for name, item in items)})"
+
+
+class _Field:
+    """A field of an object; a draft has it among its attributes, which come first."""
+
+    def __init__(self, name, place):
+        self.name, self.place = name, place
+
+    def __get__(self, made, owner=None):
+        if made is None:
+            return self
+        if tuple.__len__(made):
+            return tuple.__getitem__(made, self.place)
+        raise AttributeError(f"{owner.__name__}.__init__ has not assigned {self.name!r} yet")
+
+
 def aggregate(cls):
     """Decorator: a class whose objects kernels make, pass to functions and return.
 
-    Fields are the annotated names; they hold values of kernels, tuples, compile-time values and other aggregates, and
-    do not change (`aggregate_replace` makes a changed copy). Methods are decorated with ``@triton.jit``. An
-    ``__init__`` is run while the kernel is compiled: it assigns every field, and may look at compile-time arguments. ::
+    Fields are the annotated names, those of the aggregate that it inherits from first; they hold values of kernels,
+    tuples, compile-time values and other aggregates, and do not change (`aggregate_replace` makes a changed copy).
+    Methods, properties and operators are decorated with ``@triton.jit``, or run on compile-time values with
+    ``@triton.constexpr_function``. An ``__init__``, and a ``__post_init__`` behind it, is run while the kernel is
+    compiled: it assigns every field, and may look at compile-time arguments. ::
 
         @triton.aggregate
         class Pair:
             first: tl.tensor
-            scale: tl.constexpr
+            scale: tl.constexpr = 1
 
             @triton.jit
             def scaled(self):
                 return self.first * self.scale
     """
-    annotations = getattr(cls, "__annotations__", {})
-    fields = list(annotations)
-    base = namedtuple(cls.__name__, fields)
-    names = {name: value for name, value in vars(cls).items() if name not in (*_OF_PYTHON, *fields)}
-    names["_constexprs"] = tuple(_is_constexpr(each) for each in annotations.values())
-    own = cls.__dict__.get("__init__")
-    if own is not None:
-        names |= {"__new__": _constructor(cls.__name__, getattr(own, "fn", own), fields), "__triton_aggregate__": True}
-    elif defaults := [vars(cls)[name] for name in fields if name in vars(cls)]:
-        base = namedtuple(cls.__name__, fields, defaults=defaults)
-    return type(cls.__name__, (base,), {**names, "__slots__": (), "__module__": cls.__module__, "__doc__": cls.__doc__})
+    for base in cls.__bases__:
+        if base is not object and not issubclass(base, Aggregate):
+            raise TypeError(f"Aggregates can only inherit from other aggregates, not from {base.__name__}")
+    own = _own_annotations(cls)
+    kinds, defaults = {}, {}
+    for base in reversed(cls.__mro__[1:]):
+        kinds |= dict(zip(getattr(base, "_fields", ()), getattr(base, "_constexprs", ()), strict=True))
+        defaults |= getattr(base, "_field_defaults", {})
+    kinds |= {name: _is_constexpr(annotation) for name, annotation in own.items()}
+    defaults |= {name: vars(cls)[name] for name in own if name in vars(cls)}
+    static = tuple(
+        name for base in cls.__mro__ for name, value in vars(base).items() if isinstance(value, staticmethod)
+    )
+    for name, value in list(vars(cls).items()):
+        if name not in own:
+            _prepare(cls, name, value)
+    names = {name: _Field(name, place) for place, name in enumerate(kinds)}
+    names |= {"_fields": tuple(kinds), "_field_defaults": defaults, "_constexprs": tuple(kinds.values())}
+    names |= {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")} | {"_static": static}
+    if own and "__init__" not in vars(cls):  # that of a parent cannot know them
+        names["__init__"] = Aggregate.__init__
+    made = _AggregateType(cls.__name__, (cls,) if issubclass(cls, Aggregate) else (cls, Aggregate), names)
+    made.__triton_aggregate__ = made.__init__ is not Aggregate.__init__ or hasattr(made, "__post_init__") or None
+    return made
+
+
+def _own_annotations(cls):
+    if "__annotations__" in vars(cls) or not any("__annotate" in name for name in vars(cls)):
+        return vars(cls).get("__annotations__", {})
+    return cls.__annotations__  # which Python 3.14 makes when it is asked for
 
 
 def _is_constexpr(annotation):
@@ -59,15 +156,34 @@ def _is_constexpr(annotation):
     return getattr(annotation, "__triton_kind__", None) == "constexpr"
 
 
-def _constructor(name, init, fields):
-    def __new__(cls, *args, **kwargs):  # noqa: N807
-        made = _Scratch()
-        init(made, *args, **kwargs)
-        missing = [field for field in fields if field not in vars(made)]
-        unknown = [field for field in vars(made) if field not in fields]
-        if missing or unknown:
-            what = f"does not assign {missing[0]!r}" if missing else f"assigns {unknown[0]!r}, which is not annotated"
-            raise TypeError(f"{name}.__init__ {what}")
-        return tuple.__new__(cls, [vars(made)[field] for field in fields])
+def _wrapped(item, is_constexpr=False):
+    """An item as the host sees it: compile-time values are `tl.constexpr`, those of tuples, too."""
+    if is_constexpr:
+        return item if isinstance(item, constexpr | Placeholder) else constexpr(item)
+    if isinstance(item, tuple) and not isinstance(item, Aggregate):
+        items = [constexpr(each) if isinstance(each, bool | int | float | str) else _wrapped(each) for each in item]
+        return item._make(items) if hasattr(item, "_make") else tuple(items)
+    return item
 
-    return __new__
+
+def _prepare(cls, name, value):
+    """A method that is plain Python becomes one of kernels, where it may be passed what only a kernel knows; an
+    operator, which Python looks up in the class, calls its function there."""
+    from ..runtime.jit import JITFunction, jit
+
+    function = getattr(value, "__func__", getattr(value, "fget", value))
+    is_plain = isinstance(function, FunctionType) and function.__name__ != "<lambda>"
+    if is_plain and name not in _RUN_BY_PYTHON and not function.__code__.co_flags & _VARIABLE_KEYWORDS:
+        function.fn = jit(function)
+    elif isinstance(value, JITFunction) and name.startswith("__"):
+        setattr(cls, name, _operator(value))
+
+
+def _operator(function):
+    def operate(*operands):
+        from ..interpreter.frames import call
+
+        return call(function, *operands)
+
+    operate.fn, operate.__module__ = function, function.__module__  # whose changes make other kernels
+    return operate

@@ -130,8 +130,8 @@ class constexpr_function:
     """Decorator: a Python function that kernels may call on compile-time values.
 
     While a kernel is compiled, Python runs the function on the unwrapped arguments, and the result is a
-    compile-time value of the kernel. On the host it is called as always; wrapped arguments give a wrapped
-    result.
+    compile-time value of the kernel. On the host it is called as always; wrapped arguments, and objects of
+    `triton.aggregate`, give a wrapped result.
     """
 
     __triton_kind__ = "constexpr_function"
@@ -143,9 +143,9 @@ class constexpr_function:
     @property
     def src(self):
         """The text of the function from its ``def`` on."""
-        from ..runtime.source import KernelSource
+        from ..runtime.source import KernelSource, read_lines
 
-        return self._text or KernelSource(self.fn).text
+        return self._text or KernelSource(self.fn, known=read_lines(self.fn)).text
 
     def _unsafe_update_src(self, text):
         """Run `text`, a definition of the same name, from now on: for tests that make functions out of templates."""
@@ -162,8 +162,8 @@ class constexpr_function:
 
     def __call__(self, *args, **kwargs):
         result = self.fn(*map(unwrap, args), **{name: unwrap(value) for name, value in kwargs.items()})
-        wrapped = any(isinstance(value, constexpr) for value in (*args, *kwargs.values()))
-        return constexpr(result) if wrapped else result
+        wrapped = any(isinstance(x, constexpr) or hasattr(x, "_of_values") for x in (*args, *kwargs.values()))
+        return constexpr(unwrap(result)) if wrapped else result
 
     def __get__(self, instance, owner=None):
         return self if instance is None else MethodType(self, instance)

@@ -78,11 +78,11 @@ class Autotuner(Launchable):
         self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
         self.num_warmups, self.num_reps, self.use_cuda_graph = warmup, rep, use_cuda_graph
         prune = prune_configs_by or {}
-        unknown = set(prune) - {"perf_model", "top_k", "early_config_prune"}
+        unknown = set(prune) - {"perf_model", "top_k", "configs_top_k", "early_config_prune"}
         if unknown:
             raise ValueError(f"prune_configs_by: unknown entry {sorted(unknown)[0]!r}")
         self.perf_model = prune.get("perf_model")
-        self.configs_top_k = prune.get("top_k", 1.0)
+        self.configs_top_k = prune.get("top_k", prune.get("configs_top_k", 1.0))  # torch names it by the attribute
         self.early_config_prune = prune.get("early_config_prune")
         self._do_bench = do_bench
         self.timings = Tunings()

@@ -7,6 +7,7 @@ each launch runs the same code in every run of a program.
 """
 
 import atexit
+import os
 
 from .. import _C
 
@@ -17,3 +18,4 @@ def wait(seconds=60):
 
 
 atexit.register(_C.background_stop)
+os.register_at_fork(after_in_child=_C.wake_collector)

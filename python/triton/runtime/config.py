@@ -27,7 +27,8 @@ class Config:
     :param num_ctas: blocks in a cluster.
     :param maxnreg: the most registers a thread may use, or None.
     :param pre_hook: called with a dict of all arguments before the kernel runs with this configuration.
-    :param ir_override: None; another value raises NotImplementedError, for kernels are compiled from their source.
+    :param ir_override: a file whose text stands for a stage of the kernel, which its name ends in: ``.ttir`` (tile IR
+        of this compiler, as ``TRITON_KERNEL_DUMP`` writes it) or ``.ptx``.
     """
 
     def __init__(
@@ -38,23 +39,22 @@ class Config:
         num_ctas: int = 1,
         maxnreg: int | None = None,
         pre_hook: Callable[[dict[str, Any]], Any] | None = None,
-        ir_override: None = None,
+        ir_override: str | None = None,
         **unknown: Never,
     ):
         for name in unknown:
             raise TypeError(_unexpected(name))
-        if ir_override is not None:
-            raise NotImplementedError("Config(ir_override=...): a kernel is compiled from its source and nothing else")
         self.kwargs = dict(kwargs)
         self.num_warps: int = self.kwargs.pop("num_warps", num_warps)
         self.num_stages: int = self.kwargs.pop("num_stages", num_stages)
         self.num_ctas: int = self.kwargs.pop("num_ctas", num_ctas)
         self.maxnreg: int | None = self.kwargs.pop("maxnreg", maxnreg)
         self.pre_hook = pre_hook
-        self.ir_override = ir_override
+        self.ir_override: str | None = self.kwargs.pop("ir_override", ir_override)
 
     def _options(self):
-        return {
+        override = {} if self.ir_override is None else {"ir_override": str(self.ir_override)}
+        return override | {
             "num_warps": self.num_warps,
             "num_ctas": self.num_ctas,
             "num_stages": self.num_stages,

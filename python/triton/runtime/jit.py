@@ -8,7 +8,7 @@ from .._C import Kernel, argument_entry, prepare_launches
 from ..errors import CompilationError
 from . import environment, interpret
 from .dependencies import Dependencies
-from .source import KernelSource, read_first_block
+from .source import KernelSource, read_first_block, read_lines
 from .wrapper import MockTensor, TensorWrapper, reinterpret  # noqa: F401
 
 _POSITIONAL_ONLY, _ANY, _VARIADIC, _KEYWORD_ONLY, _META = range(5)
@@ -232,7 +232,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         self.noinline = bool(noinline)
         self.repr = repr or partial(_own_name, fn.__name__)
         self.launch_metadata = launch_metadata
-        self._source = None
+        self._source, self._lines = None, read_lines(fn)
         self.arg_names = [param.name for param in self.params]
         self.__name__ = fn.__name__
         self.__qualname__ = fn.__qualname__
@@ -246,15 +246,15 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
 
     @property
     def source(self):
-        """The `KernelSource`; read on first use, for most kernels of a library are never launched."""
+        """The `KernelSource`; parsed on first use, for most kernels of a library are never launched."""
         if self._source is None:
-            self._source = KernelSource(self.fn)
+            self._source = KernelSource(self.fn, known=self._lines)
         return self._source
 
     @property
     def _text(self):
         """File, first line and text that say what a compilation would read; None where only that can tell."""
-        return read_first_block(self.fn) if self._source is None else self._source.block
+        return read_first_block(self.fn, self._lines) if self._source is None else self._source.block
 
     def parse(self):
         """The `ast.FunctionDef`, its positions as in the file; the same object on every call."""
@@ -333,10 +333,6 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
     def constexprs(self):
         """The numbers of the parameters that are compile-time values."""
         return [param.num for param in self.params if param.is_constexpr]
-
-    def __get__(self, instance, owner=None):
-        """Itself: a kernel in a class gets no `self`. (Having this method, it is a routine to help().)"""
-        return self
 
     @property
     def module(self):
@@ -422,13 +418,14 @@ def _without_function(params, debug, attributes):
 
 
 def mangle_type(argument, specialize=False):
-    """The type of an argument in a signature: "*fp32", "i32", ..., "constexpr", or a tuple of these.
+    """The type of an argument in a signature: "*fp32", "i32", "tensordesc<fp32[16, 16]>", ..., "constexpr", or a tuple
+    of these.
 
     :param specialize: whether the value makes a difference, as that of a 1 does.
     """
-    from ..compiler.compiler import types_of
+    from ..compiler.compiler import spelled_type
 
-    return types_of(argument_entry(argument, False, not specialize, not specialize))
+    return spelled_type(argument_entry(argument, False, not specialize, not specialize))
 
 
 def get_device_key():
@@ -441,10 +438,10 @@ def get_device_key():
 
 def native_specialize_impl(backend, argument, is_const=False, specialize_value=True, align=True):
     """The type of an argument, and a key of what else makes its variant: see `BaseBackend.parse_attr`."""
-    from ..compiler.compiler import divisibility_of, types_of
+    from ..compiler.compiler import divisibility_of, spelled_type
 
     entry = argument_entry(argument, is_const, not specialize_value, not align)
-    return types_of(entry), backend.attr_key(divisibility_of(entry))
+    return spelled_type(entry), backend.attr_key(divisibility_of(entry))
 
 
 def get_jit_fn_file_line(fn):

@@ -23,9 +23,6 @@ class Launchable(KernelInterface):
         self.__module__ = self.kernel.__module__
         self.__doc__ = self.kernel.__doc__
 
-    def __get__(self, instance, owner=None):
-        return self
-
     def __call__(self, *args, **kwargs):
         return self.kernel(*args, **kwargs)
 
@@ -52,7 +49,7 @@ class Heuristics(Launchable):
         check_names(self, self.values, "heuristics for", options=True)
 
     def _filled(self, args, kwargs):
-        named = self._named(args, kwargs)
+        named = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}  # torch.compile walks through no C
         for name, function in self.values.items():
             kwargs[name] = named[name] = function(named)
         return kwargs

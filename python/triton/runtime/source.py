@@ -12,10 +12,13 @@ class KernelSource:
     ``lines`` starts at ``first_line`` of ``file`` with the decorators. The tree's positions are the file's.
     """
 
-    def __init__(self, fn, text=None):
-        """The source of `fn` where it was defined, or `text`, a definition that stands for it."""
-        self.function = fn
-        found = _read_text(fn, text) if text is not None else _read_block(fn) or _inspect(fn)
+    def __init__(self, fn, text=None, known=()):
+        """The source of `fn` where it was defined, or `text`, a definition that stands for it.
+
+        known   the lines of the file when `fn` was defined, of `read_lines`
+        """
+        self.function, self._known = fn, known
+        found = _read_text(fn, text) if text is not None else _read_block(fn, known) or _inspect(fn)
         self.file, self.lines, self.first_line, self.tree = found
         self.is_given = text is not None
 
@@ -39,7 +42,7 @@ class KernelSource:
         """File, first line and text of the lines, if `read_first_block` would find just them; else None. The text is
         what is compiled, whatever becomes of the file."""
         found = self.file, self.first_line, "".join(self.lines)
-        return found if self.is_given or found == read_first_block(self.function) else None
+        return found if self.is_given or found == read_first_block(self.function, self._known) else None
 
     def __getstate__(self):
         return {"text": self.text, "file": self.file, "lines": self.lines, "first_line": self.first_line}
@@ -48,38 +51,46 @@ class KernelSource:
 # ---- by indentation: a block ends where a line stands no deeper than its first; the parser says whether that was it
 
 
-def _read_file(fn):
-    """File, its lines, the number of the function's first one, and of the last one with code; None where the text does
-    not lie as it usually does."""
+def read_lines(fn):
+    """The lines of the file that a function is defined in, one list for all of them; empty where there is none.
+
+    Read when the function is defined, so that it is compiled as it was imported, whatever becomes of its file.
+    """
     import linecache
 
+    file = fn.__code__.co_filename
+    linecache.checkcache(file)
+    return linecache.getlines(file, fn.__globals__)
+
+
+def _find(fn, lines):
+    """File, its lines, the number of the function's first one, and of the last one with code; None where the text does
+    not lie as it usually does."""
     code = fn.__code__
     file, first = code.co_filename, code.co_firstlineno
-    linecache.checkcache(file)
-    lines = linecache.getlines(file, fn.__globals__)
     if not 0 < first <= len(lines) or not lines[first - 1].lstrip().startswith(("@", "def ")):
         return None
     return file, lines, first, max(filter(None, map(_LINE, code.co_lines())), default=first)
 
 
-def read_first_block(fn):
+def read_first_block(fn, lines):
     """File, first line and text of a function as far as indentation tells, or None.
 
     Most of the time that is all of it. The parser knows, and says so of the same text every time.
     """
-    found = _read_file(fn)
+    found = _find(fn, lines)
     if not found:
         return None
     file, lines, first, last_with_code = found
     return file, first, "".join(lines[first - 1 : next(_possible_ends(lines, first, last_with_code))])
 
 
-def _read_block(fn):
+def _read_block(fn, lines):
     """File, lines, first line and tree, or None.
 
     `inspect` would find the same, but it tokenizes the text in Python, which takes longer than all of a compilation.
     """
-    found = _read_file(fn)
+    found = _find(fn, lines)
     if not found:
         return None
     file, lines, first, last_with_code = found

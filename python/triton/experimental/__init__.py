@@ -1,0 +1,1 @@
+"""What lives beside the public API: names that programs import, whether they use them or not."""
