@@ -147,6 +147,6 @@ def marked_kernel(x, out, N: tl.constexpr, MASKED: tl.constexpr):
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_marked_functions(masked):
-    x, out = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
-    marked_kernel[(1,)](x, out, 11, masked)
-    assert (out == np.where((np.arange(16) < 11) | (not masked), x, 7.0)).all()
+    x, out = Buffer(np.arange(16, dtype=np.float32)), Buffer(np.zeros(16, np.float32))
+    marked_kernel[(1,)](x.argument, out.argument, 11, masked)
+    assert (out.host().values == np.where((np.arange(16) < 11) | (not masked), np.arange(16), 7.0)).all()
