@@ -99,6 +99,7 @@ typedef enum OptionKind {
     OPTION(ptx_version, COUNT)                                                                               \
     OPTION(choices, TEXT)     /* what passes are to choose: "rows=4 programs=2" */                           \
     OPTION(ir_override, TEXT) /* a file that stands for a stage: see triton/compiler/dumping.py */           \
+    OPTION(arch, TEXT)        /* "sm90": the GPU that it is meant for */                                     \
     OPTION(debug, BOOL)                                                                                      \
     OPTION(warmup, LAUNCH)                                                                                   \
     OPTION(grid, LAUNCH)                                                                                     \

@@ -1,5 +1,8 @@
 """Kernels whose text is replaced: templates of tests."""
 
+import inspect
+import types
+
 import numpy as np
 import pytest
 
@@ -45,3 +48,78 @@ def test_too_late():
     kernel[(1,)](np.zeros(3, np.int32), 3, BLOCK=4)
     with pytest.raises(RuntimeError, match="compiled already"):
         kernel._unsafe_update_src(kernel.src)
+
+
+# ---- kernels made of a text, as libraries do that write variants of theirs
+
+
+def made(text, **names):
+    """A kernel made of nothing but a text: a function with a stated signature stands in for the definition."""
+
+    def nothing():
+        pass
+
+    space = {**nothing.__globals__, **names}
+    stands_for = types.FunctionType(nothing.__code__, space)
+    exec(text, space)
+    name = text[len("def ") : text.index("(")]
+    stands_for.__signature__ = inspect.signature(space[name])
+    stands_for.__name__ = name
+    kernel = triton.JITFunction(stands_for, do_not_specialize=["n"])
+    kernel._unsafe_update_src(text)
+    return kernel
+
+
+SCALED = """def scaled(x_ptr, n, factor, shift=1, *, BLOCK: tl.constexpr = 4):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(x_ptr + offsets, function(offsets * factor + shift), mask=offsets < n)
+"""
+
+
+@triton.jit
+def negative(x):
+    return -x
+
+
+def test_a_signature_that_is_stated():
+    kernel = made(SCALED, function=negative)
+    assert kernel.__name__ == "scaled" and kernel.arg_names == ["x_ptr", "n", "factor", "shift", "BLOCK"]
+    assert [param.is_constexpr for param in kernel.params] == [False] * 4 + [True]
+    assert [param.default for param in kernel.params if param.has_default] == [1, 4]
+    assert kernel.params[1].do_not_specialize
+    for arguments, expected in (((3, 10), [-1, -11, -21, 0]), ((4, 2, 5), [-5, -7, -9, -11])):
+        x = np.zeros(4, np.int32)
+        kernel[(1,)](x, *arguments)
+        assert x.tolist() == expected
+    with pytest.raises(TypeError, match="scaled"):
+        kernel[(1,)](x, 3, 10, other=1)
+
+
+def test_a_text_that_is_not_as_stated():
+    with pytest.raises(ValueError, match="not one definition of 'scaled' with the same parameters"):
+        made(SCALED, function=negative)._unsafe_update_src(SCALED.replace("shift=1", "offset=1"))
+
+
+def test_what_names_stand_for():
+    factor = tl.constexpr(5)
+
+    @triton.jit
+    def inner(x):
+        return negative(x) * factor
+
+    scope = inner.get_capture_scope()
+    assert scope["factor"] is factor and scope["negative"] is negative and scope["SCALED"] is SCALED
+    text = "def of(x_ptr, n):\n    tl.store(x_ptr, negative(n) * factor)\n"
+    x = np.zeros(1, np.int32)
+    made(text, **scope)[(1,)](x, 3)
+    assert x.tolist() == [-15] and "factor" not in inner.fn.__globals__
+
+
+def test_the_gpu_that_a_launch_is_meant_for(monkeypatch):
+    kernel, x = filled("offsets + 1"), np.zeros(3, np.int32)
+    kernel[(1,)](x, 3, BLOCK=4, arch=None)
+    for target, arch in (("cpu", "sm80"), ("sim:80", "sm80"), ("sim:90", "sm_90a"), ("sim:90", None)):
+        monkeypatch.setenv("TRITON_TARGET", target)
+        kernel[(1,)](x, 3, BLOCK=4, arch=arch)
+    with pytest.raises(triton.errors.OptionError, match="arch='sm80': this launch is for compute capability 90"):
+        kernel[(1,)](x, 3, BLOCK=4, arch="sm80")

@@ -40,6 +40,7 @@ def describe(kernel, signature, options, target, standalone):
     info.update((name, flag(variable, True)) for name, variable in _SWITCHES.items())
     info.update((name, _checked(kernel, name, value)) for name, value in options.items() if value is not None)
     info["debug"] |= flag("TRITON_DEBUG")
+    _check_arch(kernel, info.pop("arch", None), target)
     _C.background_breathe()
     entries = dict(zip((param.name for param in kernel.params), signature, strict=True))
     info["signature"] = {name: types_of(entry) for name, entry in entries.items()}
@@ -72,6 +73,16 @@ def _checked(kernel, name, value):
     if value >= 2**31:
         raise OptionError(f"{where}: it cannot be larger than 2**31 - 1")
     return value
+
+
+def _check_arch(kernel, arch, target):
+    """The option names the compute capability that a launch is meant for: it can be no other one than the GPU's."""
+    kind, _, capability = target.partition(":")
+    if arch is not None and kind != "cpu" and re.sub("[^0-9]", "", arch) != capability:
+        raise OptionError(
+            f"{kernel.__name__}(): option arch={arch!r}: this launch is for compute capability {capability}; leave the "
+            "option out, or compile for another GPU with triton.compile(..., target=GPUTarget(...))"
+        )
 
 
 def _is_constant(entry):

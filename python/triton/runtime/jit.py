@@ -11,7 +11,8 @@ from .dependencies import Dependencies
 from .source import KernelSource, read_first_block, read_lines
 from .wrapper import MockTensor, TensorWrapper, reinterpret  # noqa: F401
 
-_POSITIONAL_ONLY, _ANY, _VARIADIC, _KEYWORD_ONLY, _META = range(5)
+_POSITIONAL_ONLY, _ANY, _VARIADIC, _KEYWORD_ONLY, _META = range(5)  # as inspect numbers them
+_NONE = object()
 
 
 class KernelParam:
@@ -92,8 +93,16 @@ def _annotation_type(annotation):
     return None
 
 
-def _parameters(fn, do_not_specialize, do_not_specialize_on_alignment):
-    """The parameters of `fn` in the order of its signature."""
+def _signature(fn):
+    """Name, kind, default (`_NONE` if there is none) and annotation of each parameter of `fn`, in order: as its
+    ``__signature__`` has them, which programs give to functions that they make, or else its code."""
+    stated = getattr(fn, "__signature__", None)
+    if stated is not None:
+        each = stated.parameters.values()
+        return [
+            (p.name, int(p.kind), _NONE if p.default is p.empty else p.default, "" if p.annotation is p.empty else p.annotation)
+            for p in each
+        ]
     code = fn.__code__
     positional, keyword_only = code.co_argcount, code.co_kwonlyargcount
     names = code.co_varnames
@@ -111,32 +120,39 @@ def _parameters(fn, do_not_specialize, do_not_specialize_on_alignment):
     given = fn.__defaults__ or ()
     defaults.update(zip(names[positional - len(given) : positional], given, strict=True))
     annotations = _annotations(fn)
+    return [(name, kind, defaults.get(name, _NONE), annotations.get(name, "")) for name, kind in entries]
+
+
+def _parameters(fn, do_not_specialize, do_not_specialize_on_alignment):
+    """The parameters of `fn` in the order of its signature."""
+    signature = _signature(fn)
+    names = [name for name, kind, *_ in signature if kind not in (_VARIADIC, _META)]
+    unspecialized = _names("do_not_specialize", do_not_specialize, fn, names)
+    unaligned = _names("do_not_specialize_on_alignment", do_not_specialize_on_alignment, fn, names)
     params = []
-    for number, (name, kind) in enumerate(entries):
+    for number, (name, kind, default, annotation) in enumerate(signature):
         param = KernelParam()
         param.num, param.name, param.kind = number, name, kind
-        param.annotation = _evaluated(annotations.get(name, ""), fn)
-        param.has_default = name in defaults
-        param._default = defaults.get(name)
+        param.annotation = _evaluated(annotation, fn)
+        param.has_default = default is not _NONE
+        param._default = default if param.has_default else None
         param.is_constexpr = kind == _META or _is_constexpr(param.annotation)
         param.is_const = _is_const(param.annotation)
         param.annotation_type = None if param.is_constexpr else _annotation_type(param.annotation)
-        param.do_not_specialize = bool({name, number} & do_not_specialize)
-        param.do_not_specialize_on_alignment = bool({name, number} & do_not_specialize_on_alignment)
+        param.do_not_specialize = bool({name, number} & unspecialized)
+        param.do_not_specialize_on_alignment = bool({name, number} & unaligned)
         params.append(param)
     return params
 
 
-def _names(option, given, fn):
+def _names(option, given, fn, known):
     """The names or numbers of parameters in an option of @triton.jit; a warning of those that are none."""
-    code = fn.__code__
-    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     for name in given or ():
         if name not in known and not (isinstance(name, int) and 0 <= name < len(known)):
             import warnings
 
             text = f"@triton.jit({option}={given!r}): {fn.__name__!r} has no parameter {name!r}"
-            warnings.warn(text, stacklevel=4)
+            warnings.warn(text, stacklevel=5)
     return set(given or ())
 
 
@@ -222,11 +238,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         self.fn = fn
         self.do_not_specialize = list(do_not_specialize or ())
         self.do_not_specialize_on_alignment = list(do_not_specialize_on_alignment or ())
-        self.params = _parameters(
-            fn,
-            _names("do_not_specialize", do_not_specialize, fn),
-            _names("do_not_specialize_on_alignment", do_not_specialize_on_alignment, fn),
-        )
+        self.params = _parameters(fn, do_not_specialize, do_not_specialize_on_alignment)
         super().__init__(fn.__name__, self.params, debug)
         self.version = version
         self.noinline = bool(noinline)
@@ -381,6 +393,12 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         """The names outside of this function, and of those that it calls, with their values when this was first read:
         (name, id of the dict or cell it stands in) to (value, dict or cell)."""
         return Dependencies(self).values
+
+    def get_capture_scope(self):
+        """What names outside of the function stand for: its globals, and the variables of functions around it."""
+        from inspect import getclosurevars
+
+        return {**self.__globals__, **getclosurevars(self.fn).nonlocals}
 
     def __reduce__(self):
         """Pickled by name, like a function; what was taken apart (``fn`` is None) without what is missing."""

@@ -135,9 +135,9 @@ def _read_text(fn, text):
     from zlib import crc32
 
     lines = text.splitlines(keepends=True)
-    file = f"<source of {fn.__qualname__} {crc32(text.encode()):08x}>"
+    file = f"<source of {fn.__name__} {crc32(text.encode()):08x}>"
     body = _statements(file, lines, 1)
-    if len(body) != 1 or not _is_definition(body[0], fn):
+    if len(body) != 1 or not _is_definition(body[0], fn, fn.__name__):
         raise ValueError(f"the text is not one definition of {fn.__name__!r} with the same parameters")
     linecache.cache[file] = len(text), None, lines, file  # where tracebacks and diagnostics look for excerpts
     return file, lines, 1, body[0]
@@ -194,10 +194,19 @@ def _statements(file, lines, first):
     return body[0].body if indented and isinstance(body[0], If) else body
 
 
-def _is_definition(node, fn):
-    """Whether a tree is what the function was made from, as far as its name and its parameters tell."""
-    if type(node).__name__ != "FunctionDef":
+def _is_definition(node, fn, name=None):
+    """Whether a tree is what the function was made from, as far as its name (or `name`) and its parameters tell."""
+    if type(node).__name__ != "FunctionDef" or node.name not in (fn.__code__.co_name, name):
         return False
-    arguments, code = node.args, fn.__code__
+    arguments = node.args
     named = [arg.arg for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
-    return node.name == code.co_name and tuple(named) == code.co_varnames[: len(named)]
+    return named == _parameter_names(fn)
+
+
+def _parameter_names(fn):
+    """Of those that are no *args and no **META."""
+    stated = getattr(fn, "__signature__", None)
+    if stated is not None:
+        return [each.name for each in stated.parameters.values() if each.kind not in (2, 4)]
+    code = fn.__code__
+    return [*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]]
