@@ -39,6 +39,10 @@ typedef struct AxisInfo {
 
 typedef struct AxisInfos AxisInfos;
 AxisInfos *tt_analyze_axis_info(const Function *function, Arena *arena);
+/* For code whose accesses need no alignment, which would read as far as a program promises runs. Programs promise runs
+ * of `index % n` and `where(index < n, index, 0)`, too, that end within a tile; where addresses are aligned a row has
+ * room for the rest of the piece that they are cut into, and farther than that no promise counts here. */
+AxisInfos *tt_analyze_aligned_axis_info(const Function *function, Arena *arena);
 /* Never NULL: a value that the analysis did not see gets ones. */
 const AxisInfo *tt_axis_info(const AxisInfos *infos, const Value *value);
 

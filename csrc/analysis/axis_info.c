@@ -17,6 +17,8 @@
 struct AxisInfos {
     Arena *arena;
     Map infos; /* Value* -> AxisInfo* */
+    enum { TAKE_PROMISES, DOUBT_PROMISES } promises;
+    bool has_doubts; /* a promise of runs was not taken */
 };
 
 /* ---- numbers ------------------------------------------------------------------------------------------- */
@@ -168,12 +170,15 @@ static int64_t hint_of(const Op *op, AttrKey key, int dim)
 
 /* What the programmer promises holds beside what is known. A promise of divisibility is about the first
  * element of each contiguous group, whichever of the two hints comes first. */
-static AxisInfo axes_of_hint(const Op *op, AxisOperand x)
+static AxisInfo axes_of_hint(AxisInfos *infos, const Op *op, AxisOperand x)
 {
     AxisInfo info = *x.info;
     for (int dim = 0; dim < info.rank; dim++) {
         int64_t contiguity = TT_MIN(hint_of(op, ATTR_contiguity, dim), tt_extent(x.type, dim));
-        if (contiguity > info.contiguity[dim]) {
+        bool is_news = contiguity > info.contiguity[dim];
+        if (is_news && infos->promises == DOUBT_PROMISES) {
+            infos->has_doubts = true;
+        } else if (is_news) {
             info.divisibility[dim] = tt_divisor_at(x, dim, contiguity);
             info.contiguity[dim] = contiguity;
         }
@@ -206,7 +211,7 @@ static AxisInfo axes_of_number(const Op *op)
     return info;
 }
 
-static AxisInfo axes_of_op(const Op *op, const AxisOperand *operands)
+static AxisInfo axes_of_op(AxisInfos *infos, const Op *op, const AxisOperand *operands)
 {
     switch (op->opcode) {
     case OP_constant:
@@ -218,7 +223,7 @@ static AxisInfo axes_of_op(const Op *op, const AxisOperand *operands)
         return axes_of_number(op);
     case OP_hint:
     case OP_convert_layout:
-        return axes_of_hint(op, operands[0]);
+        return axes_of_hint(infos, op, operands[0]);
     case OP_load:
         return tt_int_attr(op, ATTR_volatile, 0) ? tt_unknown_axes(op->results[0]->type)
                                                  : axes_of_equal_operands(op, operands);
@@ -317,7 +322,7 @@ static void visit_op(AxisInfos *infos, const Op *op)
         AxisOperand operands[3];
         for (int i = 0; i < op->operand_count; i++)
             operands[i] = operand_of(infos, tt_operand(op, i));
-        AxisInfo info = axes_of_op(op, operands);
+        AxisInfo info = axes_of_op(infos, op, operands);
         note_lookups(&info, op, operands);
         set_info(infos, op->results[0], info);
     } else if (tt_has(op, SHAPE)) {
@@ -349,12 +354,48 @@ static void set_parameter(AxisInfos *infos, const Value *param, const Attr *attr
     set_info(infos, param, info);
 }
 
-AxisInfos *tt_analyze_axis_info(const Function *function, Arena *arena)
+static AxisInfos *analyze(const Function *function, Arena *arena, int promises)
 {
     AxisInfos *infos = TT_NEW(arena, AxisInfos);
     infos->arena = infos->infos.arena = arena;
+    infos->promises = promises;
     for (int i = 0; i < function->body->arg_count; i++)
         set_parameter(infos, function->body->args[i], function->param_attrs[i]);
     visit_region(infos, function->body);
+    return infos;
+}
+
+AxisInfos *tt_analyze_axis_info(const Function *function, Arena *arena)
+{
+    return analyze(function, arena, TAKE_PROMISES);
+}
+
+/* ---- promises as far as addresses are aligned ---------------------------------------------------------- */
+
+/* The promised runs of pointers, cut into pieces that begin at multiples of their size. */
+static void take_aligned_runs(AxisInfo *info, AxisOperand promised)
+{
+    for (int dim = 0; dim < info->rank; dim++) {
+        int64_t aligned = promised.info->divisibility[dim] / tt_axis_unit(promised.type);
+        int64_t run = tt_gcd(promised.info->contiguity[dim], TT_MAX(aligned, 1));
+        if (run <= info->contiguity[dim])
+            continue;
+        info->divisibility[dim] = tt_divisor_at(promised, dim, run);
+        info->contiguity[dim] = run;
+    }
+}
+
+AxisInfos *tt_analyze_aligned_axis_info(const Function *function, Arena *arena)
+{
+    AxisInfos *infos = analyze(function, arena, DOUBT_PROMISES);
+    if (!infos->has_doubts)
+        return infos;
+    const AxisInfos *promised = tt_analyze_axis_info(function, arena);
+    for (int i = 0; i < infos->infos.capacity; i++) {
+        const MapEntry *entry = &infos->infos.entries[i];
+        const Value *value = entry->value ? entry->key : NULL;
+        if (value && tt_is_ptr(value->type))
+            take_aligned_runs(entry->value, operand_of(promised, value));
+    }
     return infos;
 }

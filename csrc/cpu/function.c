@@ -43,7 +43,7 @@ Lower *new_lower(Emit *e, Arena *arena, CpuImage *image, Function *function, Map
     l->function = function;
     l->functions = functions;
     l->plans.arena = l->dots.arena = l->views.arena = arena;
-    l->axis = tt_analyze_axis_info(function, arena);
+    l->axis = tt_analyze_aligned_axis_info(function, arena);
     tt_take_marks(function);
     for (size_t i = 0; i < TT_COUNT(l->builders); i++) {
         l->builders[i] = LLVMCreateBuilderInContext(e->context);

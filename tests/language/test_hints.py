@@ -40,6 +40,23 @@ def test_hints_of_several_dimensions():
     check(code, {"x": X}, X.reshape(8, 8))
 
 
+@pytest.mark.parametrize("wrapped", ["i % n", "tl.where(i < n, i, 0)", "tl.minimum(i, n - 1)"])
+@pytest.mark.parametrize("n", [57, 13])
+def test_promises_of_indices_that_wrap(wrapped, n):
+    """Public kernels promise runs as long as the tile. Rows of an odd length have no room for what is past their end:
+    every access is exact, and none leaves the array."""
+    code = f"""
+        i = tl.arange(0, 64)
+        i = tl.max_contiguous(tl.multiple_of({wrapped}, 64), 64)
+        rows = tl.arange(0, 8)
+        out = tl.load(x_ptr + rows[:, None] * n + i[None, :])
+    """
+    i = np.arange(64)
+    column = {"i %": i % n, "tl.": np.where(i < n, i, 0 if "where" in wrapped else n - 1)}[wrapped[:3]]
+    x = np.arange(8 * n, dtype=np.float32).reshape(8, n)
+    check(code, {"x": x, "n": n}, x[:, column])
+
+
 def test_hints_as_statements():
     """They are about the name; also in a loop, where a name from outside of it stays what it is."""
     code = """

@@ -68,6 +68,9 @@ def multiple_of(input: tensor, values) -> tensor:
 def max_contiguous(input: tensor, values) -> tensor:
     """`input`, with the promise that its elements come in runs of so many that grow by one.
 
+    Memory is accessed in such runs only as far as addresses are known to be aligned. So the promise may be given
+    of ``index % n``, whose runs end in the middle of a tile, where each row of the array has room for what follows.
+
     :param values: a compile-time integer, or one a dimension.
     """
     outside()

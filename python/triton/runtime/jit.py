@@ -100,7 +100,12 @@ def _signature(fn):
     if stated is not None:
         each = stated.parameters.values()
         return [
-            (p.name, int(p.kind), _NONE if p.default is p.empty else p.default, "" if p.annotation is p.empty else p.annotation)
+            (
+                p.name,
+                int(p.kind),
+                _NONE if p.default is p.empty else p.default,
+                "" if p.annotation is p.empty else p.annotation,
+            )
             for p in each
         ]
     code = fn.__code__
