@@ -23,6 +23,8 @@ from setuptools.errors import CompileError, LinkError, PlatformError
 LLVM_VERSIONS = range(22, 18, -1)
 LLVM_COMPONENTS = ["native", "nvptx", "orcjit", "passes", "irreader", "linker"]
 
+LATE = "csrc/codegen/late.ld"
+
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 VARIANTS = {  # compiler flags, linker flags
     "release": (["-O2", "-DNDEBUG"], ["-s"]),
@@ -115,7 +117,7 @@ class Build(build_ext):
         linker = [f"-B{bin_dir}", "-fuse-ld=lld"] if which("ld.lld", path=bin_dir) else []
         return [
             *CC, "-shared", *linker, *VARIANTS[self.variant][1], "-static-libgcc",
-            "-Wl,--gc-sections", "-Wl,--exclude-libs,ALL", "-Wl,--build-id=sha1", *map(str, objects),
+            f"-Wl,-T,{LATE}", "-Wl,--gc-sections", "-Wl,--exclude-libs,ALL", "-Wl,--build-id=sha1", *map(str, objects),
             *output(llvm, "--link-static", "--ldflags", "--libs", *LLVM_COMPONENTS).split(),
             *map(archive, ("stdc++", "zstd", "z")), "-lm", "-o", str(self.objects / "_C.so"),
         ]  # fmt: skip
@@ -150,7 +152,8 @@ class Build(build_ext):
 
     def link(self, command, objects):
         library = self.objects / "_C.so"
-        if not self.unchanged("link", command) or max(map(modified, objects)) >= modified(library, missing=0):
+        sources = [*objects, LATE]
+        if not self.unchanged("link", command) or max(map(modified, sources)) >= modified(library, missing=0):
             print("ld triton._C", flush=True)
             library.unlink(missing_ok=True)
             if subprocess.run(command).returncode:

@@ -30,8 +30,9 @@ typedef struct Codegen {
 
 /* ---- target.c ------------------------------------------------------------------------------------------------------- */
 
-/* Registers the targets, once per process and before any compilation. */
-void tt_codegen_init(void);
+/* Before LLVM is first used, here and in other files of codegen/: its constructors run (they take longer than all else
+ * that loading this library does), and its targets are registered. Launches of CUDA kernels that are on disk need none. */
+void tt_start_llvm(void);
 void tt_register_nvptx(void); /* nvptx.c: its part of it */
 /* Everything in it is released with the arena. For the host. */
 Codegen *tt_new_codegen(Arena *arena, const char *module_name);

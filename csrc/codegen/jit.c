@@ -175,6 +175,7 @@ static void *look_up(Linker *linker, const char *name)
 
 void *tt_link_object(Bytes object, const char *name, SymbolFinder *find, Arena *owner)
 {
+    tt_start_llvm();
     Linker *linker = TT_NEW(owner, Linker); /* the session refers to it as long as it lives */
     *linker = (Linker){.owner = owner, .find = find};
     create_jit(linker);

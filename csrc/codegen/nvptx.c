@@ -26,6 +26,7 @@ Codegen *tt_new_nvptx_codegen(Arena *arena, const char *module_name, const char 
 {
     LLVMTargetRef target;
     char *error;
+    tt_start_llvm();
     if (LLVMGetTargetFromTriple(triple, &target, &error))
         tt_bug("LLVM: %s", tt_take_llvm_message(arena, error));
     LLVMTargetMachineRef machine = LLVMCreateTargetMachine(

@@ -9,7 +9,7 @@
  * held at that moment leaks, which is the lesser evil. */
 static void on_fatal_error(const char *reason) { tt_bug("LLVM: %s", reason); }
 
-void tt_codegen_init(void)
+static void register_targets(void)
 {
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
@@ -17,6 +17,8 @@ void tt_codegen_init(void)
     LLVMResetFatalErrorHandler();
     LLVMInstallFatalErrorHandler(on_fatal_error);
 }
+
+void tt_start_llvm(void) { tt_construct_late(register_targets); }
 
 static void release_context(void *context) { LLVMContextDispose(context); }
 static void release_module(void *module) { LLVMDisposeModule(module); }
@@ -79,6 +81,7 @@ static void restrict_host(HostCpu *host)
 
 static HostCpu describe_host(Arena *arena)
 {
+    tt_start_llvm();
     HostCpu host = {
         .triple = tt_take_llvm_message(arena, LLVMGetDefaultTargetTriple()),
         .name = tt_take_llvm_message(arena, LLVMGetHostCPUName()),

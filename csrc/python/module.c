@@ -1,5 +1,4 @@
 /* The extension module triton._C: what Python sees of the compiler. */
-#include "codegen/codegen.h"
 #include "python/extension.h"
 #include "runtime/identity.h"
 
@@ -180,7 +179,6 @@ extern PyMethodDef tt_cuda_methods[], tt_background_methods[], tt_store_methods[
 
 static int add_tables(PyObject *module)
 {
-    tt_codegen_init();
     PyMethodDef *const tables[] = {tt_cuda_methods,
                                    tt_background_methods,
                                    tt_store_methods,

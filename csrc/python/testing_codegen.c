@@ -48,7 +48,15 @@ static PyObject *py_split_llvm(PyObject *module, PyObject *args)
     return result;
 }
 
+static PyObject *py_llvm_is_started(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyBool_FromLong(tt_was_constructed_late());
+}
+
 PyMethodDef tt_testing_codegen_methods[] = {
+    {"_llvm_is_started", py_llvm_is_started, METH_NOARGS,
+     "_llvm_is_started() -> bool\n--\n\nWhether something in this process has used LLVM."},
     {"_split_llvm", py_split_llvm, METH_VARARGS,
      "_split_llvm(text, longest) -> str\n--\n\nLLVM IR whose functions of more than `longest` instructions "
      "are split."},

@@ -217,6 +217,12 @@ typedef struct StackUse {
 /* Has it used `most` bytes, or half of what this thread's stack had left? */
 bool tt_stack_is_short(StackUse *use, ptrdiff_t most);
 
+/* ---- late.c ----------------------------------------------------------------------------------------------------- */
+
+/* Once a process: runs the constructors that loading this library left out, and `then`. */
+void tt_construct_late(void (*then)(void));
+bool tt_was_constructed_late(void);
+
 /* ---- diag.c ----------------------------------------------------------------------------------------------------- */
 
 /* Where something stands in the user's program. Interned by nobody; cheap to share by pointer. */

@@ -814,6 +814,31 @@ def test_kernels_from_disk(monkeypatch, tmp_path):
     assert first.asm["ttgir"] == second.asm["ttgir"] and first.asm["llir"] == second.asm["llir"]
 
 
+FROM_DISK = """
+from triton import _C
+from worker_kernels import scale
+
+class Array:
+    __cuda_array_interface__ = {"shape": (128,), "typestr": "<f4", "data": (5 << 44, False), "version": 3}
+
+scale[(1,)](Array(), 100, BLOCK=128)
+scale[(1,)](Array(), 100, BLOCK=128)
+print(_C._llvm_is_started())
+"""
+
+
+def test_launches_of_kernels_from_disk_need_no_llvm(monkeypatch, tmp_path):
+    (tmp_path / "worker_kernels.py").write_text(WORKER_KERNELS)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, sys.path)]))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TRITON_BACKGROUND", "0")
+    monkeypatch.delenv("TRITON_CACHE_SIZE")
+    monkeypatch.delenv("TRITON_VERIFY")
+    command = [sys.executable, "-c", FROM_DISK]
+    first, second = (subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout for _ in range(2))
+    assert (first, second) == ("True\n", "False\n")
+
+
 def test_checks_of_kernels_from_disk(monkeypatch, tmp_path):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("TRITON_CACHE_SIZE")
