@@ -166,6 +166,14 @@ def _can_use_cuda(torch):
     return torch.cuda.is_available()
 
 
+@cache
+def _stream_of_torch(torch):
+    """What gives the handle of its stream on a device: mostly a function of torch that makes no object of it."""
+    torch.cuda.init()
+    whole = lambda device: torch.cuda.current_stream(device).cuda_stream  # noqa: E731
+    return getattr(torch._C, "_cuda_getCurrentRawStream", whole)
+
+
 def current_stream(device, array_type=None):
     """Handle of the stream on which a library works on a CUDA device now.
 
@@ -176,7 +184,7 @@ def current_stream(device, array_type=None):
         return cupy.cuda.get_current_stream(device).ptr
     torch = torch_on_cuda()
     if torch is not None:
-        return torch.cuda.current_stream(device).cuda_stream
+        return _stream_of_torch(torch)(device)
     return cupy.cuda.get_current_stream(device).ptr if cupy is not None else 0
 
 
