@@ -8,9 +8,10 @@
 enum { LARGEST_CHEAP_CHAIN = 24, SECTOR = 32, SECTOR_RUN = 64 /* bytes in a row that a warp should touch */ };
 
 /* A way to lay a tile out: dimensions from the fastest, how many elements of that a thread takes at once, and how many
- * lanes at most go on along it. */
+ * lanes at most go on along it. Of the next dimension a thread takes some neighbours, too. */
 typedef struct Preference {
     int order[TT_MAX_RANK];
+    int64_t next;
     int64_t vector, lanes, bytes; /* bytes of an element */
     int64_t weight;
 } Preference;
@@ -200,6 +201,18 @@ static int64_t run_in_buffer(const LinearLayout *layout, int axis)
     return 1ll << bits;
 }
 
+/* How many neighbours along the next dimension a thread copies where a table in the loop says their places: as many as it
+ * reads entries at once, if lanes cover all banks by what they copy along the fastest. */
+static int64_t neighbours_in_table(const Op *op, const AxisInfo *info, const Preference *preference)
+{
+    enum { ENTRIES = 4 /* of 4 bytes */, BANKS = 128 /* bytes */ };
+    const Type *type = tt_operand(op, 0)->type;
+    if (!tt_find_attr(op, ATTR_gathered) || type->rank == 1 || !info->looked_up[preference->order[1]])
+        return 1;
+    int64_t row = TT_MIN(preference->lanes * preference->vector, type->shape[preference->order[0]]);
+    return row * preference->bytes >= BANKS ? ENTRIES : 1;
+}
+
 /* False when nothing is known of how the elements lie: then one layout is as good as another. The mask does not matter:
  * vectors that it cuts are accessed element by element. */
 static bool preference_of(const LayoutGroups *g, const Op *op, Preference *preference)
@@ -223,6 +236,7 @@ static bool preference_of(const LayoutGroups *g, const Op *op, Preference *prefe
     }
     preference->vector = whole ? widest : TT_MIN(widest, tt_next_pow2(elements_per_thread(g, type)));
     preference->bytes = bytes;
+    preference->next = neighbours_in_table(op, info, preference);
     preference->weight = type->count * bytes;
     return run > 1 || tt_is_faster_axis(info, fastest, preference->order[type->rank - 1]);
 }
@@ -243,6 +257,7 @@ static void vote(LayoutGroups *g, const Value *value, Preference preference, int
         Preference *known = &group->votes.data[i];
         if (!memcmp(known->order, preference.order, sizeof(int) * (size_t)group->type->rank)) {
             known->vector = TT_MIN(known->vector, preference.vector);
+            known->next = TT_MIN(known->next, preference.next);
             known->lanes = TT_MIN(known->lanes, preference.lanes);
             known->weight += preference.weight;
             return;
@@ -453,13 +468,18 @@ static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
     int axis = permuted_axis(g, group);
     if (axis < 0)
         axis = other_axis(group, best);
+    int64_t neighbours = best->vector;
+    if (axis < 0 && best->next > 1) {
+        axis = best->order[1];
+        neighbours = best->next;
+    }
     bool turned = group->stored_axes && !(group->stored_axes >> best->order[0] & 1);
     if (turned) /* neighbours in the buffer, too, and lanes whose vectors lie in different banks there */
         axis = __builtin_ctz(group->stored_axes);
     size[best->order[0]] = best->vector;
     if (axis >= 0 && axis != best->order[0]) {
         int64_t left = tt_next_pow2(elements_per_thread(g, group->type)) / best->vector;
-        size[axis] = TT_MIN(turned ? TT_MAX(1, VECTOR / best->bytes) : best->vector, left);
+        size[axis] = TT_MIN(turned ? TT_MAX(1, VECTOR / best->bytes) : neighbours, left);
     }
     int64_t lanes = turned ? TT_MIN(TT_LANES, SECTORS / (best->vector * best->bytes)) : best->lanes;
     return blocked_by(g->module, group->type, best->order, size, group->combined_axes, lanes,

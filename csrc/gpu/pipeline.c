@@ -66,6 +66,8 @@ static void copy_async(const Pipeline *p, Builder *b, const Staged *staged, Valu
     if (!tt_find_attr(load, ATTR_cache) &&
         (repeats(p, load) || straddles_sectors(p, load))) /* each sector once from the second cache */
         attrs = tt_attr_string(b->module, ATTR_cache, ".ca", attrs);
+    if (staged->is_gathered)
+        attrs = tt_attr_int(b->module, ATTR_gathered, 1, attrs);
     tt_build_op(b, OP_async_copy, operands, 3, NULL, 0, attrs);
 }
 

@@ -185,15 +185,15 @@ static void note_sources(const Pipeline *p, const Op *op, Map *sources)
     }
 }
 
-/* Does each thread load, or copy, many words or parts of words at places that others of the loop's loads say? Each takes
+/* Does each thread load, or copy, a few bytes many times, at places that others of the loop's loads say? Each takes
  * instructions for its address and its mask. */
 static bool is_gathered(const Pipeline *p, const Op *load)
 {
-    enum { WORD = 4 /* bytes */, MANY = 8 };
+    enum { FEW = 8 /* bytes */, MANY = 8 };
     const Type *type = load->results[0]->type;
     int64_t width = TT_MAX(tt_byte_width(type), copied_bytes(p, load, tt_fastest_axis(p->axis_infos, load)));
     int64_t threads = (int64_t)TT_LANES * p->options->num_warps;
-    if (width > WORD || type->count * tt_byte_width(type) < MANY * width * threads)
+    if (width > FEW || type->count * tt_byte_width(type) < MANY * width * threads)
         return false;
     Map sources = {.arena = p->scratch};
     note_sources(p, load, &sources);
