@@ -4,7 +4,8 @@
 
 Matrix products of three kinds of networks, dense convolutions as implicit products, and shift convolutions, in fp32
 (exact products), tf32 and fp16, beside torch: cuBLAS and cuDNN on a GPU, MKL and oneDNN on a CPU, where there is fp32
-only and sizes are reduced (--reduce 1 leaves them). Arrays lie as in the paper: products are D * W.T, images N C H W.
+only and sizes are reduced (--reduce 1 leaves them). Arrays lie as in the paper: products are D * W.T, images N C H W;
+and once more, with images C H W N (CHWN in a case's name; cuDNN's convolutions have theirs N C H W).
 
 Each kernel is tried with some tiles and, where there would be too few instances, with K in parts. All are compiled
 first, on all cores; then each is timed briefly, and the fastest in full, in turns with the libraries. On a GPU a time
@@ -101,6 +102,7 @@ EXACT_TILES = [(128, 128, 64, 8, 3), (128, 128, 32, 8, 4), (128, 64, 64, 4, 3), 
                (32, 32, 128, 4, 3)]  # fmt: skip
 CPU_TILES = [(64, 64, 256, 4, 1), (32, 32, 256, 4, 1), (128, 64, 128, 4, 1)]
 SHARED = 200 << 10  # bytes that the tiles of all stages may take
+MOST_DEPTH = 256  # of tiles, so much longer than K tables are
 BRIEF, FULL = 0.5, 3  # milliseconds that a graph takes, which is replayed ten times
 FINALISTS, ROUNDS = 3, 3
 MANY = 512  # programs, which share operands in the second cache if they go through the tiles in bands
@@ -149,7 +151,7 @@ KERNELS = {}
 class Choice:
     """A launch of a kernel with some tile, and K in some parts."""
 
-    def __init__(self, kernel, arguments, out, m, n, tile, parts):
+    def __init__(self, kernel, arguments, out, m, n, tile, parts, constants):
         """The arguments are those before `sums`, and those between `counts` and `parts`."""
         first, last = arguments
         rows, columns, depth, warps, stages = tile
@@ -158,7 +160,7 @@ class Choice:
         sums = torch.empty(programs * parts * rows * columns if parts > 1 else 1, device=DEVICE)
         counts = torch.zeros(programs if parts > 1 else 1, device=DEVICE, dtype=torch.int32)
         options = dict(TM=rows, TN=columns, TK=depth, num_warps=warps, num_stages=stages)
-        options |= dict(SPLIT=int(parts > 1), BAND=8 if programs > MANY else 0)
+        options |= dict(SPLIT=int(parts > 1), BAND=8 if programs > MANY else 0) | constants
         self.name = "x".join(map(str, (*tile, parts)))
         self.out, self.failure = out, None
         self.compile = partial(kernel.warmup, *first, sums, counts, *last, parts, grid=grid, **options)
@@ -172,9 +174,13 @@ class Choice:
             self.failure = error
 
 
-def all_choices(kernel, arguments, out, sizes, tiles):
+def all_choices(kernel, arguments, out, sizes, tiles, **constants):
     m, n, k = sizes
-    return [Choice(kernel, arguments, out, m, n, tile, parts) for tile in tiles for parts in parts_for(tile, m, n, k)]
+    return [
+        Choice(kernel, arguments, out, m, n, tile, parts, constants)
+        for tile in tiles
+        for parts in parts_for(tile, m, n, k)
+    ]
 
 
 class Case:
@@ -207,21 +213,34 @@ def matmul(name, m, n, k, precision):
 # ---- convolutions ---------------------------------------------------------------------------------------------------
 
 
-def conv_choices(precision, x, w, columns, shape, pads):
+def conv_choices(precision, x, w, columns, shape, pads, last):
     """Launches of the implicit product of x with w, (filters, columns). `columns` has for each column of the product
-    the channel and the element of the window. Also the number of operations."""
+    the channel and the element of the window. Images lie C H W N if they are to be `last`. Also the number of
+    operations."""
     images, channels, height, width = x.shape
     channel, row, column = columns
     delta, tap = channel * height * width + row * width + column, (1 << row) | (65536 << column)
-    tables = [table.to(torch.int32).to(DEVICE) for table in (delta, tap)]
+    neighbours = images if last else 1
+    tables = [
+        torch.nn.functional.pad(table, (0, MOST_DEPTH), value=beyond).to(torch.int32).to(DEVICE)
+        for table, beyond in ((delta * neighbours, 0), (tap, -1))
+    ]
     m, n, k = images * shape[0] * shape[1], *w.shape
     y = torch.empty(images, n, *shape, device=DEVICE, dtype=x.dtype)
+    x, y = (images_last(each) if last else each for each in (x, y))
     arguments = (x, w, y), (*tables, m, n, k, channels, height, width, *shape, *pads)
     tiles = tiles_for(precision, m, n, GATHERING_TILES)
-    return all_choices(kernel_of("conv", precision), arguments, y, (m, n, k), tiles), 2 * m * n * k
+    choices = all_choices(kernel_of("conv", precision), arguments, y, (m, n, k), tiles, LAST=neighbours)
+    for choice in choices:
+        choice.out = y.permute(3, 0, 1, 2) if last else y
+    return choices, 2 * m * n * k
 
 
-def convolution(name, height, width, channels, images, filters, r, s, precision):
+def images_last(x):
+    return x.permute(1, 2, 3, 0).contiguous()
+
+
+def convolution(name, height, width, channels, images, filters, r, s, precision, last=False):
     dtype = PRECISIONS[precision][2]
     x = torch.randn(images, channels, height, width, device=DEVICE).to(dtype)
     w = (torch.randn(filters, channels, r, s, device=DEVICE) / (channels * r * s) ** 0.5).to(dtype)
@@ -229,14 +248,14 @@ def convolution(name, height, width, channels, images, filters, r, s, precision)
     column = torch.arange(channels * r * s)
     columns = column // (r * s), column // s % r, column % s
     shape = height + 2 * pads[0] - r + 1, width + 2 * pads[1] - s + 1
-    choices, operations = conv_choices(precision, x, w.view(filters, -1), columns, shape, pads)
+    choices, operations = conv_choices(precision, x, w.view(filters, -1), columns, shape, pads, last)
     convolve = torch.nn.functional.conv2d
     peers = {"cuDNN" if ON_GPU else "torch": lambda: convolve(x, w, padding=pads)}
     reference = lambda: convolve(x.double(), w.double(), padding=pads)  # noqa: E731
     return Case(name, precision, choices, peers, reference, operations)
 
 
-def shift_convolution(name, height, width, channels, images, filters, r, s, precision):
+def shift_convolution(name, height, width, channels, images, filters, r, s, precision, last=False):
     """Each channel is shifted by one of the r times s distances, and then the channels are mixed."""
     dtype = PRECISIONS[precision][2]
     x = torch.randn(images, channels, height, width, device=DEVICE).to(dtype)
@@ -244,7 +263,7 @@ def shift_convolution(name, height, width, channels, images, filters, r, s, prec
     channel = torch.arange(channels)
     rows, columns = channel % (r * s) // s, channel % s
     pads = (r - 1) // 2, (s - 1) // 2
-    choices, operations = conv_choices(precision, x, w, (channel, rows, columns), (height, width), pads)
+    choices, operations = conv_choices(precision, x, w, (channel, rows, columns), (height, width), pads, last)
     windows = [(i, j) for i in range(r) for j in range(s)]
     places = [(torch.nonzero((rows == i) & (columns == j)).ravel().to(DEVICE), i, j) for i, j in windows]
 
@@ -256,7 +275,7 @@ def shift_convolution(name, height, width, channels, images, filters, r, s, prec
         return out
 
     convolve = partial(torch.nn.functional.conv2d, weight=w[:, :, None, None])
-    flat = x.view(images, channels, -1)
+    flat = images_last(x).view(channels, -1) if last else x.view(images, channels, -1)
     peers = {
         "1x1, product": lambda: torch.matmul(w, flat),
         "1x1, conv2d": lambda: convolve(x),
@@ -311,9 +330,11 @@ def cases(factor):
         for shape in shapes:
             m, n, k = (reduced(extent, factor) for extent in shape)
             yield partial(matmul, f"matmul {kind} {m}x{n}x{k}", m, n, k)
-    for kind, make, layers in (
-        ("conv", convolution, CONVOLUTIONS),
-        ("shift", shift_convolution, CONVOLUTIONS[:5]),
+    for kind, make, layers, last in (
+        ("conv", convolution, CONVOLUTIONS, False),
+        ("shift", shift_convolution, CONVOLUTIONS[:5], False),
+        ("conv CHWN", convolution, CONVOLUTIONS, True),
+        ("shift CHWN", shift_convolution, CONVOLUTIONS[:5], True),
     ):
         for h, w, c, b, k, r, s in layers:
             sizes = [
@@ -321,7 +342,7 @@ def cases(factor):
                 max(reduced(w, factor), s),
                 *(reduced(each, factor) for each in (c, b, k)),
             ]
-            yield partial(make, f"{kind} {'x'.join(map(str, (*sizes, r, s)))}", *sizes, r, s)
+            yield partial(make, f"{kind} {'x'.join(map(str, (*sizes, r, s)))}", *sizes, r, s, last=last)
 
 
 def summary(rows):
