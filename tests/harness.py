@@ -273,10 +273,10 @@ def _round_to_odd(value):
 _serial = itertools.count()
 
 
-def define(source, **names):
-    """Runs Python source that `inspect` can find again, and returns what it defined."""
+def define(source, file=None, /, **names):
+    """Runs Python source that `inspect` can find again, in a file of its own or one named so; what it defined."""
     source = textwrap.dedent(source).strip() + "\n"
-    file = f"<kernel {next(_serial)}>"
+    file = file or f"<kernel {next(_serial)}>"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     space = {"tl": tl, "triton": triton, "__name__": "kernels", **names}
     exec(compile(source, file, "exec"), space)

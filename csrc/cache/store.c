@@ -21,7 +21,7 @@ static const char *const kinds[] = {[SEAL_IMAGE] = "kernels", [SEAL_USES] = "sou
 
 static const char *set_text(const char *name)
 {
-    const char *text = getenv(name);
+    const char *text = tt_variable(name);
     return text && *text ? text : NULL;
 }
 

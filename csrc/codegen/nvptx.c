@@ -56,14 +56,14 @@ static const char *find_pattern(Arena *arena, const char *pattern)
 
 static const char *find_libdevice(Arena *arena)
 {
-    const char *chosen = getenv("TRITON_LIBDEVICE_PATH"), *path = NULL;
+    const char *chosen = tt_variable("TRITON_LIBDEVICE_PATH"), *path = NULL;
     if (chosen && *chosen)
         return chosen;
     static const char *const homes[] = {"CUDA_HOME", "CUDA_PATH"};
     for (size_t i = 0; i < TT_COUNT(homes) && !path; i++)
-        if (getenv(homes[i]))
+        if (tt_variable(homes[i]))
             path = find_pattern(
-                arena, tt_arena_format(arena, "%s/nvvm/libdevice/libdevice.10.bc", getenv(homes[i])));
+                arena, tt_arena_format(arena, "%s/nvvm/libdevice/libdevice.10.bc", tt_variable(homes[i])));
     for (size_t i = 0; i < TT_COUNT(places) && !path; i++)
         path = find_pattern(arena, places[i]);
     return path;

@@ -65,7 +65,7 @@ static const struct {
 /* TRITON_CPU_ARCH restricts the code to a level, so that it runs on older machines, or the same on all. */
 static void restrict_host(HostCpu *host)
 {
-    const char *wanted = getenv("TRITON_CPU_ARCH");
+    const char *wanted = tt_variable("TRITON_CPU_ARCH");
     if (!wanted || !*wanted || !host->is_x86)
         return;
     for (size_t i = 0; i < TT_COUNT(levels); i++) {

@@ -53,7 +53,7 @@ static _Noreturn void refuse_dump(Arena *arena, const char *wanted, const char *
 
 static const char *wanted_dump(Arena *arena)
 {
-    const char *wanted = getenv("TRITON_DUMP"), *name = wanted;
+    const char *wanted = tt_variable("TRITON_DUMP"), *name = wanted;
     if (!wanted || !*wanted)
         return NULL;
     if (!strncmp(wanted, "after:", 6))

@@ -41,7 +41,7 @@ static struct {
 bool tt_background_enabled(void)
 {
     static const char *const looking[] = {"TRITON_DUMP", "TRITON_TIMING", "TRITON_KERNEL_DUMP"};
-    const char *asked = getenv("TRITON_BACKGROUND");
+    const char *asked = tt_variable("TRITON_BACKGROUND");
     bool is_refused = asked && *asked && !tt_is_set("TRITON_BACKGROUND");
     bool enabled = PyInterpreterState_GetID(PyInterpreterState_Get()) == 0 && !queue.is_stopping;
     for (size_t i = 0; i < TT_COUNT(looking); i++)
@@ -96,6 +96,7 @@ static atomic_int waiting;           /* other threads that want the GIL */
 PyThreadState *tt_give_gil(void)
 {
     PyThreadState *released = PyEval_SaveThread();
+    tt_leave_environment(true);
     if (is_behind)
         atomic_store(&holds, 0);
     return released;
@@ -110,6 +111,7 @@ void tt_get_gil(PyThreadState *released)
         tt_await_zero(&holds, longest);
     }
     PyEval_RestoreThread(released);
+    tt_leave_environment(false);
     if (waits)
         atomic_fetch_sub(&waiting, 1);
     if (is_behind)
@@ -191,6 +193,15 @@ static void serve(const Request *request)
     tt_forget();
 }
 
+/* Nobody compares with it any more. */
+static void finish(Request *request)
+{
+    pthread_mutex_lock(&queue.lock);
+    queue.current = NULL;
+    pthread_mutex_unlock(&queue.lock);
+    tt_release_request(request);
+}
+
 /* NULL when there is nothing to do any more. */
 static Request *take(void)
 {
@@ -235,7 +246,7 @@ static void *run(void *unused)
     do {
         for (Request *request; (request = take());) {
             serve(request);
-            tt_release_request(request);
+            finish(request);
             tt_breathe();
         }
     } while (sleep_until_wanted());

@@ -600,6 +600,7 @@ Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Tar
                      const LaunchNumbers *numbers, bool is_quiet)
 {
     Compilation c = {.build = new_build(target), .is_quiet = is_quiet};
+    tt_keep_environment();
     PyObject *info = c.build ? tt_compilation_info(kernel, signature, options, target, standalone) : NULL;
     tt_breathe();
     c.compiled = info ? tt_new_compiled(kernel, info) : NULL;
@@ -630,6 +631,7 @@ static bool copy_inputs(Build *build, Bytes image, const char *const texts[3])
 static bool make_of_image(Compiled *compiled, Bytes image, void (*work)(Apart *), const char *const texts[3])
 {
     Compilation c = {.compiled = compiled, .build = new_build((Target){0})};
+    tt_keep_environment();
     if (!c.build)
         return false;
     c.build->apart.work = work;

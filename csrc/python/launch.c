@@ -125,9 +125,12 @@ bool tt_run_programs(Compiled *compiled, const Specialization *s, const int32_t 
     LaunchResult result = {0};
     SignalCheck check;
     Place place = s->place;
+    TargetKind kind = tt_code_image(compiled->code)->options.target.kind;
+    if (kind == TARGET_SIM)
+        tt_keep_environment(); /* for its seed */
     place.interrupt = tt_release_gil(&check);
     /* On a GPU nothing runs that could be left. */
-    bool watched = tt_code_image(compiled->code)->options.target.kind != TARGET_CUDA;
+    bool watched = kind != TARGET_CUDA;
     bool outer = watched && tt_watch_begin();
     bool launched = tt_try(&trap, &arena);
     if (launched) {

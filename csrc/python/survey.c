@@ -208,6 +208,7 @@ static PyObject *take_survey(Survey *s)
 {
     bool done = simplify(s);
     if (done) {
+        tt_keep_environment();
         PyThreadState *released = tt_give_gil();
         done = run(s);
         tt_get_gil(released);

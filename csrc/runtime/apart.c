@@ -134,6 +134,7 @@ static void *run(void *argument)
 {
     Task *task = own = argument;
     TaskState state = WORKING;
+    tt_leave_environment(true);
     if (task->apart->gives_way)
         setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
     work(task->apart, &task->guard);

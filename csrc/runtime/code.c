@@ -197,7 +197,7 @@ static LaunchResult launch_simulator(const Code *code, Place place, const uint64
                                      const int32_t grid[3], Arena *arena)
 {
     Text printed = {.arena = arena};
-    const char *seed = getenv("TRITON_SIM_SEED");
+    const char *seed = tt_variable("TRITON_SIM_SEED");
     SimLaunch launch = {.entry = code->sim,
                         .code_size = code->image->code_size,
                         .interrupt = place.interrupt,

@@ -61,7 +61,7 @@ static void describe_host(void)
 
 static const char *environment(const char *name)
 {
-    const char *text = getenv(name);
+    const char *text = tt_variable(name);
     return text ? text : "";
 }
 

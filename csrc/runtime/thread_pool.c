@@ -169,7 +169,7 @@ static void watch_forks(void) { pthread_atfork(NULL, NULL, forget_threads); }
 
 static int wanted_threads(void)
 {
-    const char *text = getenv("TRITON_CPU_THREADS");
+    const char *text = tt_variable("TRITON_CPU_THREADS");
     long wanted = text ? strtol(text, NULL, 10) : 0;
     cpu_set_t cores;
     if (wanted < 1)

@@ -1,13 +1,70 @@
-/* Flags of the environment, read as `triton.knobs` reads them (runtime/environment.py). */
+/* Variables of the environment, and flags among them, read as `triton.knobs` reads them (runtime/environment.py). Who
+ * changes one moves them all, so a thread may look only while it keeps Python's programs from that; else it takes what
+ * was kept. */
 #include "support/support.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <strings.h>
+
+static const char *const names[] = {
+    "CUDA_HOME",          "CUDA_PATH",          "HOME",          "TRITON_CACHE_DIR", "TRITON_CACHE_SIZE",
+    "TRITON_CPU_ARCH",    "TRITON_CPU_THREADS", "TRITON_DUMP",   "TRITON_HOME",      "TRITON_LIBDEVICE_PATH",
+    "TRITON_SIM_PADDING", "TRITON_SIM_SEED",    "TRITON_STRICT", "TRITON_TIMING",    "TRITON_VERIFY",
+};
+
+/* Texts stay, for somebody may be reading them: there are few that a program sets. */
+typedef struct KeptText {
+    struct KeptText *next;
+    char text[];
+} KeptText;
+
+static _Atomic(const char *) kept[TT_COUNT(names)];
+static _Thread_local bool is_away;
+
+static const char *keep(const char *text)
+{
+    static KeptText *texts;
+    KeptText *known = texts;
+    while (known && strcmp(known->text, text))
+        known = known->next;
+    if (!known && (known = malloc(sizeof *known + strlen(text) + 1))) {
+        strcpy(known->text, text);
+        known->next = texts;
+        texts = known;
+    }
+    return known ? known->text : NULL;
+}
+
+void tt_keep_environment(void)
+{
+    for (size_t i = 0; i < TT_COUNT(names); i++) {
+        const char *text = getenv(names[i]);
+        atomic_store(&kept[i], text ? keep(text) : NULL);
+    }
+}
+
+bool tt_leave_environment(bool leave)
+{
+    bool before = is_away;
+    is_away = leave;
+    return before;
+}
+
+const char *tt_variable(const char *name)
+{
+    if (!is_away)
+        return getenv(name);
+    for (size_t i = 0; i < TT_COUNT(names); i++)
+        if (!strcmp(names[i], name))
+            return atomic_load(&kept[i]);
+    tt_bug("%s is read by a thread that it was not kept for", name);
+}
 
 bool tt_is_set(const char *variable)
 {
     static const char *const off[] = {"", "0", "n", "no", "off", "false"};
-    const char *text = getenv(variable);
+    const char *text = tt_variable(variable);
     bool is_set = text != NULL;
     for (size_t i = 0; is_set && i < TT_COUNT(off); i++)
         is_set = strcasecmp(text, off[i]) != 0;

@@ -112,6 +112,12 @@ int tt_word_limit(const char *name);
 
 /* ---- environment.c ----------------------------------------------------------------------------------------------- */
 
+/* A variable, or NULL: as it is, or as it was kept if the thread has left the environment to others, which change it. */
+const char *tt_variable(const char *name);
+/* Who calls it has not left it. */
+void tt_keep_environment(void);
+/* Leaves it, or returns; what was before. */
+bool tt_leave_environment(bool leave);
 /* Is a flag on? Not if it is empty, or one of 0, n, no, off, false. */
 bool tt_is_set(const char *variable);
 

@@ -5,6 +5,7 @@
     products   random loops of matrix products have to give on every target what they give on a CPU (products.py)
     loops      random loops of loads, products, reductions and other tiles have to compute what NumPy says (loops.py)
     flow       random branches, loops and calls around tiles have to compute what Python says (flow.py)
+    indices    random indices have to be the same whatever a launch's numbers prove of them (indices.py)
     c-programs random programs in Triton-C have to compute what NumPy says (programs_c.py)
     c-mutants  mangled programs in Triton-C have to compile or to raise (mutate_c.py)
 
@@ -46,6 +47,7 @@ FUZZERS = {
     "products": ("products", ["sim:80", "sim:90"], 50),
     "loops": ("loops", ["cpu", "sim:80", "sim:90"], 50),
     "flow": ("flow", ["cpu", "sim:80", "sim:90"], 50),
+    "indices": ("indices", ["cpu", "sim:80", "sim:90"], 20),
     "c-programs": ("programs_c", ["cpu", "sim:90"], 200),
     "c-mutants": ("mutate_c", ["cpu", "ptx"], 2000),
 }

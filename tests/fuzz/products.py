@@ -14,6 +14,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 
 from harness import DTYPES, PADDINGS, Array, round_to  # noqa: E402
 from launches import Chooser, Launch, explain, indented  # noqa: E402
+from loop_memory import LEAST_ROW  # noqa: E402
 
 TARGETS = "sim:90", "sim:80"
 SUMS = {"int8": "int32", "float64": "float64"}
@@ -64,6 +65,8 @@ class Generator(Chooser):
         if dtype in ("float16", "bfloat16", "float32") and self.chance(0.25):
             dtype = self.pick("int8", "float16", "float8e5")
         o = Operand(name, rows, columns, along, dtype, self.pick(*LOADS), self.chance(0.3))
+        if o.how == "descriptor" and (rows if along else columns) * DTYPES[dtype].bits < 8 * LEAST_ROW:
+            o.how = "block pointer"
         self.array(name, (max(1, self.size) * (rows if along else columns),), dtype)
         getattr(self, "load_" + o.how.replace(" ", "_"))(o)
         if o.is_turned:
