@@ -3,33 +3,7 @@
 import os as _os
 
 from . import _C, runtime
-from .errors import (
-    AutotunerError,
-    CompilationError,
-    CUDAError,
-    DeviceAssertionError,
-    DivisionByZeroError,
-    IntegerOverflowError,
-    InternalError,
-    KernelError,
-    MemoryAccessError,
-    OutOfResources,
-    PTXASError,
-    RaceError,
-    TargetError,
-    TritonError,
-    UnsupportedError,
-)
-from .runtime import (
-    Config,
-    InterpreterError,
-    JITFunction,
-    KernelInterface,
-    MockTensor,
-    TensorWrapper,
-    reinterpret,
-    set_allocator,
-)
+from .runtime import JITFunction, KernelInterface
 from .runtime.jit import jit
 from .utilities import cdiv, next_power_of_2
 
@@ -91,18 +65,41 @@ __all__ = [
 ]
 
 # Where names live whose modules not every program needs.
-_LATER = {
+_ERRORS = [
+    "AutotunerError",
+    "CompilationError",
+    "CUDAError",
+    "DeviceAssertionError",
+    "DivisionByZeroError",
+    "IntegerOverflowError",
+    "InternalError",
+    "KernelError",
+    "MemoryAccessError",
+    "OutOfResources",
+    "PTXASError",
+    "RaceError",
+    "TargetError",
+    "TritonError",
+    "UnsupportedError",
+]
+_LATER = dict.fromkeys(_ERRORS, "errors") | {
     "AsyncCompileMode": "runtime._async_compile",
     "Autotuner": "runtime",
+    "Config": "runtime",
     "FutureKernel": "runtime._async_compile",
     "Heuristics": "runtime",
+    "InterpreterError": "runtime",
     "LinearLayout": "tools.linear_layout",
+    "MockTensor": "runtime",
+    "TensorWrapper": "runtime",
     "aggregate": "language.aggregates",
     "autotune": "runtime",
     "compile": "compiler",
     "constexpr_function": "language",
     "heuristics": "runtime",
     "must_use_result": "language",
+    "reinterpret": "runtime",
+    "set_allocator": "runtime",
     "tunable": "runtime",
 }
 
@@ -111,9 +108,38 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import backends, c, compiler, knobs, language, profiler, testing, tools
     from .compiler import compile
+    from .errors import (
+        AutotunerError,
+        CompilationError,
+        CUDAError,
+        DeviceAssertionError,
+        DivisionByZeroError,
+        IntegerOverflowError,
+        InternalError,
+        KernelError,
+        MemoryAccessError,
+        OutOfResources,
+        PTXASError,
+        RaceError,
+        TargetError,
+        TritonError,
+        UnsupportedError,
+    )
     from .language import constexpr_function, must_use_result
     from .language.aggregates import aggregate
-    from .runtime import Autotuner, Heuristics, autotune, heuristics, tunable
+    from .runtime import (
+        Autotuner,
+        Config,
+        Heuristics,
+        InterpreterError,
+        MockTensor,
+        TensorWrapper,
+        autotune,
+        heuristics,
+        reinterpret,
+        set_allocator,
+        tunable,
+    )
     from .runtime._async_compile import AsyncCompileMode, FutureKernel
     from .tools.linear_layout import LinearLayout
 
@@ -126,7 +152,7 @@ def _load(name):
         from importlib import import_module
 
         module = import_module(f".{_LATER.get(name, name)}", __name__)
-        return getattr(module, name) if name in _LATER else module
+        return globals().setdefault(name, getattr(module, name)) if name in _LATER else module
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

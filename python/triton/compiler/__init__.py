@@ -1,6 +1,6 @@
 """Compiling kernels without launching them, and what can be asked of a compiled one."""
 
-from .compiler import ASTSource, CompiledKernel, IRSource, compile, get_cache_key, make_backend, max_shared_mem
+from .compiler import ASTSource, CompiledKernel, IRSource, compile, make_backend, max_shared_mem
 from .errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 
 __all__ = [
@@ -15,3 +15,18 @@ __all__ = [
     "make_backend",
     "max_shared_mem",
 ]
+
+
+def _load(name):
+    if name == "get_cache_key":
+        from ..runtime.cache import get_cache_key
+
+        return get_cache_key
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..runtime.cache import get_cache_key
+else:
+    __getattr__ = _load  # a type checker would take every name

@@ -7,8 +7,6 @@ from functools import cache, cached_property
 
 from .. import _C
 from ..errors import PTXASError
-from ..runtime.cache import keep
-from ..runtime.tables import Timings
 from ..runtime.target import target_of
 
 
@@ -196,6 +194,8 @@ class CompiledKernel(_C.CompiledKernel):
         """The files that hold the kernel, name to path: a cubin for a GPU, where TRITON_CACHE_DIR says and ptxas is."""
         if not self.info["target"].startswith("cuda"):
             return {}
+        from ..runtime.cache import keep
+
         return keep(self.hash, {f"{self.name}.cubin": lambda: self.asm._assembled})
 
     @cached_property
@@ -210,9 +210,14 @@ class CompiledKernel(_C.CompiledKernel):
         return self.asm[stages[-1]]
 
     name = property(lambda self: self.info["name"], doc="Name of the compiled kernel.")
-    timings = property(
-        lambda self: Timings(self.info["timings"]), doc="Milliseconds that each phase of compiling took."
-    )
+
+    @property
+    def timings(self):
+        """Milliseconds that each phase of compiling took."""
+        from ..runtime.tables import Timings
+
+        return Timings(self.info["timings"])
+
     signature = property(lambda self: self.info["signature"], doc="Types of the parameters by name.")
     shared = property(lambda self: self.info["shared"], doc="Bytes of fast memory that a program keeps.")
     num_warps = property(lambda self: self.info["num_warps"])

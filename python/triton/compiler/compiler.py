@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 from .. import _C
 from ..errors import OptionError, OutOfResources, TargetError  # noqa: F401
-from ..runtime.cache import get_cache_key, triton_key  # noqa: F401
 from ..runtime.environment import flag
 from ..runtime.target import GPUTarget, target_name, target_of
 from .compiled import CompiledKernel
@@ -301,6 +300,20 @@ def make_backend(target):
     names = ", ".join(name for backend in backends.values() for name in backend.compiler.names)
     raise TargetError(f"there is no backend for {target!r}; there are backends for: {names}")
 
+
+def _load(name):
+    if name in ("get_cache_key", "triton_key"):
+        from ..runtime import cache
+
+        return getattr(cache, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..runtime.cache import get_cache_key, triton_key  # noqa: F401
+else:
+    __getattr__ = _load  # a type checker would take every name
 
 __all__ = [
     "ASTSource",

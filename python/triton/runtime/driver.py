@@ -5,7 +5,6 @@ import sys
 from functools import cache
 
 from .. import _C
-from .target import asked_target, target_of
 
 
 class DriverBase:
@@ -36,6 +35,8 @@ class CPUDriver(DriverBase):
         return True
 
     def get_current_target(self):
+        from .target import asked_target, target_of
+
         asked = asked_target() or ""
         return target_of(asked if asked.startswith("sim:") else "cpu")
 
@@ -212,6 +213,8 @@ class Driver:
 
     @property
     def default(self):
+        from .target import asked_target
+
         asked = asked_target()
         if self._default is None or self._asked != asked:
             self._default, self._asked = _make_driver(asked), asked

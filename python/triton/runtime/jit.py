@@ -5,11 +5,8 @@ from functools import cache, cached_property, partial
 from importlib import import_module
 
 from .._C import Kernel, argument_entry, prepare_launches
-from ..errors import CompilationError
 from . import environment, interpret
-from .dependencies import Dependencies
 from .source import KernelSource, read_first_block, read_lines
-from .wrapper import MockTensor, TensorWrapper, reinterpret  # noqa: F401
 
 _POSITIONAL_ONLY, _ANY, _VARIADIC, _KEYWORD_ONLY, _META = range(5)  # as inspect numbers them
 _NONE = object()
@@ -185,9 +182,9 @@ def _prepare_launches():
     environment.warn_of_others()
     import_module("linecache")
     for name in (
+        "errors",
         "language",
         "compiler.compiler",
-        "compiler.compiled",
         "runtime.binding",
         "runtime.torch_bits",
         "runtime.background",
@@ -204,7 +201,7 @@ def _is_imported(name):
 @cache
 def prepare_tuning():
     """The same for the first launch of an autotuned kernel."""
-    for name in ("concurrent.futures.thread", "triton.testing", "triton.runtime._async_compile"):
+    for name in ("concurrent.futures.thread", "triton.knobs", "triton.testing", "triton.runtime._async_compile"):
         import_module(name)
 
 
@@ -258,8 +255,11 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         self.__wrapped__ = fn
         self.__globals__ = fn.__globals__
         interpret.refresh()
-        _prepare_launches()
-        prepare_launches(_is_imported("torch"))
+        if not (fn.__module__ or "").startswith(
+            "triton."
+        ):  # the language's own are no program's, and it is being imported
+            _prepare_launches()
+            prepare_launches(_is_imported("torch"))
 
     @property
     def source(self):
@@ -277,6 +277,8 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         """The `ast.FunctionDef`, its positions as in the file; the same object on every call."""
         for param in self.params:
             if param.is_constexpr and param.do_not_specialize:
+                from ..errors import CompilationError
+
                 raise CompilationError(
                     f"{param.name} marked as constexpr and listed in do_not_specialize",
                     location=self.source.location,
@@ -378,6 +380,8 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
     def cache_key(self):
         """A text that is another one when the source of this function or of one that it calls is, or the value of a
         name outside of them that they use; the same in every process."""
+        from .dependencies import Dependencies
+
         return Dependencies(self).key()
 
     @property
@@ -397,6 +401,8 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
     def used_global_vals(self):
         """The names outside of this function, and of those that it calls, with their values when this was first read:
         (name, id of the dict or cell it stands in) to (value, dict or cell)."""
+        from .dependencies import Dependencies
+
         return Dependencies(self).values
 
     def get_capture_scope(self):
@@ -478,7 +484,10 @@ def get_jit_fn_file_line(fn):
 _ELSEWHERE = {
     "DependenciesFinder": "runtime.dependencies",
     "JitFunctionInfo": "runtime.kernel_hooks",
+    "MockTensor": "runtime.wrapper",
+    "TensorWrapper": "runtime.wrapper",
     "constexpr_function": "language",
+    "reinterpret": "runtime.wrapper",
 }
 
 
