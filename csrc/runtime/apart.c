@@ -2,6 +2,7 @@
  * waited for: at exit it is put to sleep, at a place where it holds no lock that others need then. */
 #define _GNU_SOURCE
 #include "runtime/apart.h"
+#include "codegen/codegen.h"
 #include "support/guard.h"
 
 #include <signal.h>
@@ -80,6 +81,7 @@ static CodeRange own_code; /* who is there holds no lock of the C library */
 
 static void prepare(void)
 {
+    tt_start_llvm(); /* first: at exit what it registers then is taken down after the threads that use it sleep */
     own_code = tt_find_code(prepare);
     pthread_atfork(NULL, NULL, forget_tasks);
     atexit(put_to_sleep);

@@ -100,6 +100,27 @@ def test_exits(name, delay):
     run(KERNELS + f"    {EXITS[name]}\n    time.sleep({delay})")
 
 
+@pytest.mark.parametrize("delay", [0.1, *(pytest.param(delay, marks=pytest.mark.slow) for delay in (0.02, 0.3))])
+def test_exits_while_daemons_compile_for_a_gpu(delay):
+    """LLVM, which takes itself down at exit, is first used there."""
+    run(
+        f"""
+    import time
+    def compile_one(number=0, size=100):
+        body = "".join(f"    a = tl.exp(a + {{i + number}})\\n" for i in range(size))
+        jit("def k(x, n):\\n    a = tl.load(x) + n\\n" + body + "    tl.store(x, a)\\n").warmup(
+            triton.MockTensor(tl.float32), 3, grid=(1,))
+    def compile_all():
+        for number in range(10**6): compile_one(number)
+    threads = [threading.Thread(target=compile_all, daemon=True) for _ in range(3)]
+    for thread in threads: thread.start()
+    time.sleep({delay})
+    assert all(thread.is_alive() for thread in threads)
+    """,
+        target="cuda:90",
+    )
+
+
 def test_a_kernel_without_end_is_terminated():
     run(
         KERNELS + "    threading.Timer(0.3, os.kill, [os.getpid(), 15]).start()\n    endless[(4,)](flag, 0)", expect=-15
