@@ -162,7 +162,7 @@ bool simt_has_arithmetic(const Simt *s, const Type *type)
     }
 }
 
-static LLVMValueRef pair(Simt *s, LLVMValueRef low, LLVMValueRef high)
+LLVMValueRef simt_pair(Simt *s, LLVMValueRef low, LLVMValueRef high)
 {
     LLVMValueRef vector = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(low), 2));
     vector = LLVMBuildInsertElement(s->b, vector, low, simt_i32(s, 0), "");
@@ -173,7 +173,7 @@ static void compute_pair(Simt *s, Batch *batch, int at)
 {
     LLVMValueRef x[4];
     for (int i = 0; i < batch->op->operand_count; i++)
-        x[i] = pair(s, batch->operands[i][at], batch->operands[i][at + 1]);
+        x[i] = simt_pair(s, batch->operands[i][at], batch->operands[i][at + 1]);
     LLVMValueRef result = float_op(s, batch->op->opcode, x);
     for (int i = 0; i < 2; i++)
         batch->results[at + i] = LLVMBuildExtractElement(s->b, result, simt_i32(s, i), "");

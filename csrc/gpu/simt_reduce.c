@@ -45,21 +45,93 @@ static Partial combine_stream(Simt *s, const Combine *combine, Partial *partials
     return combine_tree(s, combine, partials, TT_MIN(count, STREAMS));
 }
 
+/* LLVM's function, of vectors too. */
+static const char *name_of_extremum(Opcode opcode)
+{
+    switch (opcode) {
+    case OP_fmax:
+        return "llvm.maxnum";
+    case OP_fmin:
+        return "llvm.minnum";
+    case OP_fmax_nan:
+        return "llvm.maximum";
+    case OP_fmin_nan:
+        return "llvm.minimum";
+    default:
+        return NULL;
+    }
+}
+
+/* The largest of 16-bit floats that were widened is one of these: they are compared as they are, two at a time, and need
+ * not be wide before they are computed with. The tile that was widened, or NULL. */
+static const Value *narrow_operand(const Simt *s, const Combine *combine)
+{
+    const Value *operand = tt_operand(combine->op, 0);
+    const Op *cast = tt_def(operand, OP_float_cast);
+    if (!cast || !name_of_extremum(combine->single) || s->options->sm < 80 || s->options->strips > 1)
+        return NULL;
+    const Value *narrow = tt_operand(cast, 0);
+    TypeKind kind = tt_element(narrow->type)->kind;
+    bool is_half = kind == TT_F16 || kind == TT_BF16;
+    return is_half && tt_layout_equal(narrow->layout, operand->layout) ? narrow : NULL;
+}
+
+/* Do these elements, all of them within bounds, lie in registers two by two? */
+static bool are_pairs(Partial const *elements, const Tile *wide, int const *members, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (members[i] % 2 != i % 2 || members[i] / 2 != members[i & ~1] / 2 || elements[members[i]].valid ||
+            elements[members[i]].at[0] != wide->at[members[i]])
+            return false;
+    return count % 2 == 0;
+}
+
+static Partial combine_pairs(Simt *s, const Combine *combine, const Value *narrow, int const *members,
+                             int count)
+{
+    const Tile *tile = simt_tile(s, narrow);
+    const Type *from = tt_element(narrow->type), *to = tt_element(tt_operand(combine->op, 0)->type);
+    const char *extremum = name_of_extremum(combine->single);
+    LLVMValueRef *pairs = TT_NEW_ARRAY(s->arena, LLVMValueRef, count / 2);
+    for (int i = 0; i < count; i += 2)
+        pairs[i / 2] = simt_pair(s, tile->at[members[i]], tile->at[members[i + 1]]);
+    for (count /= 2; count > 1; count = (count + 1) / 2) {
+        for (int i = 0; i + 1 < count; i += 2)
+            pairs[i / 2] = simt_intrinsic2(s, extremum, pairs[i], pairs[i + 1]);
+        if (count % 2)
+            pairs[count / 2] = pairs[count - 1];
+    }
+    Partial of[2] = {0};
+    for (int i = 0; i < 2; i++)
+        of[i].at[0] =
+            simt_cast_scalar(s, LLVMBuildExtractElement(s->b, pairs[0], simt_i32(s, i), ""), from, to);
+    return simt_combine(s, combine, of[0], of[1]);
+}
+
 /* Sets *of, by result register, to the combination of each thread's own elements. */
 static void reduce_registers(Simt *s, const Combine *combine, const ReducePlan *plan, Partial const *elements,
                              Partial *of, int count)
 {
+    enum { FEWEST = 4 };
+    const Value *narrow = narrow_operand(s, combine);
+    const Tile *wide = narrow ? simt_tile(s, tt_operand(combine->op, 0)) : NULL;
     int registers = 1 << plan->from->in_bits[LAYOUT_REGISTER];
+    int *members = TT_NEW_ARRAY(s->arena, int, registers);
     Partial *group = TT_NEW_ARRAY(s->arena, Partial, registers);
     for (int r = 0; r < count; r++) {
         uint64_t wanted = plan->to ? tt_f2_apply(plan->to->bases, (uint64_t)r) : 0;
-        int members = 0;
+        int found = 0;
         for (int i = 0; i < registers; i++)
             if (!simt_is_register_copy(plan->from, i) &&
-                result_element(plan, tt_f2_apply(plan->from->bases, (uint64_t)i)) == wanted)
-                group[members++] = elements[i];
-        of[r] = accumulates(combine) ? combine_stream(s, combine, group, members)
-                                     : combine_tree(s, combine, group, members);
+                result_element(plan, tt_f2_apply(plan->from->bases, (uint64_t)i)) == wanted) {
+                members[found] = i;
+                group[found++] = elements[i];
+            }
+        if (wide && found >= FEWEST && are_pairs(elements, wide, members, found))
+            of[r] = combine_pairs(s, combine, narrow, members, found);
+        else
+            of[r] = accumulates(combine) ? combine_stream(s, combine, group, found)
+                                         : combine_tree(s, combine, group, found);
     }
 }
 

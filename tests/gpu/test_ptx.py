@@ -524,6 +524,24 @@ def largest_of_random(x_ptr, out_ptr, place_ptr, seed, BLOCK: tl.constexpr):
     tl.store(place_ptr, place)
 
 
+@triton.jit
+def logarithm_of_sum(x_ptr, out_ptr, n_columns, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.program_id(0) * n_columns + columns, mask=columns < n_columns, other=-float("inf"))
+    x = x.to(tl.float32)
+    top = tl.max(x, axis=0)
+    tl.store(out_ptr + tl.program_id(0), top + tl.log(tl.sum(tl.exp(x - top), axis=0)))
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "bf16"])
+def test_the_largest_of_halves_is_found_before_they_are_widened(dtype):
+    """128 elements of a thread would take as many registers, and spill."""
+    compiled = compile_kernel(logarithm_of_sum, pointer(dtype), F32, integer(), num_warps=16, BLOCK=65536)
+    assert compiled.count(rf"\bmax\.{dtype.replace('fp', 'f')}x2\b") == 63
+    used = assemble(compiled, 90)
+    assert used.registers <= 96 and used.spills == 0
+
+
 def test_elements_that_take_many_registers_are_computed_in_turns_before_a_reduction():
     """Ten numbers for each of 32 elements at a time would be a third of the programs on a multiprocessor."""
     used = assemble(compile_kernel(largest_of_random, F32, F32, I32, integer(), BLOCK=4096), 90)

@@ -278,6 +278,26 @@ def test_float_sums_are_accurate():
     check("tl.sum(x * x)", {"x": x}, np.asarray((x.values.astype(np.float64) ** 2).sum(), np.float32), rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("shape, axis", [((2048,), 0), ((1000,), 0), ((8, 512), 1), ((3, 1023), 1), ((256, 8), 0)])
+def test_extrema_of_widened_halves(shape, axis, dtype):
+    """The largest of them is found before they are widened."""
+    x = random(shape, dtype)
+    values = x.values.astype(np.float32)
+    values.flat[::7] = np.nan
+    values.flat[5::11] = -np.inf
+    x = round_to(values, dtype)
+    wide = x.values.astype(np.float32)
+    code = f"""
+wide = x.to(tl.float32)
+top = tl.max(wide, axis={axis})
+low = tl.min(wide, axis={axis})
+both = tl.max(wide, axis={axis}) + tl.sum(tl.where(wide > 0, wide, 0.0), axis={axis}) * 0
+"""
+    expected = {"top": np.nanmax(wide, axis), "low": np.nanmin(wide, axis), "both": np.nanmax(wide, axis)}
+    check(code, {"x": x}, {name: np.asarray(value) for name, value in expected.items()})
+
+
 @pytest.mark.parametrize("shape, dim", [((96,), 0), ((5, 33), 1), ((5, 33), 0), ((1, 1000), 1)])
 def test_softmax(shape, dim):
     x = random(shape, "float32")
