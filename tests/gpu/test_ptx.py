@@ -298,6 +298,21 @@ def bytes_as_words(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     tl.store(y_ptr + i, tl.load(x_ptr + 3 * i, mask=i < n, other=0).to(tl.int32))
 
 
+@triton.jit
+def halve_rows(x_ptr, out_ptr, n_rows, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    places = rows[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    mask = (rows < n_rows)[:, None]
+    tl.store(out_ptr + places, tl.load(x_ptr + places, mask=mask) * 0.5, mask=mask)
+
+
+@pytest.mark.parametrize("divisibility, comparisons", [(16, 1), (8, 2), (1, 8)])
+def test_rows_that_begin_and_end_together_share_a_mask(divisibility, comparisons):
+    compiled = compile_kernel(halve_rows, F32, F32, integer(divisibility), ROWS=16, COLUMNS=64, num_warps=1)
+    assert compiled.count(r"\bsetp\b") == comparisons
+    assemble(compiled, 90)
+
+
 def test_loads_into_wide_registers_clear_their_high_bits():
     ptx = compile_kernel(bytes_as_words, pointer("u8"), I32, integer(), BLOCK=128).ptx
     assert re.search(r"ld\.global\.b8 %r\d", ptx) and "255" not in ptx and "cvt" not in ptx
