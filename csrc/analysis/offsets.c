@@ -16,6 +16,7 @@ struct Offsets {
     TT_VECTOR(RangeTerm) terms;
     TT_VECTOR(RangeInput) inputs;
     TT_VECTOR(const Value *) reached; /* whose operands and users are to be looked at */
+    bool counts_programs;             /* see RangeProgram */
 };
 
 static Note *note_of(Offsets *offsets, const Value *value)
@@ -457,8 +458,10 @@ static void reach_other_region(Offsets *offsets, const Value *value)
 
 static void visit(Op *op, void *context)
 {
+    Offsets *offsets = context;
+    offsets->counts_programs |= tt_find_attr(op, ATTR_programs) != NULL;
     if (op->opcode == OP_addptr)
-        reach(context, tt_operand(op, 1));
+        reach(offsets, tt_operand(op, 1));
 }
 
 Offsets *tt_analyze_offsets(const Function *kernel, Arena *arena)
@@ -516,7 +519,7 @@ static bool decide(Offsets *offsets, const Value *value, unsigned fact)
 
 RangeProgram *tt_offset_checks(Offsets *offsets)
 {
-    bool any = false;
+    bool any = offsets->counts_programs;
     for (int i = 0; i < offsets->reached.count; i++) {
         const Value *value = offsets->reached.data[i];
         Value *sources[3];
@@ -531,6 +534,7 @@ RangeProgram *tt_offset_checks(Offsets *offsets)
     int *numbers = TT_NEW_ARRAY(offsets->arena, int, offsets->terms.count);
     int *inputs = TT_NEW_ARRAY(offsets->arena, int, offsets->inputs.count);
     RangeProgram *program = TT_NEW(offsets->arena, RangeProgram);
+    program->counts_programs = offsets->counts_programs;
     program->inputs = TT_NEW_ARRAY(offsets->arena, RangeInput, offsets->inputs.count);
     program->terms = TT_NEW_ARRAY(offsets->arena, RangeTerm, number_terms(offsets, numbers));
     for (int i = 0; i < offsets->terms.count; i++) {

@@ -172,7 +172,7 @@ unsigned tt_facts_of_ranges(const RangeProgram *program, const IntBounds *inputs
 
 unsigned tt_facts_with(const RangeProgram *program, unsigned facts)
 {
-    unsigned decided = 0;
+    unsigned decided = program && program->counts_programs ? FACTS_OF_GRID : 0;
     for (int i = 0; program && i < program->term_count; i++)
         decided |= program->terms[i].facts;
     return (unsigned)ALL_FACTS & (facts | ~decided);
@@ -222,11 +222,27 @@ static unsigned widen_bounds(const RangeProgram *program, const KnownLaunches *k
     return tt_facts_of_ranges(program, bounds);
 }
 
+unsigned tt_facts_of_grid(LaunchNumbers numbers)
+{
+    int64_t one_each = numbers.multiprocessors, two_each = 2 * one_each, programs = 1;
+    if (!numbers.extents || !one_each)
+        return 0;
+    for (int i = 0; i < 3 && programs <= two_each; i++)
+        programs *= numbers.extents[i];
+    return (programs <= one_each ? FACT_ONE_EACH : 0u) | (programs <= two_each ? FACT_TWO_EACH : 0u);
+}
+
+/* The grid decides about its own facts, where the code asks for them. */
+static unsigned with_grid(const RangeProgram *program, unsigned facts, LaunchNumbers numbers)
+{
+    return program->counts_programs ? (facts & ~(unsigned)FACTS_OF_GRID) | tt_facts_of_grid(numbers) : facts;
+}
+
 unsigned tt_facts_of_numbers(const RangeProgram *program, LaunchNumbers numbers)
 {
     IntBounds bounds[program->input_count + 1];
     read_bounds(program, numbers, NULL, false, bounds);
-    return tt_facts_of_ranges(program, bounds);
+    return with_grid(program, tt_facts_of_ranges(program, bounds), numbers);
 }
 
 static bool is_between(const RangeProgram *program, const IntBounds *bounds, LaunchNumbers numbers)
@@ -254,11 +270,11 @@ unsigned tt_facts_of_launch(const RangeProgram *program, KnownLaunches *known, L
 {
     for (int i = 0; i < known->count; i++)
         if (is_between(program, known->ranges[i].inputs, numbers))
-            return bring_forward(known, i);
+            return with_grid(program, bring_forward(known, i), numbers);
     IntBounds bounds[program->input_count + 1];
     unsigned facts = widen_bounds(program, known, numbers, bounds);
     int last = known->count < KNOWN_LAUNCHES ? known->count++ : KNOWN_LAUNCHES - 1;
     known->ranges[last].facts = facts;
     memcpy(known->ranges[last].inputs, bounds, sizeof *bounds * (size_t)program->input_count);
-    return bring_forward(known, last);
+    return with_grid(program, bring_forward(known, last), numbers);
 }

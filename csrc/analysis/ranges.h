@@ -9,7 +9,11 @@ typedef enum LaunchFact {
     FACT_FITS = 1 << 0,     /* offsets fit in 32 bits */
     FACT_DIVISORS = 1 << 1, /* what is divided is not negative, nor what that is divided by */
     FACT_STARTS = 1 << 2,   /* what is divided is not negative, though scalars are subtracted in it */
-    ALL_FACTS = FACT_FITS | FACT_DIVISORS | FACT_STARTS,
+    FACT_ONE_EACH = 1 << 3, /* the grid has no more programs than the device has multiprocessors */
+    FACT_TWO_EACH = 1 << 4, /* no more than twice as many */
+    /* Code that rests on these is right in every launch, and best where they hold. */
+    FACTS_OF_GRID = FACT_ONE_EACH | FACT_TWO_EACH,
+    ALL_FACTS = FACT_FITS | FACT_DIVISORS | FACT_STARTS | FACTS_OF_GRID,
     /* Of code that others launch, who vouch for it. */
     VOUCHED_FACTS = FACT_FITS | FACT_DIVISORS,
 } LaunchFact;
@@ -52,6 +56,7 @@ typedef struct RangeInput {
 } RangeInput;
 
 typedef struct RangeProgram {
+    bool counts_programs; /* does the code hang on FACTS_OF_GRID? */
     int input_count, term_count;
     RangeInput *inputs;
     RangeTerm *terms;
@@ -70,12 +75,15 @@ unsigned tt_facts_of_ranges(const RangeProgram *program, const IntBounds *inputs
  * term. */
 unsigned tt_facts_with(const RangeProgram *program, unsigned facts);
 
-/* What a launch comes with: 64 bits a parameter, and the grid. */
+/* What a launch comes with: 64 bits a parameter, the grid, and where it runs. */
 typedef struct LaunchNumbers {
-    const uint64_t *slots;
+    const uint64_t *slots; /* NULL: they are not known, and vouched for */
     int slot_count;
-    const int32_t *extents;
+    const int32_t *extents; /* NULL: not known */
+    int multiprocessors;    /* of the device; 0: not known */
 } LaunchNumbers;
+/* Of FACTS_OF_GRID. */
+unsigned tt_facts_of_grid(LaunchNumbers numbers);
 /* What holds for these numbers. */
 unsigned tt_facts_of_numbers(const RangeProgram *program, LaunchNumbers numbers);
 /* Launches of which something is known, the latest in front: what holds for all whose numbers lie between these, a pair

@@ -37,13 +37,23 @@ static void count_stages(Op *op, void *most)
     *(int *)most = TT_MAX(*(int *)most, (int)tt_int_attr(op, ATTR_num_stages, 0));
 }
 
+static void look_for_depths(Op *op, void *found)
+{
+    *(bool *)found |= tt_find_attr(op, ATTR_programs) != NULL;
+}
+
 /* What a loop asks for is a request. The pipeliner knows the buffers, but not yet the scratch of what stands around them: where
- * shared memory does not suffice for both, the passes run again, first without strips, whose elements cross shared memory
+ * shared memory does not suffice for both, the passes run again: first with as much more left over in loops that load
+ * further ahead than they ask for, then without strips, whose elements cross shared memory
  * where those of one thread do not, then with fewer stages. The module that they have run on. */
 static Module *run_passes(Module *given, GpuOptions *options)
 {
     Module *volatile module = given;
+    enum { DEEP_ATTEMPTS = 3 };
     int asked = options->num_stages > TT_DEFAULT_STAGES ? options->num_stages : 0;
+    bool has_depths = false;
+    volatile int deep_attempts = 0;
+    tt_walk(given->functions->body, look_for_depths, &has_depths);
     tt_walk(given->functions->body, count_stages, &asked);
     for (volatile int stages = TT_MAX(asked, options->num_stages);;) {
         Trap trap;
@@ -53,12 +63,19 @@ static Module *run_passes(Module *given, GpuOptions *options)
             given->remarks = module->remarks;
             return module;
         }
-        bool has_strips = options->strips > 1;
-        if (trap.diag.kind != TT_OUT_OF_RESOURCES || !options->source || (stages <= 1 && !has_strips))
+        bool has_strips = options->strips > 1, is_deep = has_depths && deep_attempts <= DEEP_ATTEMPTS;
+        if (trap.diag.kind != TT_OUT_OF_RESOURCES || !options->source ||
+            (stages <= 1 && !has_strips && !is_deep))
             tt_raise(&trap.diag);
         module = tt_parse_module(given->arena, options->source, given->functions->name);
         module->asked_choices = given->asked_choices;
         module->choices = given->choices;
+        if (is_deep) { /* all of it at last */
+            int64_t limit = tt_shared_limit(options->sm), lacking = trap.diag.needed - trap.diag.available;
+            int64_t spared = TT_MAX(options->spared_bytes, limit / 8) + TT_MAX(lacking, 0);
+            options->spared_bytes = (int)(deep_attempts++ < DEEP_ATTEMPTS ? TT_MIN(spared, limit) : limit);
+            continue;
+        }
         if (has_strips) {
             options->num_warps = tt_warps(options);
             options->strips = 1;

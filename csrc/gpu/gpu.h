@@ -11,6 +11,7 @@ typedef struct GpuOptions {
     int strips;      /* that each warp does one after the other; 0: one. The compiler's own: see strips.c */
     int num_stages;
     int most_stages; /* of any loop, where the rest would not fit beside more; 0: what they ask for. The compiler's own */
+    int spared_bytes; /* of shared memory, that loops leave which load further ahead than was asked for. The compiler's own */
     const char
         *source; /* the module's text with its places, to begin again from with fewer stages; NULL: none */
     int max_registers;     /* a thread; 0: no limit asked for */

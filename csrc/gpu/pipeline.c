@@ -53,8 +53,8 @@ static bool straddles_sectors(const Pipeline *p, const Op *load)
     return false;
 }
 
-static void copy_async(const Pipeline *p, Builder *b, const Staged *staged, Value *pointer, Value *mask,
-                       Value *runs, Value *slot)
+static void copy_async(Builder *b, const Staged *staged, Value *pointer, Value *mask, Value *runs,
+                       Value *slot)
 {
     const Op *load = staged->load;
     if (!tt_is_tile(pointer->type)) {
@@ -63,8 +63,7 @@ static void copy_async(const Pipeline *p, Builder *b, const Staged *staged, Valu
     }
     Value *operands[] = {pointer, slot_of(b, staged, slot), pipeline_masked(b, pointer->type, mask, runs)};
     Attr *attrs = tt_copy_attrs(b->module, load->attrs);
-    if (!tt_find_attr(load, ATTR_cache) &&
-        (repeats(p, load) || straddles_sectors(p, load))) /* each sector once from the second cache */
+    if (staged->is_cached)
         attrs = tt_attr_string(b->module, ATTR_cache, ".ca", attrs);
     if (staged->is_gathered)
         attrs = tt_attr_int(b->module, ATTR_gathered, 1, attrs);
@@ -95,25 +94,24 @@ static Value *from_words(Builder *b, Value *tile, const Type *type)
 }
 
 /* Loads or copies from these operands where the iteration `runs`: returns what was loaded, or NULL. */
-static Value *fetch(const Pipeline *p, Builder *b, const Staged *staged, Value **operands, Value *runs,
-                    Value *slot)
+static Value *fetch(Builder *b, const Staged *staged, Value **operands, Value *runs, Value *slot)
 {
     if (!staged->is_async)
         return pipeline_repeat(b, staged->load->results[0], operands, runs);
-    copy_async(p, b, staged, operands[0], operands[1], runs, slot);
+    copy_async(b, staged, operands[0], operands[1], runs, slot);
     return NULL;
 }
 
 /* The same in a branch, so that an iteration that there is not costs nothing, and the masks of the others need not ask. What was
  * loaded comes in words, as `otherwise` does, which nothing reads. */
-static Value *fetch_if_runs(const Pipeline *p, Builder *b, const Staged *staged, Value **operands,
-                            Value *runs, Value *slot, Value *otherwise)
+static Value *fetch_if_runs(Builder *b, const Staged *staged, Value **operands, Value *runs, Value *slot,
+                            Value *otherwise)
 {
     bool loads = otherwise != NULL;
     Op *choice = tt_build_op(b, OP_if, &runs, 1, loads ? &otherwise->type : NULL, loads, NULL);
     Builder then = tt_builder_at_end(choice->regions[0]), rest = tt_builder_at_end(choice->regions[1]);
     then.loc = rest.loc = b->loc;
-    Value *loaded = fetch(p, &then, staged, operands, tt_build_int(&then, runs->type, 1), slot);
+    Value *loaded = fetch(&then, staged, operands, tt_build_int(&then, runs->type, 1), slot);
     loaded = loads ? in_words(&then, loaded) : NULL;
     tt_build_op(&then, OP_yield, &loaded, loads, NULL, 0, NULL);
     tt_build_op(&rest, OP_yield, &otherwise, loads, NULL, 0, NULL);
@@ -165,9 +163,9 @@ static Value *load_before(Pipeline *p, Staged *staged, int iteration)
     for (int j = 0; j < staged->load->operand_count; j++)
         operands[j] = pipeline_value_before(p, staged->ahead, tt_operand(staged->load, j), iteration);
     if (!iteration || !staged->is_gathered) /* the first one runs as a rule */
-        return fetch(p, b, staged, operands, runs, slot);
+        return fetch(b, staged, operands, runs, slot);
     Value *otherwise = staged->is_async ? NULL : in_words(b, zeros(b, staged->load->results[0]->type));
-    return fetch_if_runs(p, b, staged, operands, runs, slot, otherwise);
+    return fetch_if_runs(b, staged, operands, runs, slot, otherwise);
 }
 
 /* What leads to loads, for all iterations that begin before the loop: so that none waits for it while others could be under
@@ -272,9 +270,8 @@ static void load_ahead(Pipeline *p, Staged *staged, Value *slot)
     Builder *b = &p->inside;
     b->loc = staged->load->loc;
     Value *now = staged->is_async ? NULL : tt_carried(&p->loop, staged->carried);
-    Value *loaded = staged->is_gathered
-                        ? fetch_if_runs(p, b, staged, staged->operands, staged->runs, slot, now)
-                        : fetch(p, b, staged, staged->operands, staged->runs, slot);
+    Value *loaded = staged->is_gathered ? fetch_if_runs(b, staged, staged->operands, staged->runs, slot, now)
+                                        : fetch(b, staged, staged->operands, staged->runs, slot);
     if (!staged->is_async)
         tt_set_operand(p->loop.yield, staged->carried, loaded);
 }
@@ -384,7 +381,7 @@ static void count_buffer(Op *op, void *context)
         occupied->bytes += tt_buffer_bytes(op->results[0]);
 }
 
-/* How many programs a multiprocessor of sm_90 holds that need so much shared memory, and registers for their sums. */
+/* How many programs a multiprocessor of sm_90 runs that need so much shared memory, and registers for their sums. */
 static int64_t programs_at_once(const Pipeline *p, int64_t shared_bytes)
 {
     enum {
@@ -396,7 +393,60 @@ static int64_t programs_at_once(const Pipeline *p, int64_t shared_bytes)
     int64_t threads = (int64_t)TT_LANES * p->options->num_warps, sums = 0;
     for (int i = 0; i < p->deferred.count; i++)
         sums += p->deferred.data[i]->results[0]->type->count / threads;
-    return TT_MIN(SHARED / (shared_bytes + RESERVED), REGISTERS / (threads * (sums + OTHERS)));
+    int64_t programs = TT_MIN(SHARED / (shared_bytes + RESERVED), REGISTERS / (threads * (sums + OTHERS)));
+    return TT_MIN(programs, tt_int_attr(p->loop.op, ATTR_programs, INT32_MAX));
+}
+
+/* Do programs of so many bytes leave the first cache more than the least that it can have? On an H200 rows of 2000 bytes ran
+ * through 60 KB of it at 158 TFLOP/s, through 28 KB at 118, slower than past it. */
+static bool leaves_cache(const Pipeline *p, int64_t shared_bytes)
+{
+    enum { RESERVED = 1 << 10, MORE = 32 << 10 };
+    int64_t programs = TT_MAX(1, programs_at_once(p, shared_bytes));
+    return programs * (shared_bytes + RESERVED) <= tt_shared_limit(p->options->sm) + RESERVED - MORE;
+}
+
+/* Which copies are to read each sector of the second cache once. Of those that only straddle sectors it is given up rather than
+ * memory that buffers have. */
+static void choose_caches(Pipeline *p, int64_t shared_bytes)
+{
+    for (int i = 0; i < p->loads.count; i++) {
+        Staged *staged = &p->loads.data[i];
+        if (staged->is_async && !tt_find_attr(staged->load, ATTR_cache))
+            staged->is_cached = repeats(p, staged->load) ||
+                                (straddles_sectors(p, staged->load) && leaves_cache(p, shared_bytes));
+    }
+}
+
+/* The number of iterations, if it is constant; else a large one. */
+static int64_t trips(const Loop *loop)
+{
+    int64_t bounds[3];
+    for (int i = 0; i < 3; i++)
+        if (!tt_constant_int(tt_operand(loop->op, i), &bounds[i]))
+            return INT32_MAX;
+    return bounds[2] > 0 ? (bounds[1] - bounds[0] + bounds[2] - 1) / bounds[2] : INT32_MAX;
+}
+
+/* How many iterations ahead a loop may be whose multiprocessor runs so few programs that they share all its memory: as long
+ * as it takes something off the time that memory needs to answer (on an H200: twelve stages; products of 16 and of 128 rows
+ * gained a quarter), with some room left for what the program exchanges besides. */
+static int distance_for_few(const Pipeline *p, int64_t each, int64_t others)
+{
+    enum { RESERVED = 1 << 10, MOST_STAGES = 12 };
+    int64_t programs = tt_int_attr(p->loop.op, ATTR_programs, 0);
+    if (!programs)
+        return 0;
+    int64_t room = (tt_shared_limit(p->options->sm) + RESERVED) / programs - RESERVED;
+    room -= TT_MAX(room / 8, p->options->spared_bytes);
+    int distance = (int)TT_MIN(MOST_STAGES, trips(&p->loop)) - 1, more = p->deferred.count ? 2 : 1;
+    bool is_cached = false;
+    for (int i = 0; i < p->loads.count; i++)
+        is_cached |= p->loads.data[i].is_async && straddles_sectors(p, p->loads.data[i].load);
+    while (distance > 0 && (each * (distance + 1) + others > room ||
+                            (is_cached && !leaves_cache(p, each * (distance + more) + others))))
+        distance--;
+    return distance;
 }
 
 /* What the loop says, or the choice "num_stages". */
@@ -429,10 +479,13 @@ static void choose_distance(Pipeline *p)
     p->distance = wanted;
     while (p->distance > 0 && each * (p->distance + 1) + others.bytes > limit)
         p->distance--;
+    if (any_async && wanted > 0)
+        p->distance = TT_MAX(p->distance, distance_for_few(p, each, others.bytes));
     int64_t bytes = each * (p->distance + 1) + others.bytes;
     bool is_tight = bytes + each > limit || programs_at_once(p, bytes + each) < programs_at_once(p, bytes);
     p->is_compact = p->deferred.count && is_tight;
     p->slots = p->distance + (p->deferred.count && !p->is_compact ? 2 : 1);
+    choose_caches(p, each * p->slots + others.bytes);
     bool is_asked = tt_find_attr(p->loop.op, ATTR_num_stages) || stages > TT_DEFAULT_STAGES;
     if (p->distance < wanted && is_asked)
         tt_remark(p->module, p->loop.op->loc,

@@ -27,6 +27,7 @@ typedef struct Staged {
     bool is_factor, proxy;  /* factor: of multiply-adds; proxy: wgmma reads the buffer */
     bool is_fragment;       /* goes from the buffer to wgmma's registers as it is */
     bool is_gathered;       /* a few bytes at a time: many instructions */
+    bool is_cached;         /* in the first cache, on its way into the buffer */
     Value *buffer;          /* all slots */
     Value *operands[3];     /* of the load some iterations ahead */
     Value *runs;            /* i1: is there that iteration? */

@@ -42,6 +42,8 @@ typedef enum OptPass {
 bool tt_opt_run_pass(Module *module, OptPass pass);
 /* signs.c: takes back marks that rest on other facts than these. */
 void tt_forget_signs(Function *function, unsigned facts);
+/* depths.c: what its marks say in launches of which these facts hold. */
+void tt_settle_depths(Function *function, unsigned facts);
 /* What is left to do after a pass that writes code out: canonicalize, cse and dce, once. */
 void tt_simplify(Module *module);
 

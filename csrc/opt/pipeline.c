@@ -21,7 +21,14 @@ static const Pass passes[] = {
 
 static const PassTable table = {"opt", passes, TT_COUNT(passes), NULL, NULL};
 
-enum { SIMPLIFY = 1 << 0, SIGNS = 1 << 1, WIDEN = 1 << 2, UNROLL = 1 << 3, IMPROVE = 1 << 4 };
+enum {
+    SIMPLIFY = 1 << 0,
+    SIGNS = 1 << 1,
+    DEPTHS = 1 << 2,
+    WIDEN = 1 << 3,
+    UNROLL = 1 << 4,
+    IMPROVE = 1 << 5
+};
 
 static const unsigned steps_of[] = {
 #define OPT_PASS(name, steps) [PASS_##name] = (steps),
@@ -44,7 +51,8 @@ static const Step pipeline[] = {
     /* Values that addresses and masks share are one value now, and loops are still loops, whose bounds bound what they
      * carry. */
     {SIGNS, false},
-    {WIDEN, false}, /* only where offsets do not fit */
+    {DEPTHS, false}, /* only where launches are known by their grids */
+    {WIDEN, false},  /* only where offsets do not fit */
     /* Bounds are as constant now as they get, and each copy of a body is yet to be simplified for its
      * iteration. */
     {UNROLL, false},
@@ -70,19 +78,24 @@ static void run_step(Module *module, const Step *step)
             break;
 }
 
-/* Between SIGNS and WIDEN: whether offsets fit. */
+/* Between marks and WIDEN: whether offsets fit. */
 static bool choose_facts(Module *module, LaunchChoice *choice)
 {
     unsigned facts = choice ? choice->find_facts(choice, module->functions) : VOUCHED_FACTS;
     tt_forget_signs(module->functions, facts);
+    tt_settle_depths(module->functions, facts);
     return facts & FACT_FITS;
 }
 
 void tt_run_pipeline(Module *module, LaunchChoice *choice)
 {
-    for (unsigned i = 0; i < TT_COUNT(pipeline); i++)
-        if (pipeline[i].which != WIDEN || !choose_facts(module, choice))
+    for (unsigned i = 0; i < TT_COUNT(pipeline); i++) {
+        unsigned which = pipeline[i].which;
+        if (which == DEPTHS  ? choice && choice->counts_programs
+            : which == WIDEN ? !choose_facts(module, choice)
+                             : true)
             run_step(module, &pipeline[i]);
+    }
     tt_passes_done(module, &table);
 }
 

@@ -22,6 +22,7 @@ struct Request {
     uint64_t *slots; /* of the launch that did without */
     int slot_count;
     int32_t extents[3];
+    int multiprocessors;
     Request *next;
 };
 
@@ -76,6 +77,7 @@ Request *tt_new_request(Kernel *kernel, const Specialization *s, const int32_t e
     request->kernel = (Kernel *)Py_NewRef((PyObject *)kernel);
     request->target = s->target;
     request->device = s->place.device;
+    request->multiprocessors = tt_multiprocessors(s->target, s->place.device);
     return request;
 }
 
@@ -143,9 +145,16 @@ static PyObject *background_breathe(PyObject *module, PyObject *unused)
 
 /* ---- compiling ----------------------------------------------------------------------------------------------------------- */
 
+static LaunchNumbers numbers_of(const Request *request)
+{
+    return (LaunchNumbers){request->slots, request->slot_count, request->extents, request->multiprocessors};
+}
+
 static bool is_there(const Request *request)
 {
-    return tt_table_find(&request->kernel->table, &request->key) != NULL;
+    Compiled *ready = tt_find_ready(request->kernel, &request->key, numbers_of(request));
+    Py_XDECREF((PyObject *)ready);
+    return ready;
 }
 
 /* Until the device is through with what was launched without the variant: code goes to an idle one only, and launches of
@@ -174,13 +183,12 @@ static bool load(const Request *request, Compiled *compiled)
 /* The code is on its device before a launch runs it. */
 static bool compile(const Request *request)
 {
-    LaunchNumbers numbers = {request->slots, request->slot_count, request->extents};
+    LaunchNumbers numbers = numbers_of(request);
     Compiled *compiled =
         tt_compile_variant(request->kernel, &request->key, request->target, request->device, &numbers, true);
     if (!compiled)
         return false;
-    bool done = load(request, compiled) &&
-                (is_there(request) || tt_table_add(&request->kernel->table, &request->key, compiled));
+    bool done = load(request, compiled) && tt_add_variant(request->kernel, &request->key, compiled, &numbers);
     Py_DECREF((PyObject *)compiled);
     return done;
 }

@@ -30,7 +30,7 @@ typedef struct Build {
     Walk walk;                       /* of another compilation */
     Module *module;
     CodeOptions options;
-    bool checks_bounds, has_numbers, is_for_any;
+    bool checks_bounds, is_for_any;
     unsigned facts;
     LaunchNumbers numbers; /* of a launch that it is for: copies, for that may be over */
     int32_t extents[3];
@@ -89,9 +89,10 @@ static Digest image_key(const Build *build, unsigned facts)
 /* What holds for the launch that it is for, or is vouched for by who launches it. */
 static unsigned facts_of_launch(const Build *build, const RangeProgram *checks)
 {
-    if (checks && build->has_numbers && !build->is_for_any)
+    if (checks && build->numbers.slots)
         return tt_facts_of_numbers(checks, build->numbers);
-    return tt_facts_with(checks, build->is_for_any ? VOUCHED_FACTS & ~FACT_FITS : VOUCHED_FACTS);
+    unsigned vouched = build->is_for_any ? VOUCHED_FACTS & ~FACT_FITS : VOUCHED_FACTS;
+    return tt_facts_with(checks, vouched | tt_facts_of_grid(build->numbers));
 }
 
 /* NULL if there is no image for launches of which these hold. */
@@ -170,7 +171,7 @@ static void compile_module(Apart *apart)
     enter_phase(build, PHASE_PASSES);
     if (build->checks_bounds)
         tt_check_bounds(build->module);
-    build->choice.find_facts = find_facts;
+    build->choice = (LaunchChoice){build->options.deepens, find_facts};
     tt_run_pipeline(build->module, &build->choice);
     tt_stop_if_given_up();
     make_code(build);
@@ -567,19 +568,21 @@ static bool copy_numbers(Build *build, const LaunchNumbers *numbers)
 {
     Trap trap;
     if (numbers == &tt_any_launch)
-        return build->has_numbers = build->is_for_any = true;
+        return build->is_for_any = true;
     if (!numbers)
         return true;
     if (!tt_try(&trap, &build->arena)) {
         tt_set_error(&trap.diag, NULL);
         return false;
     }
-    build->numbers.slots =
-        tt_arena_copy(&build->arena, numbers->slots, sizeof(uint64_t) * (size_t)numbers->slot_count);
+    build->numbers = *numbers;
+    if (numbers->slot_count)
+        build->numbers.slots =
+            tt_arena_copy(&build->arena, numbers->slots, sizeof(uint64_t) * (size_t)numbers->slot_count);
     tt_end_try(&trap);
     memcpy(build->extents, numbers->extents, sizeof build->extents);
     build->numbers.extents = build->extents;
-    return build->has_numbers = true;
+    return true;
 }
 
 /* TRITON_KERNEL_DUMP, TRITON_KERNEL_OVERRIDE, ir_override: see triton/compiler/dumping.py. */

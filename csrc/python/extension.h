@@ -420,8 +420,12 @@ bool tt_read_stream_handle(PyObject *number, void **stream);
 /* Fills in the capability of the machine's own device where `name` does not say it. False with an error set. */
 bool tt_read_target(const char *name, Target *target);
 
-/* variants.c: the compiled kernel for a specialisation, compiled now if there is none; without `numbers` nothing is to be
- * launched. A new reference, or NULL with an error set. */
+/* Of the device that runs a launch; 0: it has none, or they are not counted. The simulator has as many as
+ * TRITON_SIM_MULTIPROCESSORS says. */
+int tt_multiprocessors(Target target, int device);
+
+/* variants.c: the compiled kernel for a specialisation, compiled now if there is none; without `numbers`, or without
+ * their slots, nothing is to be launched. A new reference, or NULL with an error set. */
 Compiled *tt_find_variant(Kernel *kernel, const Specialization *s, const LaunchNumbers *numbers);
 /* Compiles between the hooks; a new reference. */
 Compiled *tt_compile_variant(Kernel *kernel, const Key *key, Target target, int device,
@@ -430,7 +434,11 @@ Compiled *tt_compile_variant(Kernel *kernel, const Key *key, Target target, int 
 unsigned tt_facts_of_variant(const Compiled *compiled, LaunchNumbers numbers);
 
 /* Is there one already? A new reference, or NULL, maybe with an error set. */
-Compiled *tt_find_ready(Kernel *kernel, const Specialization *s, LaunchNumbers numbers);
+Compiled *tt_find_ready(Kernel *kernel, const Key *key, LaunchNumbers numbers);
+/* Likewise one that gives the same results, though it was made for grids of other sizes. */
+Compiled *tt_find_for_other_grid(Kernel *kernel, const Key *key, LaunchNumbers numbers);
+/* For launches like the one that it was compiled for. False with an error set. */
+bool tt_add_variant(Kernel *kernel, const Key *key, Compiled *compiled, const LaunchNumbers *numbers);
 
 /* ---- background.c: compiling what a launch did without ---------------------------------------------------------------- */
 

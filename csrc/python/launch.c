@@ -286,6 +286,12 @@ static bool start(Launch *launch, Compiled *compiled, const int32_t extents[3])
            run_between_hooks(launch, compiled, extents);
 }
 
+static LaunchNumbers numbers_of(const Launch *launch, const int32_t extents[3])
+{
+    const Specialization *s = &launch->specialization;
+    return (LaunchNumbers){s->slots, s->slot_count, extents, tt_multiprocessors(s->target, s->place.device)};
+}
+
 /* ---- launches for which there is no variant yet ---- */
 
 /* Reads the arguments once more. */
@@ -297,15 +303,24 @@ static bool specialize_again(Launch *launch, bool generally)
     return specialize(launch->kernel, &launch->call, s, generally);
 }
 
-/* A graph keeps the code that it was captured with, which is to be the best there is. Offsets of another width are
- * compiled where they are needed: that happens once. */
+/* A graph keeps the code that it was captured with, which is to be the best there is. */
 static bool may_do_without(Launch *launch)
 {
     const Specialization *s = &launch->specialization;
-    Kernel *kernel = launch->kernel;
-    return !kernel->never_behind && tt_background_enabled() && !tt_table_find(&kernel->table, &s->key) &&
-           !PyErr_Occurred() && choose_stream(launch) &&
+    return !launch->kernel->never_behind && tt_background_enabled() && choose_stream(launch) &&
            !(s->target.kind == TARGET_CUDA && tt_cuda_is_captured(s->place.stream));
+}
+
+/* The variant for grids of other sizes, while this one's is compiled behind, unless somebody would notice. NULL: there is none,
+ * or an error. */
+static Compiled *find_for_other_grid(Launch *launch, const int32_t extents[3])
+{
+    Kernel *kernel = launch->kernel;
+    const Specialization *s = &launch->specialization;
+    Compiled *other = tt_find_for_other_grid(kernel, &s->key, numbers_of(launch, extents));
+    if (other && !other->had_effects)
+        launch->request = tt_new_request(kernel, s, extents);
+    return other;
 }
 
 /* A number is free once a variant was compiled whose results do not depend on what is known of it; for good unless
@@ -337,7 +352,7 @@ static Compiled *find_general(Launch *launch, const int32_t extents[3])
     Request *special = tt_new_request(kernel, s, extents);
     Compiled *general = NULL;
     if (special && specialize_again(launch, true) && s->any_special)
-        general = tt_find_ready(kernel, s, (LaunchNumbers){s->slots, s->slot_count, extents});
+        general = tt_find_ready(kernel, &s->key, numbers_of(launch, extents));
     if (general)
         launch->request = special;
     else if (special)
@@ -362,11 +377,16 @@ static Compiled *find_missing(Launch *launch, const int32_t extents[3])
 {
     Kernel *kernel = launch->kernel;
     const Specialization *s = &launch->specialization;
-    bool may = may_do_without(launch);
-    Compiled *compiled = may ? find_general(launch, extents) : NULL;
+    bool may = may_do_without(launch), is_first = !tt_table_find(&kernel->table, &s->key);
+    Compiled *compiled = may && !is_first && !PyErr_Occurred() ? find_for_other_grid(launch, extents) : NULL;
+    may &=
+        is_first; /* offsets of another width, say, are compiled where they are needed: that happens once */
+    if (may && !PyErr_Occurred())
+        compiled = find_general(launch, extents);
     if (compiled || PyErr_Occurred() || (may && !specialize_again(launch, false)))
         return compiled;
-    compiled = tt_find_variant(kernel, s, &(LaunchNumbers){s->slots, s->slot_count, extents});
+    LaunchNumbers numbers = numbers_of(launch, extents);
+    compiled = tt_find_variant(kernel, s, &numbers);
     if (compiled && may && !compiled->had_effects && !compile_general(launch, compiled, extents))
         Py_CLEAR(compiled);
     return compiled;
@@ -379,7 +399,7 @@ static Compiled *launch_specialized(Launch *launch)
     const Specialization *s = &launch->specialization;
     if (!read_grid(launch, extents))
         return NULL;
-    Compiled *compiled = tt_find_ready(launch->kernel, s, (LaunchNumbers){s->slots, s->slot_count, extents});
+    Compiled *compiled = tt_find_ready(launch->kernel, &s->key, numbers_of(launch, extents));
     if (!compiled && !PyErr_Occurred())
         compiled = find_missing(launch, extents);
     if (compiled && !start(launch, compiled, extents))
@@ -392,6 +412,24 @@ static Compiled *launch_specialized(Launch *launch)
         tt_compile_behind(launch->request);
     }
     return compiled;
+}
+
+/* Of a grid that is given, the variant that launches on it will run. One of a single program stands for any, as programs
+ * write that have no grid yet (to count how many programs fit on the device, say); a tuner's is what it says. */
+static Compiled *warm_up(Launch *launch)
+{
+    Kernel *kernel = launch->kernel;
+    const Specialization *s = &launch->specialization;
+    PyObject *keyword = launch->call.options[OPTION_grid];
+    int32_t extents[3];
+    LaunchNumbers numbers = {.extents = extents,
+                             .multiprocessors = tt_multiprocessors(s->target, s->place.device)};
+    if (!keyword || keyword == Py_None)
+        return tt_find_variant(kernel, s, NULL);
+    if (!tt_read_grid(kernel, keyword, &launch->call, extents))
+        return NULL;
+    bool is_any = extents[0] == 1 && extents[1] == 1 && extents[2] == 1 && !kernel->walks;
+    return tt_find_variant(kernel, s, is_any ? NULL : &numbers);
 }
 
 static PyObject *slot_numbers(const uint64_t *slots, int count)
@@ -449,7 +487,7 @@ static PyObject *launch_bound(Launch *launch, int warmup)
     tt_specialization_init(s, kernel->state, kernel->name, warmup);
     Compiled *compiled = NULL;
     if (specialize(kernel, call, s, false))
-        compiled = warmup ? tt_find_variant(kernel, s, NULL) : launch_specialized(launch);
+        compiled = warmup ? warm_up(launch) : launch_specialized(launch);
     tt_specialization_release(s);
     return (PyObject *)compiled;
 }

@@ -191,8 +191,8 @@ static bool call_hook(const State *state, PyObject *hook, PyObject *metadata)
 /* This is the code that the caller wants, and no other. */
 static bool check_facts(const Compiled *compiled, const Specialization *s, const int32_t extents[3])
 {
-    unsigned facts = tt_facts_of_variant(compiled, (LaunchNumbers){s->slots, s->slot_count, extents});
-    unsigned missing = compiled->rests_on & ~facts;
+    unsigned facts = tt_facts_of_variant(compiled, (LaunchNumbers){s->slots, s->slot_count, extents, 0});
+    unsigned missing = compiled->rests_on & ~(facts | FACTS_OF_GRID);
     if (missing)
         PyErr_Format(PyExc_ValueError,
                      "%U was compiled %s for these arguments and this grid; launch the kernel itself",

@@ -137,7 +137,7 @@ static unsigned find_facts(LaunchChoice *choice, const Function *kernel)
     const RangeProgram *checks = tt_offset_checks(tt_analyze_offsets(kernel, &s->arena));
     if (!checks || !are_known(s, checks))
         return tt_facts_with(checks, VOUCHED_FACTS);
-    LaunchNumbers numbers = {(const uint64_t *)s->inputs.numbers, s->inputs.count, s->inputs.grid};
+    LaunchNumbers numbers = {(const uint64_t *)s->inputs.numbers, s->inputs.count, s->inputs.grid, 0};
     return tt_facts_of_numbers(checks, numbers);
 }
 
@@ -149,7 +149,7 @@ static bool run(Survey *s)
         s->failure = trap.diag;
         return false;
     }
-    s->choice.find_facts = find_facts;
+    s->choice = (LaunchChoice){.find_facts = find_facts};
     tt_run_pipeline(s->module, &s->choice);
     s->work = tt_count_work(s->module->functions, &s->inputs, &s->arena);
     s->text = tt_print_module(s->module, &s->arena, 0);

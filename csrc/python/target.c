@@ -126,6 +126,14 @@ bool tt_choose_target(Specialization *s)
     return true;
 }
 
+int tt_multiprocessors(Target target, int device)
+{
+    const char *pretended = target.kind == TARGET_SIM ? getenv("TRITON_SIM_MULTIPROCESSORS") : NULL;
+    if (target.kind == TARGET_CUDA && !tt_cuda_unavailable())
+        return tt_cuda_device(device)->multiprocessors;
+    return pretended ? atoi(pretended) : 0;
+}
+
 bool tt_find_stream(State *state, int device, PyTypeObject *array_type, void **stream)
 {
     if (!state->current_stream)

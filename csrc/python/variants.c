@@ -19,7 +19,7 @@ Compiled *tt_compile_variant(Kernel *kernel, const Key *key, Target target, int 
     if (!tt_describe_key(key, kernel, &signature, &options))
         return NULL;
     tt_breathe();
-    PyObject *is_warmup = numbers ? Py_False : Py_True;
+    PyObject *is_warmup = numbers && numbers->slots ? Py_False : Py_True;
     Compiled *compiled = call_hook_before(kernel, signature, options, target, is_warmup)
                              ? tt_compile(kernel, signature, options, target, false, numbers, in_background)
                              : NULL;
@@ -52,34 +52,55 @@ unsigned tt_facts_of_variant(const Compiled *compiled, LaunchNumbers numbers)
     return compiled->checks ? tt_facts_of_launch(compiled->checks, compiled->known, numbers) : ALL_FACTS;
 }
 
-/* The one for the launch, of those for the same key, which have the same checks; NULL if it is not there yet. */
-static Compiled *choose(Compiled *compiled, LaunchNumbers numbers)
+/* The one that rests on these facts, as far as it is one of `asked`. */
+static Compiled *resting_on(Compiled *compiled, unsigned facts, unsigned asked)
 {
-    unsigned facts = tt_facts_of_variant(compiled, numbers);
-    while (compiled && compiled->rests_on != facts)
+    while (compiled && (compiled->rests_on ^ facts) & asked)
         compiled = compiled->other;
     return compiled;
 }
 
-/* It lives as long as the one in the table. A new reference. */
-static Compiled *add_other(Compiled *compiled, Kernel *kernel, const Specialization *s,
-                           const LaunchNumbers *numbers)
+/* The one for the launch, of those for the same key, which have the same checks; NULL if it is not there yet. Who vouches
+ * for numbers takes any that is for the grid. */
+static Compiled *choose(Compiled *compiled, LaunchNumbers numbers)
 {
-    Compiled *other = compile(kernel, s, numbers);
-    Compiled *right = other ? choose(compiled, *numbers) : NULL; /* another thread's */
-    if (!other || right) {
-        Py_XDECREF((PyObject *)other);
-        return (Compiled *)Py_XNewRef((PyObject *)right);
-    }
+    if (numbers.slots)
+        return resting_on(compiled, tt_facts_of_variant(compiled, numbers), ALL_FACTS);
+    return resting_on(compiled, tt_facts_with(compiled->checks, tt_facts_of_grid(numbers)), FACTS_OF_GRID);
+}
+
+/* It lives as long as the one in the table, to which it is added unless another thread was faster. A new reference. */
+static Compiled *add_other(Compiled *compiled, Compiled *other, const LaunchNumbers *numbers)
+{
+    Compiled *right = choose(compiled, *numbers);
+    if (right)
+        return (Compiled *)Py_NewRef((PyObject *)right);
     other->other = compiled->other;
-    compiled->other = other;
+    compiled->other = (Compiled *)Py_NewRef((PyObject *)other);
     return (Compiled *)Py_NewRef((PyObject *)other);
 }
 
-Compiled *tt_find_ready(Kernel *kernel, const Specialization *s, LaunchNumbers numbers)
+bool tt_add_variant(Kernel *kernel, const Key *key, Compiled *compiled, const LaunchNumbers *numbers)
 {
-    Compiled *compiled = tt_table_find(&kernel->table, &s->key);
+    Compiled *first = tt_table_find(&kernel->table, key);
+    if (!first)
+        return !PyErr_Occurred() && tt_table_add(&kernel->table, key, compiled);
+    Py_DECREF((PyObject *)add_other(first, compiled, numbers));
+    return true;
+}
+
+Compiled *tt_find_ready(Kernel *kernel, const Key *key, LaunchNumbers numbers)
+{
+    Compiled *compiled = tt_table_find(&kernel->table, key);
     return (Compiled *)Py_XNewRef((PyObject *)(compiled ? choose(compiled, numbers) : NULL));
+}
+
+Compiled *tt_find_for_other_grid(Kernel *kernel, const Key *key, LaunchNumbers numbers)
+{
+    Compiled *compiled = tt_table_find(&kernel->table, key);
+    if (compiled)
+        compiled = resting_on(compiled, tt_facts_of_variant(compiled, numbers), ALL_FACTS & ~FACTS_OF_GRID);
+    return (Compiled *)Py_XNewRef((PyObject *)compiled);
 }
 
 Compiled *tt_find_variant(Kernel *kernel, const Specialization *s, const LaunchNumbers *numbers)
@@ -91,7 +112,9 @@ Compiled *tt_find_variant(Kernel *kernel, const Specialization *s, const LaunchN
     if (right)
         return (Compiled *)Py_NewRef((PyObject *)right);
     Py_INCREF((PyObject *)compiled); /* the table may forget it meanwhile */
-    right = add_other(compiled, kernel, s, numbers);
+    Compiled *other = compile(kernel, s, numbers);
+    right = other ? add_other(compiled, other, numbers) : NULL;
+    Py_XDECREF((PyObject *)other);
     Py_DECREF((PyObject *)compiled);
     return right;
 }

@@ -68,6 +68,9 @@ static const char *environment(const char *name)
 void tt_complete_options(CodeOptions *options, Arena *arena)
 {
     TargetKind kind = options->target.kind;
+    const char *asked = environment("TRITON_DEEPEN");
+    options->deepens = kind != TARGET_CPU && options->num_stages > 1 && !options->cooperative &&
+                       (!*asked || tt_is_set("TRITON_DEEPEN"));
     if (kind == TARGET_CUDA) {
         if (!options->ptx_version && !tt_cuda_unavailable())
             options->ptx_version = tt_cuda_device(0)->ptx_version;
@@ -95,6 +98,7 @@ static void transfer_options(Codec *codec, CodeOptions *options)
     TT_CODEC_NUMBER(codec, options->no_fusion);
     TT_CODEC_NUMBER(codec, options->cooperative);
     TT_CODEC_NUMBER(codec, options->early);
+    TT_CODEC_NUMBER(codec, options->deepens);
     TT_CODEC_NUMBER(codec, options->left_out);
     TT_CODEC_STRING(codec, options->choices);
     TT_CODEC_NUMBER(codec, options->ptx_version);
@@ -318,6 +322,7 @@ static void transfer_checks(Codec *codec, Image *image)
         return;
     RangeProgram *checks = codec->out ? image->checks : TT_NEW(codec->arena, RangeProgram);
     image->checks = checks;
+    TT_CODEC_NUMBER(codec, checks->counts_programs);
     TRANSFER_COUNT(codec, checks->inputs, checks->input_count);
     for (int i = 0; i < checks->input_count; i++) {
         TT_CODEC_NUMBER(codec, checks->inputs[i].is_extent);

@@ -25,6 +25,7 @@ typedef struct CodeOptions {
     bool no_fusion;      /* a product and a sum are never one fma unless the program says so */
     bool cooperative;    /* all programs run at the same time, or the launch fails */
     bool early;          /* blocks may be set up while the kernel before still runs */
+    bool deepens;        /* GPUs: loops load further ahead in launches of few programs */
     int left_out;        /* GpuOptions.left_out; only tests set it */
     const char *choices; /* GPUs: Module.asked_choices */
     /* of the machine and the environment: see tt_complete_options */

@@ -8,9 +8,22 @@
 #include <strings.h>
 
 static const char *const names[] = {
-    "CUDA_HOME",          "CUDA_PATH",          "HOME",          "TRITON_CACHE_DIR", "TRITON_CACHE_SIZE",
-    "TRITON_CPU_ARCH",    "TRITON_CPU_THREADS", "TRITON_DUMP",   "TRITON_HOME",      "TRITON_LIBDEVICE_PATH",
-    "TRITON_SIM_PADDING", "TRITON_SIM_SEED",    "TRITON_STRICT", "TRITON_TIMING",    "TRITON_VERIFY",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "HOME",
+    "TRITON_CACHE_DIR",
+    "TRITON_CACHE_SIZE",
+    "TRITON_CPU_ARCH",
+    "TRITON_CPU_THREADS",
+    "TRITON_DEEPEN",
+    "TRITON_DUMP",
+    "TRITON_HOME",
+    "TRITON_LIBDEVICE_PATH",
+    "TRITON_SIM_PADDING",
+    "TRITON_SIM_SEED",
+    "TRITON_STRICT",
+    "TRITON_TIMING",
+    "TRITON_VERIFY",
 };
 
 /* Texts stay, for somebody may be reading them: there are few that a program sets. */

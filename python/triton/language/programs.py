@@ -56,7 +56,8 @@ class range:
 
     :param num_stages: how many iterations of loads may be in flight at once, instead of the kernel's
         ``num_stages``. With more than one, an iteration's loads may come before what earlier iterations
-        store through other pointers. Fewer, with a warning, where shared memory is too small.
+        store through other pointers. Fewer, with a warning, where shared memory is too small;
+        more where a product's launch has so few programs that memory would lie idle (``TRITON_DEEPEN=0``: never).
     :param loop_unroll_factor: how many iterations the body is repeated for; 1 or less keeps the loop as it
         is.
     :param disallow_acc_multi_buffer: keep one buffer for the accumulator of a `dot` in the loop, as is always done.

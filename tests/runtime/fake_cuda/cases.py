@@ -5,6 +5,7 @@ import gc
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -394,6 +395,63 @@ def test_a_launch_that_is_captured_is_not_done_without_its_variant(monkeypatch):
     assert cuda.fake_end_capture()
 
 
+def new_product():
+    @triton.jit
+    def product(a, b, c, K, B: tl.constexpr):
+        i, sums = tl.arange(0, B), tl.zeros((B, B), tl.float32)
+        for k in range(0, K, B):
+            left = tl.load(a + i[:, None] * K + k + i[None, :])
+            sums = tl.dot(left, tl.load(b + (k + i[:, None]) * B + i[None, :]), sums)
+        tl.store(c + (tl.program_id(0) * B + i[:, None]) * B + i[None, :], sums)
+
+    return product
+
+
+def multiply(kernel, programs, device=0, **options):
+    arrays = [Array(device, number) for number in range(3)]
+    return kernel[(programs,)](*arrays, 1024, B=32, **options)
+
+
+def most_programs(compiled):
+    """On a multiprocessor, in the launches that the code is for; 0: any number."""
+    return int((re.findall(r"programs = (\d)", compiled.asm["ttir"]) or [0])[0])
+
+
+def test_how_many_programs_are_few_is_the_devices():
+    kernel = new_product()
+    on_first = [most_programs(multiply(kernel, programs)) for programs in (132, 133, 264, 265)]
+    on_second = [most_programs(multiply(kernel, programs, 1)) for programs in (66, 67, 132, 133)]
+    assert on_first == on_second == [1, 2, 2, 0] and len(kernel.variants()) == 3
+
+
+def test_what_few_programs_run_is_compiled_behind(monkeypatch):
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    kernel = new_product()
+    multiply(kernel, 1000)
+    assert background.wait()
+    cuda.fake_reset()
+    assert most_programs(multiply(kernel, 100)) == 0 and background.wait()
+    assert most_programs(multiply(kernel, 100)) == 1
+    assert [line.split()[0] for line in log() if "attribute" not in line] == ["launch", "record", "load", "launch"]
+
+
+def test_a_captured_launch_of_few_programs_runs_what_is_best_for_it(monkeypatch):
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    kernel = new_product()
+    multiply(kernel, 1000)
+    assert background.wait()
+    cuda.fake_begin_capture(0x1008, GLOBAL)
+    assert most_programs(multiply(kernel, 100, stream=0x1008)) == 1
+    assert cuda.fake_end_capture()
+
+
+def test_a_warmup_knows_the_devices_multiprocessors():
+    kernel = new_product()
+    arrays = [Array(1, number) for number in range(3)]
+    compiled = kernel.warmup(*arrays, 1024, B=32, grid=(67,))
+    assert most_programs(compiled) == 2 and multiply(kernel, 67, 1) is compiled
+
+
 def test_kernels_may_go_while_a_stream_is_captured():
     kernel = new_kernel()
     launch(kernel)
@@ -581,7 +639,7 @@ def test_device_interface():
 
 def test_device_properties():
     properties = driver.active.utils.get_device_properties(1)
-    expected = {"max_shared_mem": 232448, "max_num_regs": 65536, "multiprocessor_count": 132, "warpSize": 32}
+    expected = {"max_shared_mem": 232448, "max_num_regs": 65536, "multiprocessor_count": 66, "warpSize": 32}
     assert properties.items() >= expected.items()
     assert {"sm_clock_rate", "mem_clock_rate", "mem_bus_width", "name", "total_memory"} <= properties.keys()
     assert driver.active.get_device_capability(1) == (9, 0)

@@ -167,6 +167,8 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
             *value = values[i][1];
     if (attribute == 76)
         *value = 0;
+    if (attribute == 16 && device)
+        *value = 66; /* the second device has half as many multiprocessors */
     return 0;
 }
 
