@@ -100,6 +100,27 @@ def test_a_text_that_is_not_as_stated():
         made(SCALED, function=negative)._unsafe_update_src(SCALED.replace("shift=1", "offset=1"))
 
 
+def test_where_a_text_is_said_to_stand():
+    kernel = made(SCALED, function=negative)
+    of_file = "@triton.jit", "def template(x_ptr, n, BLOCK: tl.constexpr):"
+    kernel.raw_src = [*of_file, *SCALED.splitlines()[1:]]
+    kernel.starting_line_number = template.starting_line_number
+    kernel.fn.__code__ = kernel.fn.__code__.replace(co_filename=__file__, co_firstlineno=template.starting_line_number)
+    assert kernel.raw_src[0] == "@triton.jit" and kernel.starting_line_number == template.starting_line_number
+    assert (kernel.source_file, kernel.parse().lineno) == (template.source_file, template.parse().lineno)
+    x = np.zeros(4, np.int32)
+    kernel[(1,)](x, 3, 10)
+    assert x.tolist() == [-1, -11, -21, 0]
+    line = template.parse().lineno + 2
+    wrong = made(SCALED, function=5)
+    wrong.starting_line_number = line - 2
+    wrong.fn.__code__ = wrong.fn.__code__.replace(co_filename=__file__)
+    with pytest.raises(triton.CompilationError, match=rf"test_jit_source.py:{line}:"):
+        wrong[(1,)](x, 3, 10)
+    with pytest.raises(AttributeError, match="'template' is compiled from its file"):
+        template.starting_line_number = 5
+
+
 def test_what_names_stand_for():
     factor = tl.constexpr(5)
 
@@ -123,3 +144,40 @@ def test_the_gpu_that_a_launch_is_meant_for(monkeypatch):
         kernel[(1,)](x, 3, BLOCK=4, arch=arch)
     with pytest.raises(triton.errors.OptionError, match="arch='sm80': this launch is for compute capability 90"):
         kernel[(1,)](x, 3, BLOCK=4, arch="sm80")
+
+
+def test_a_kernel_that_takes_the_name_of_a_function(monkeypatch):
+    """Hooks tell the name by which another process finds it again, and preloads it."""
+    kernel, told = made(SCALED, function=negative), []
+    kernel.starting_line_number = 100
+    for each in (kernel, kernel.fn):
+        each.__name__ = each.__qualname__ = "scaled_variant"
+        each.__module__ = "kernels.variants"
+    monkeypatch.setattr(triton.knobs.runtime, "jit_cache_hook", lambda **more: told.append(more))
+    x = np.zeros(4, np.int32)
+    compiled = kernel[(1,)](x, 3, 10)
+    assert (told[0]["fn"].name, told[0]["fn"].module) == ("scaled_variant", "kernels.variants")
+    kernel.device_caches.clear()
+    assert kernel.preload(told[0]["compile"]["specialization_data"]).hash == compiled.hash
+    assert len(told) == 2
+    kernel[(1,)](x, 3, 10)
+    assert len(told) == 2 and x.tolist() == [-1, -11, -21, 0]
+
+
+@triton.jit
+def of_many(x_ptr, *values, BLOCK: tl.constexpr, **META):
+    total = META["first"]
+    for i in tl.static_range(len(values)):
+        total += values[i]
+    tl.store(x_ptr + tl.arange(0, BLOCK), total)
+
+
+def test_preloading_parameters_of_every_kind(monkeypatch):
+    told, x = [], np.zeros(2, np.int32)
+    monkeypatch.setattr(triton.knobs.runtime, "jit_cache_hook", lambda **more: told.append(more))
+    compiled = of_many[(1,)](x, 3, 5, BLOCK=2, first=7)
+    assert x.tolist() == [15, 15]
+    of_many.device_caches.clear()
+    assert of_many.preload(told[0]["compile"]["specialization_data"]).hash == compiled.hash
+    of_many[(1,)](x, 3, 6, BLOCK=2, first=7)
+    assert len(told) == 2 and x.tolist() == [16, 16]

@@ -247,6 +247,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         self.repr = repr or partial(_own_name, fn.__name__)
         self.launch_metadata = launch_metadata
         self._source, self._lines = None, read_lines(fn)
+        self._stated = {}  # of a text that was given: its lines and the number of the first one, for tools to show
         self.arg_names = [param.name for param in self.params]
         self.__name__ = fn.__name__
         self.__qualname__ = fn.__qualname__
@@ -266,6 +267,8 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         """The `KernelSource`; parsed on first use, for most kernels of a library are never launched."""
         if self._source is None:
             self._source = KernelSource(self.fn, known=self._lines)
+        elif self._stated and not self._source.is_placed:
+            self._source = KernelSource(self.fn, self._source.text, place=self._line_of_def())
         return self._source
 
     @property
@@ -325,7 +328,22 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         """
         if self.variants():
             raise RuntimeError(f"kernel {self.__name__!r} is compiled already; change its source before")
-        self._source = KernelSource(self.fn, text)
+        self._source, self._stated = KernelSource(self.fn, text), {}
+
+    def _line_of_def(self):
+        """Where a text that was given is said to stand in the file of its function."""
+        lines = self._stated.get("lines", ())
+        before = next((i for i, line in enumerate(lines) if line.lstrip().startswith("def ")), 0)
+        return self._stated.get("first", 1) + before
+
+    def _state(self, name, value):
+        """Programs that write variants of a kernel say where its lines stand: diagnostics and profiles show these."""
+        if self._source is None or not self._source.is_given:
+            raise AttributeError(
+                f"kernel {self.__name__!r} is compiled from its file, whose lines are as they stand there"
+            )
+        self._stated[name] = value
+        self._source.is_placed = False
 
     @property
     def source_file(self):
@@ -336,14 +354,28 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         """The lines of the function with its decorators, as they stand in the file."""
         return self.source.lines
 
-    raw_src = source_lines
+    @property
+    def raw_src(self):
+        """The same, or what a program said they are."""
+        return self._stated.get("lines") or self.source_lines
+
+    @raw_src.setter
+    def raw_src(self, lines):
+        self._state("lines", list(lines))
 
     @property
     def first_line(self):
         """The number of the first of these lines."""
         return self.source.first_line
 
-    starting_line_number = first_line
+    @property
+    def starting_line_number(self):
+        """The same, or what a program said it is."""
+        return self._stated.get("first") or self.first_line
+
+    @starting_line_number.setter
+    def starting_line_number(self, number):
+        self._state("first", number)
 
     # What to add to a column of the tree: nothing, for it was parsed with its indentation.
     column_offset = 0
@@ -442,7 +474,7 @@ def _without_function(params, debug, attributes):
     """A kernel to look at, whose function stayed in another process."""
     kernel = JITFunction.__new__(JITFunction)
     Kernel.__init__(kernel, attributes["__name__"], params, debug)
-    vars(kernel).update(attributes, params=params, fn=None, __globals__=None, launch_metadata=None)
+    vars(kernel).update(attributes, params=params, fn=None, __globals__=None, launch_metadata=None, _stated={})
     return kernel
 
 

@@ -2,6 +2,8 @@
 
 import json
 
+from .jit import _KEYWORD_ONLY, _META, _VARIADIC
+
 
 def specialization_data(kernel, info):
     """A text (JSON) from which `preload` has the variant that `info` describes; None where it cannot be written as one:
@@ -43,7 +45,18 @@ def preload(kernel, text):
     target = target_name(driver.active.get_current_target())
     if parts["target"] != target:
         raise RuntimeError(f"Specialization data is for {parts['target']!r}, and the target is {target!r}")
-    return kernel.warmup(*map(_argument, parts["arguments"]), grid=(1,), **parts["options"])
+    positional, named = [], {}
+    for param, entry in zip(kernel.params, parts["arguments"], strict=True):
+        argument = _argument(entry)
+        if param.kind == _VARIADIC:
+            positional += argument
+        elif param.kind == _KEYWORD_ONLY:
+            named[param.name] = argument
+        elif param.kind == _META:
+            named |= argument
+        else:
+            positional.append(argument)
+    return kernel.warmup(*positional, grid=(1,), **named, **parts["options"])
 
 
 def _argument(entry):

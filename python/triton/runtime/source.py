@@ -12,15 +12,16 @@ class KernelSource:
     ``lines`` starts at ``first_line`` of ``file`` with the decorators. The tree's positions are the file's.
     """
 
-    def __init__(self, fn, text=None, known=()):
+    def __init__(self, fn, text=None, known=(), place=None):
         """The source of `fn` where it was defined, or `text`, a definition that stands for it.
 
         known   the lines of the file when `fn` was defined, of `read_lines`
+        place   the number of the line of that file at which `text`, taken before without one, is said to stand
         """
         self.function, self._known = fn, known
-        found = _read_text(fn, text) if text is not None else _read_block(fn, known) or _inspect(fn)
+        found = _read_text(fn, text, place) if text is not None else _read_block(fn, known) or _inspect(fn)
         self.file, self.lines, self.first_line, self.tree = found
-        self.is_given = text is not None
+        self.is_given, self.is_placed = text is not None, place is not None
 
     @cached_property
     def text(self):
@@ -130,17 +131,18 @@ def _indentation(line):
 # ---- from a text that was given
 
 
-def _read_text(fn, text):
+def _read_text(fn, text, place):
     import linecache
     from zlib import crc32
 
     lines = text.splitlines(keepends=True)
-    file = f"<source of {fn.__name__} {crc32(text.encode()):08x}>"
-    body = _statements(file, lines, 1)
-    if len(body) != 1 or not _is_definition(body[0], fn, fn.__name__):
+    file = f"<source of {fn.__name__} {crc32(text.encode()):08x}>" if place is None else fn.__code__.co_filename
+    body = _statements(file, lines, place or 1)
+    if place is None and (len(body) != 1 or not _is_definition(body[0], fn, fn.__name__)):
         raise ValueError(f"the text is not one definition of {fn.__name__!r} with the same parameters")
-    linecache.cache[file] = len(text), None, lines, file  # where tracebacks and diagnostics look for excerpts
-    return file, lines, 1, body[0]
+    if place is None:
+        linecache.cache[file] = len(text), None, lines, file  # where tracebacks and diagnostics look for excerpts
+    return file, lines, place or 1, body[0]
 
 
 # ---- by Python's own means
