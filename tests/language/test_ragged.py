@@ -29,7 +29,7 @@ def test_batches_stay_within_their_rows(mode):
     x = np.arange(20 * 24, dtype=np.float32).reshape(20, 24)
     rows = np.repeat(np.arange(1, 5), np.diff(ends))[:, None].astype(np.float32)
     source, result, batches = Buffer(x), Buffer(np.zeros_like(x)), Buffer(ends)
-    made = [create_ragged_descriptor(each.argument, [4, 16]) for each in (source, result)]
+    made = [create_ragged_descriptor(each.argument, [4, 16], write_only=each is result) for each in (source, result)]
     move[(4,)](*made, batches.argument, MODE=mode, ROWS=4, COLUMNS=16)
     assert (result.host().values == x * rows).all()
 

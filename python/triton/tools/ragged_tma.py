@@ -8,11 +8,12 @@ from triton.language.descriptor import tensor_descriptor
 from .tensor_descriptor import TensorDescriptor
 
 
-def create_ragged_descriptor(T, block_shape, ragged_dim=0):
+def create_ragged_descriptor(T, block_shape, ragged_dim=0, write_only=False):
     """The descriptor of an array that `load_ragged` and its like take.
 
     :param block_shape: extents of the tiles.
     :param ragged_dim: the dimension that consists of batches; not the last one.
+    :param write_only: kernels only store to it, which makes no difference to the descriptor.
     """
     rank = len(T.shape)
     if not -rank <= ragged_dim < rank or ragged_dim % rank == rank - 1:
