@@ -238,8 +238,8 @@ static AxisSign sign_of_operation(const Op *op, const AxisOperand *x)
     case OP_shr_s:
     case OP_shr_u:
         return a;
-    case OP_trunc: /* of 64 bits, which index arithmetic does not need */
-        return tt_bit_width(op->results[0]->type) >= 32 ? a : SIGN_UNKNOWN;
+    case OP_trunc: /* 64 bits may hold more than 32 */
+        return tt_bit_width(op->results[0]->type) >= 32 ? TT_MAX(a, SIGN_BY_STARTS) : SIGN_UNKNOWN;
     case OP_ext_s:
         return tt_is_bool(x[0].type) ? SIGN_UNKNOWN : a; /* whose true becomes -1 */
     case OP_rem_u:

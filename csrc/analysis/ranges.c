@@ -132,7 +132,7 @@ IntBounds tt_range_of_term(const RangeTerm *term, const IntBounds *terms, const 
     case RANGE_LOW:
         return tt_fits_32_bits(a) ? a : (IntBounds){INT32_MIN, INT32_MAX};
     case RANGE_UNSIGNED:
-        return a.lowest >= 0 ? a : (IntBounds){0, UINT32_MAX};
+        return a.lowest >= 0 && a.highest <= UINT32_MAX ? a : (IntBounds){0, UINT32_MAX};
     case RANGE_INDEX:
         return (IntBounds){a.lowest, TT_MAX(a.lowest, b.highest - (b.highest > INT64_MIN))};
     case RANGE_TRIPS:

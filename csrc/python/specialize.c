@@ -267,8 +267,12 @@ static unsigned value_divisibility(const Param *param, uint64_t value)
     return value % 16 == 0 ? 16 : value % 8 == 0 ? 8 : value % 4 == 0 ? 4 : 1;
 }
 
-/* The code for numbers that are not negative rests on that (analysis.h), so other ones have their own. */
-static unsigned sign_of(int64_t number) { return number < 0 ? KEY_NEGATIVE : 0; }
+/* The code for numbers that are not negative rests on that (analysis.h), so other ones have their own; so do unsigned ones
+ * whose bits are those of a negative one, which a kernel may take them for. */
+static unsigned sign_of(const ScalarInfo *info, int64_t number)
+{
+    return number >> (info->bytes * 8 - 1) & 1 ? KEY_NEGATIVE : 0;
+}
 
 static bool add_scalar(Specialization *s, ScalarKind kind, unsigned divisibility, unsigned sign,
                        uint64_t bits)
@@ -294,13 +298,13 @@ static bool add_int(Specialization *s, const Param *param, PyObject *value, cons
         uint64_t large = PyLong_AsUnsignedLongLong(value);
         if (PyErr_Occurred())
             return range_error(value, path, "64 bits");
-        return add_scalar(s, SCALAR_U64, value_divisibility(param, large), 0, large);
+        return add_scalar(s, SCALAR_U64, value_divisibility(param, large), KEY_NEGATIVE, large);
     }
     if (number == 1 && !param->any_value) /* generally, too: Python computes with constants by other rules */
         return add_word(s, KEY_WORD(KEY_INT, 0)) && add_word(s, 1);
     ScalarKind kind = number >= INT32_MIN && number <= INT32_MAX ? SCALAR_I32 : SCALAR_I64;
-    return add_scalar(s, kind, value_divisibility(param, (uint64_t)number), sign_of(number),
-                      (uint64_t)number);
+    return add_scalar(s, kind, value_divisibility(param, (uint64_t)number),
+                      sign_of(&tt_scalars[kind], number), (uint64_t)number);
 }
 
 static bool fits(const ScalarInfo *info, int64_t number)
@@ -326,8 +330,8 @@ static bool add_annotated_int(Specialization *s, const Param *param, PyObject *v
     }
     if (overflow)
         return range_error(value, path, info->array_name);
-    return add_scalar(s, param->scalar, value_divisibility(param, (uint64_t)number),
-                      info->family == SIGNED_INT ? sign_of(number) : 0, (uint64_t)number);
+    return add_scalar(s, param->scalar, value_divisibility(param, (uint64_t)number), sign_of(info, number),
+                      (uint64_t)number);
 }
 
 static bool add_number(Specialization *s, const Param *param, PyObject *value, ArgumentKind kind,

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from harness import Array, Buffer
+from harness import Array, Buffer, define
 
 import triton
 import triton.language as tl
@@ -127,6 +127,35 @@ def test_warmups_take_for_granted_that_no_divisor_is_negative(kernels, name, tar
     assert takes_whole_groups(compiled) == (name == "by_divisor")
     for grid in (7, 4):
         assert takes_whole_groups(launch(kernel, 4, grid, 16)) == (grid == 4)
+
+
+OTHER_WIDTH = """
+@triton.jit
+def kernel(table, out, a{}, b):
+    r = tl.arange(0, 64)
+    index = {} + r
+    tl.store(out + r, tl.load(table + 256 + index % 16))
+    tl.store(out + 64 + r, tl.load(table + 256 + index // 16))
+"""
+
+
+@pytest.mark.parametrize(
+    "annotation, start, a, b",
+    [
+        ("", "a.to(tl.int32)", 2**32 - 32, 2),
+        ("", "a.to(tl.int64)", 2**64 - 32, 2),
+        (": tl.uint32", "a.to(tl.int32)", 2**32 - 32, 2),
+        (": tl.uint8", "a.to(tl.int8)", 2**8 - 32, 2),
+        ("", "(a * b).to(tl.uint32).to(tl.int64) - (65536 + 32)", 65536, 65537),
+    ],
+)
+def test_a_start_that_is_negative_in_another_width(annotation, start, a, b, target):
+    """In the one that it came in, it is not."""
+    table = Buffer(Array(np.arange(1024, dtype=np.int32), "int32"))
+    out = Buffer(Array(np.zeros(128, np.int32), "int32"))
+    define(OTHER_WIDTH.format(annotation, start))["kernel"][(1,)](table.argument, out.argument, a, b)
+    index = np.arange(64) - 32
+    assert (out.host().values == 256 + np.concatenate([np.fmod(index, 16), np.trunc(index / 16)])).all()
 
 
 @triton.jit
