@@ -100,7 +100,7 @@ class Whole:
         return Whole(other) - self
 
     def __and__(self, mask):
-        return Whole(self.value & mask)
+        return Whole(Whole(self.value, True, self.far).value & mask)
 
     def __rshift__(self, bits):
         return Whole(self.value >> bits, self.fixed, self.far)
