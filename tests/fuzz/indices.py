@@ -342,7 +342,10 @@ class Generator(Chooser):
             known, self.scalars = self.scalars, [*self.scalars, k, k, k]
             body = [line for _ in range(self.pick(1, 2)) for line in self.touch()]
             self.scalars = known
-            return [f"for {k} in {self.range(*bounds).removeprefix('tl.')}:", *indented(body)]
+            over = self.range(*bounds)
+            if any(k in line for line in body):  # what is part of an address does not wrap around
+                over = over.removeprefix("tl.")
+            return [f"for {k} in {over}:", *indented(body)]
         text, shape = self.index()
         name, step = self.new_name("i"), self.scalar(1)
         if kind in ("pointer", "while"):
