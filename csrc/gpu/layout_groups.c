@@ -233,6 +233,10 @@ static bool preference_of(const LayoutGroups *g, const Op *op, Preference *prefe
         int64_t in_buffer = run_in_buffer(tt_operand(op, 1)->layout, fastest);
         preference->lanes = widest > in_buffer ? TT_MAX(1, SECTOR / (in_buffer * bytes)) : TT_LANES;
         widest = TT_MIN(widest, in_buffer);
+        const Attr *part = tt_find_attr(op, ATTR_part);
+        if (part && part->ints[0] == fastest)
+            preference->lanes =
+                TT_MIN(preference->lanes, TT_MAX(1, (part->ints[2] - part->ints[1]) / widest));
     }
     preference->vector = whole ? widest : TT_MIN(widest, tt_next_pow2(elements_per_thread(g, type)));
     preference->bytes = bytes;

@@ -67,7 +67,22 @@ static void copy_async(Builder *b, const Staged *staged, Value *pointer, Value *
         attrs = tt_attr_string(b->module, ATTR_cache, ".ca", attrs);
     if (staged->is_gathered)
         attrs = tt_attr_int(b->module, ATTR_gathered, 1, attrs);
+    if (staged->half[1]) {
+        int64_t part[] = {staged->depth_axis, staged->half[0], staged->half[1]};
+        attrs = tt_attr_ints(b->module, ATTR_part, part, 3, attrs);
+    }
     tt_build_op(b, OP_async_copy, operands, 3, NULL, 0, attrs);
+}
+
+/* What the copies of this group are to copy: a half of K where there are two. */
+static void choose_half(Pipeline *p, int group)
+{
+    for (int i = 0; i < p->loads.count && p->groups > 1; i++) {
+        Staged *staged = &p->loads.data[i];
+        int64_t extent = staged->load->results[0]->type->shape[staged->depth_axis];
+        staged->half[0] = group ? tt_next_pow2(extent) / 2 : 0;
+        staged->half[1] = group ? extent : tt_next_pow2(extent) / 2;
+    }
 }
 
 /* Elements narrower than a word as words, and back: of narrow ones that come out of a branch ptxas puts two into a register,
@@ -185,12 +200,14 @@ static void fill_slots(Pipeline *p)
 {
     Value **first = TT_NEW_ARRAY(p->scratch, Value *, p->loads.count);
     look_up_before(p);
-    for (int d = 0; d < p->distance; d++) {
-        for (int i = 0; i < p->loads.count; i++)
-            if (p->loads.data[i].is_async)
-                load_before(p, &p->loads.data[i], d);
-        build_effect(&p->before, OP_async_commit, NULL);
-    }
+    for (int d = 0; d < p->distance; d++)
+        for (int group = 0; group < p->groups; group++) {
+            choose_half(p, group);
+            for (int i = 0; i < p->loads.count; i++)
+                if (p->loads.data[i].is_async)
+                    load_before(p, &p->loads.data[i], d);
+            build_effect(&p->before, OP_async_commit, NULL);
+        }
     for (int i = 0; i < p->loads.count; i++)
         if (!p->loads.data[i].is_async)
             first[i] = load_before(p, &p->loads.data[i], 0);
@@ -290,6 +307,7 @@ static void look_up_near(Pipeline *p)
 static void rewrite_body(Pipeline *p)
 {
     Value *next_read, *next_write;
+    Op *places[2];
     p->inside = tt_builder_before(p->loop.body->first);
     p->inside.loc = p->loop.op->loc;
     Value *read = carry_slot(p, 0, &next_read), *write = carry_slot(p, p->distance, &next_write);
@@ -297,10 +315,11 @@ static void rewrite_body(Pipeline *p)
     for (int i = 0; is_busy && i < p->loads.count; i++)
         if (p->loads.data[i].ahead != &p->near) /* what is in registers is to leave them first */
             prepare(p, &p->loads.data[i]);
-    build_wait(&p->inside, p->distance - 1);
+    build_wait(&p->inside, pipeline_groups_left(p));
     for (int i = 0; i < p->loads.count; i++)
         use_slot(p, &p->loads.data[i], read);
-    p->inside.before = pipeline_place_of_copies(p);
+    pipeline_place_copies(p, places);
+    p->inside.before = places[0];
     for (int i = 0; !is_busy && i < p->loads.count; i++)
         if (p->loads.data[i].ahead != &p->near)
             prepare(p, &p->loads.data[i]);
@@ -309,10 +328,14 @@ static void rewrite_body(Pipeline *p)
             store_slot(&p->inside, &p->loads.data[i], tt_carried(&p->loop, p->loads.data[i].carried),
                        next_read);
     look_up_near(p);
-    for (int i = 0; i < p->loads.count; i++)
-        if (p->loads.data[i].is_async)
-            load_ahead(p, &p->loads.data[i], write);
-    build_effect(&p->inside, OP_async_commit, NULL);
+    for (int group = 0; group < p->groups; group++) {
+        choose_half(p, group);
+        p->inside.before = places[group];
+        for (int i = 0; i < p->loads.count; i++)
+            if (p->loads.data[i].is_async)
+                load_ahead(p, &p->loads.data[i], write);
+        build_effect(&p->inside, OP_async_commit, NULL);
+    }
     if (p->inside.before->opcode == OP_wgmma) /* loads into registers take longer to issue */
         p->inside.before = p->inside.before->next;
     for (int i = 0; i < p->loads.count; i++)
@@ -484,6 +507,7 @@ static void choose_distance(Pipeline *p)
     int64_t bytes = each * (p->distance + 1) + others.bytes;
     bool is_tight = bytes + each > limit || programs_at_once(p, bytes + each) < programs_at_once(p, bytes);
     p->is_compact = p->deferred.count && is_tight;
+    p->groups = p->is_compact && p->in_halves && pipeline_copies_in_halves(p) ? 2 : 1;
     p->slots = p->distance + (p->deferred.count && !p->is_compact ? 2 : 1);
     choose_caches(p, each * p->slots + others.bytes);
     bool is_asked = tt_find_attr(p->loop.op, ATTR_num_stages) || stages > TT_DEFAULT_STAGES;

@@ -34,6 +34,8 @@ typedef struct Staged {
     Value *read;            /* takes the load's place in the loop, or NULL */
     int carried; /* through registers: as which value of the loop goes what the next slot is to hold, or what is kept */
     const LinearLayout *layout;
+    int depth_axis;  /* its dimension that is the products' K, or -1 */
+    int64_t half[2]; /* of that, what is copied now: from, to; 0: all */
 } Staged;
 
 typedef struct Pipeline {
@@ -47,6 +49,7 @@ typedef struct Pipeline {
     int distance, slots;
     bool in_halves;     /* goes the only product, whose left operand is read into registers for each */
     bool is_compact;    /* S = D + 1 although products stay under way */
+    int groups;         /* of copies, for an iteration: 2 where each half of K has its own */
     int64_t kept_bytes; /* of each thread's registers */
     Ahead far, near, next, behind_far; /* behind: where its lookups are */
     TT_VECTOR(Op *) leading;           /* loads of the body that lead to others */
@@ -58,6 +61,10 @@ typedef struct Pipeline {
 
 /* The buffer made of just this load, or NULL: then the elements are first computed with. */
 Op *pipeline_buffer_of(const Op *load);
+/* Groups of copies that may be under way where one is waited for: those of later iterations, and of a later half. */
+static inline int pipeline_groups_left(const Pipeline *p) { return p->distance * p->groups - 1; }
+/* Can each half of K be copied by itself? */
+bool pipeline_copies_in_halves(const Pipeline *p);
 const Type *pipeline_tile_of(Module *module, const Op *load); /* a number is a tile of one element */
 bool pipeline_keep(Pipeline *p,
                    const Type *type); /* is it little enough to keep in registers? then that is noted */
@@ -88,7 +95,8 @@ void pipeline_simplify_pointers(Op *op, void *context);
 
 void pipeline_find_deferred(Pipeline *p); /* those that may still run at the next iteration's barrier */
 void pipeline_defer_waits(Pipeline *p);
-Op *pipeline_place_of_copies(Pipeline *p); /* in front of it; takes products apart for that */
+/* In front of what the copies stand, each group's; takes products apart for that. */
+void pipeline_place_copies(Pipeline *p, Op *places[2]);
 Op *pipeline_place_of_read(const Pipeline *p,
                            const Value *value); /* in front of it `value` is read from its buffer */
 Op *pipeline_part_of(const Region *region,

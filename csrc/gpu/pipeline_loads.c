@@ -146,13 +146,40 @@ static bool goes_to_fragments(const Value *value)
     return tt_has_uses(value);
 }
 
-/* The dimension of such left operands that is their K. */
+/* The dimension of a tile that is the K of all products which multiply it, or -1. */
 static int depth_axis(const Value *value)
 {
-    const Op *user = value->uses->user;
-    return user->opcode == OP_permute
-               ? (int)tt_find_attr(user, ATTR_order)->ints[depth_axis(user->results[0])]
-               : 1;
+    int axis = -1;
+    TT_FOR_USES(use, value)
+    {
+        const Op *user = use->user;
+        int found = -1;
+        if (user->opcode == OP_wgmma)
+            found = tt_operand(user, 0) == value ? 1 : tt_operand(user, 1) == value ? 0 : -1;
+        else if (user->opcode == OP_smem_alloc)
+            found = depth_axis(user->results[0]);
+        else if (user->opcode == OP_permute || user->opcode == OP_smem_permute) {
+            int axis_there = depth_axis(user->results[0]);
+            found = axis_there < 0 ? -1 : (int)tt_find_attr(user, ATTR_order)->ints[axis_there];
+        }
+        if (found < 0 || (axis >= 0 && axis != found))
+            return -1;
+        axis = found;
+    }
+    return axis;
+}
+
+bool pipeline_copies_in_halves(const Pipeline *p)
+{
+    enum { LINE = 128 /* bytes */ };
+    for (int i = 0; i < p->loads.count; i++) {
+        const Staged *staged = &p->loads.data[i];
+        const Type *type = staged->load->results[0]->type;
+        if (!staged->is_async || staged->is_gathered || staged->depth_axis < 0 ||
+            type->shape[staged->depth_axis] * tt_byte_width(type) < 2 * LINE)
+            return false;
+    }
+    return true;
 }
 
 /* The lanes of a fragment of wgmma are at 8 neighbours along M and 4 along K: where M is fastest these groups of 32 bytes lie
@@ -211,12 +238,13 @@ static void add_load(Pipeline *p, Op *load)
     if (!can_move(p, load))
         return;
     const Op *alloc = pipeline_buffer_of(load);
-    Staged staged = {.load = load};
+    Staged staged = {.load = load, .depth_axis = -1};
     if (!tt_is_tile(load->results[0]->type)) {
         add_number(p, &staged);
         return;
     }
     staged.is_fragment = goes_to_fragments(load->results[0]);
+    staged.depth_axis = depth_axis(load->results[0]);
     staged.layout = alloc                ? alloc->results[0]->layout
                     : staged.is_fragment ? layout_of_fragments(p, load)
                                          : tt_buffer_layout(p->module, load->results[0]->type,

@@ -141,8 +141,8 @@ static Op *split_product(Op *product)
     return product;
 }
 
-/* The products of the iteration before have ended, in all threads; `product`, this one's first, goes on. Returns the last
- * operation of the wait. */
+/* The products of the iteration before have ended, in all threads; `product`, this one's first, goes on. What the rest multiplies
+ * has landed, if it has copies of its own. Returns the last operation of the wait. */
 static Op *wait_for_earlier(const Pipeline *p, Op *product, Op *rest)
 {
     Builder b = tt_builder_after(product);
@@ -156,6 +156,9 @@ static Op *wait_for_earlier(const Pipeline *p, Op *product, Op *rest)
         tt_replace_all_uses(sums, wait->results[0]);
         tt_set_operand(wait, 0, sums);
     }
+    if (p->groups > 1)
+        return tt_build_op(&b, OP_async_wait, NULL, 0, NULL, 0,
+                           tt_attr_int(p->module, ATTR_left, pipeline_groups_left(p), NULL));
     return p->is_compact ? tt_build_op(&b, OP_barrier, NULL, 0, NULL, 0, NULL) : wait;
 }
 
@@ -170,20 +173,32 @@ static Value *read_again(Value *value, Op *before)
         ->results[0];
 }
 
-/* The first part, with the fragments that were read for it; when what was under way before has ended, whose registers they
- * take, the fragments of the second part are read, while the tensor core is busy. The first part is a half; or a quarter where
- * copies wait for the slot that is free then. Returns what the copies stand in front of: behind the wait and the barrier of the
- * first part, or behind the second part. */
-static Op *halve(Pipeline *p)
+/* Of the product's fragments, those are read that it multiplies. */
+static void read_part(Op *product)
+{
+    const Attr *k = tt_find_attr(product, ATTR_k);
+    const Value *value = tt_operand(product, 0);
+    int64_t axis = 1;
+    for (; tt_def(value, OP_permute); value = tt_operand(value->op, 0))
+        axis = tt_find_attr(value->op, ATTR_order)->ints[axis];
+    int64_t part[] = {axis, k->ints[0], k->ints[1]};
+    tt_set_attr(value->op, tt_attr_ints(product->parent->function->module, ATTR_part, part, 3, NULL));
+}
+
+/* The first half, with the fragments that were read for it; when what was under way before has ended, whose registers they
+ * take, the fragments of the second half are read, while the tensor core is busy. Copies stand behind reads, which would queue
+ * behind them: behind those of the second half; or behind those of each half, where it has copies of its own, into the slot
+ * whose same half all threads have done with at the barrier before. */
+static void halve(Pipeline *p, Op *places[2])
 {
     Op *product = tt_operand(p->deferred.data[0], 0)->op;
-    const Type *type = tt_operand(product, 0)->type;
-    int64_t step = STEP_BYTES / tt_byte_width(type);
-    int64_t half = tt_next_pow2(type->shape[1]) / 2;
-    Op *first = split_at(product, TT_MAX(step, p->is_compact ? half / 2 : half));
-    Op *waited = wait_for_earlier(p, first, product);
+    Op *first = split_at(product, tt_next_pow2(tt_operand(product, 0)->type->shape[1]) / 2);
+    wait_for_earlier(p, first, product);
     tt_set_operand(product, 0, read_again(tt_operand(product, 0), product));
-    return p->is_compact ? waited->next : product->next;
+    read_part(first);
+    read_part(product);
+    places[0] = p->groups > 1 ? first : product;
+    places[1] = product;
 }
 
 static Op *behind_reads(Op *op)
@@ -208,10 +223,8 @@ static bool is_deferred(const Pipeline *p, const Op *product)
  * anyway until the tensor core has done the first ones, and then nothing comes between these and the next product. Behind
  * the whole of it, and what is read from buffers meanwhile, if it is waited for in this iteration: the tensor core is not
  * to run dry. */
-Op *pipeline_place_of_copies(Pipeline *p)
+static Op *place_of_copies(Pipeline *p)
 {
-    if (p->in_halves)
-        return halve(p);
     TT_FOR_OPS(op, p->loop.body)
     {
         if (op->opcode != OP_wgmma)
@@ -224,6 +237,14 @@ Op *pipeline_place_of_copies(Pipeline *p)
         return rest ? rest : behind;
     }
     return p->inside.before;
+}
+
+void pipeline_place_copies(Pipeline *p, Op *places[2])
+{
+    if (p->in_halves)
+        halve(p, places);
+    else
+        places[0] = place_of_copies(p);
 }
 
 /* The operation of `region` that `op` is in, or is; NULL: none. */

@@ -186,7 +186,10 @@ typedef struct SharedSide {
     LLVMValueRef base;   /* of the thread, in bytes */
     LLVMValueRef memory; /* i32 behind which all of it lies; NULL: 0 */
     int element_bytes;
+    const Attr *part; /* what is loaded, if not all */
 } SharedSide;
+/* Is the register, in some thread, of the part [axis, first, end]? NULL: all are. */
+bool simt_is_in_part(const LinearLayout *layout, const Attr *part, int reg);
 SharedSide simt_shared_side(Simt *s, const LinearLayout *layout, const SharedPlan *plan, bool stores,
                             int element_bytes);
 void simt_store_side(Simt *s, const SharedSide *side, const Tile *tile, int64_t scratch);

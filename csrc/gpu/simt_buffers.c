@@ -23,6 +23,28 @@ static bool next_vector_bit(const LinearLayout *places, const uint64_t *columns,
     return *reg != 0;
 }
 
+/* Along the part's axis, where the register's element may lie in some thread: the least and the largest index. */
+static void reach_of(const LinearLayout *layout, const Attr *part, int reg, int64_t reach[2])
+{
+    int axis = (int)part->ints[0], start = tt_layout_axis_start(layout, axis),
+        registers = layout->in_bits[LAYOUT_REGISTER];
+    uint64_t at = tt_f2_apply(layout->bases, (uint64_t)reg), threads = 0;
+    for (int i = registers; i < tt_layout_in_total(layout); i++)
+        threads |= layout->bases[i];
+    uint64_t mask = (1ull << layout->out_bits[axis]) - 1;
+    reach[0] = (int64_t)((at & ~threads) >> start & mask);
+    reach[1] = (int64_t)((at | threads) >> start & mask);
+}
+
+bool simt_is_in_part(const LinearLayout *layout, const Attr *part, int reg)
+{
+    int64_t reach[2];
+    if (!part)
+        return true;
+    reach_of(layout, part, reg, reach);
+    return reach[1] >= part->ints[1] && reach[0] < part->ints[2];
+}
+
 typedef struct BufferSide {
     SharedSide side;
     uint64_t columns[64];
@@ -88,12 +110,60 @@ void simt_smem_view(Simt *s, const Op *op)
     simt_set_scalar(s, op->results[0], LLVMBuildAdd(s->b, simt_scalar(s, buffer), offset, ""));
 }
 
+/* Do the registers have words as ldmatrix gives them? Four lanes have a row of 16 bytes, 8 rows are a matrix, and four
+ * matrices differ in the two lowest bits of the register. */
+static bool are_matrices(const Simt *s, const BufferSide *b)
+{
+    enum { WORD = 4 /* bytes */, ROW = 4 /* words */ };
+    const LinearLayout *layout = b->side.layout;
+    int registers = layout->in_bits[LAYOUT_REGISTER];
+    const uint64_t *lanes = b->columns + registers;
+    if (b->side.element_bytes != WORD || b->side.vector_bits || registers < 2 ||
+        !s->ops->tensor->load_matrices || lanes[0] != 1 || lanes[1] != 2)
+        return false;
+    for (int i = 0; i < tt_layout_in_total(layout); i++)
+        if (i != registers && i != registers + 1 && (!b->columns[i] || b->columns[i] % ROW))
+            return false;
+    return true;
+}
+
+static Tile *load_matrices(Simt *s, const BufferSide *b, LLVMTypeRef type)
+{
+    enum { AT_ONCE = 4 };
+    const LinearLayout *layout = b->side.layout;
+    int warps = layout->in_bits[LAYOUT_WARP], bytes = b->side.element_bytes;
+    const uint64_t *lanes = b->columns + layout->in_bits[LAYOUT_REGISTER];
+    uint64_t columns[TT_LANE_BITS + 8] = {lanes[2], lanes[3], lanes[4], b->columns[0], b->columns[1]};
+    memcpy(columns + TT_LANE_BITS, lanes + TT_LANE_BITS, sizeof(uint64_t) * (size_t)warps);
+    LLVMValueRef base = simt_thread_offset(s, columns, TT_LANE_BITS, warps, bytes);
+    Tile *tile = simt_new_tile(s, 1 << layout->in_bits[LAYOUT_REGISTER]);
+    for (int r = 0; r < tile->count; r += AT_ONCE) {
+        LLVMValueRef place, words[AT_ONCE];
+        int64_t constant;
+        bool wanted = false;
+        for (int i = 0; i < AT_ONCE; i++)
+            wanted |= simt_is_in_part(layout, b->side.part, r + i);
+        if (wanted) {
+            simt_add_offset(s, columns, TT_LANE_BITS + warps, base, tt_f2_apply(b->columns, (uint64_t)r),
+                            bytes, &place, &constant);
+            place = LLVMBuildAdd(s->b, place, b->side.memory, "");
+            s->ops->tensor->load_matrices(s, place, constant, AT_ONCE, false, words);
+        }
+        for (int i = 0; i < AT_ONCE; i++)
+            tile->at[r + i] = wanted ? LLVMBuildBitCast(s->b, words[i], type, "") : LLVMGetUndef(type);
+    }
+    return tile;
+}
+
 void simt_smem_load(Simt *s, const Op *op)
 {
     BufferSide b = {0};
     const Value *result = op->results[0];
+    LLVMTypeRef type = simt_type(s, result->type);
     plan_side(s, &b, result->layout, tt_operand(op, 0));
-    simt_set(s, result, simt_load_side(s, &b.side, simt_type(s, result->type), 0));
+    b.side.part = tt_find_attr(op, ATTR_part);
+    simt_set(s, result,
+             are_matrices(s, &b) ? load_matrices(s, &b, type) : simt_load_side(s, &b.side, type, 0));
 }
 
 /* ---- asynchronous copies ----------------------------------------------------------------------------------------------------------- */
@@ -124,8 +194,26 @@ static Vectors plan_copies(Simt *s, const Op *op, const Masks *masks, const uint
     }
 }
 
+/* i1: is what the thread copies from this register on in the part? `others`: what is asked besides, or NULL. */
+static LLVMValueRef copies_part(Simt *s, const LinearLayout *layout, const Attr *part, int reg,
+                                LLVMValueRef others)
+{
+    int64_t reach[2];
+    if (!part)
+        return others;
+    reach_of(layout, part, reg, reach);
+    if (reach[0] >= part->ints[1] && reach[1] < part->ints[2])
+        return others;
+    LLVMValueRef index = simt_coordinate(s, layout, (int)part->ints[0], reg);
+    LLVMValueRef distance = LLVMBuildSub(s->b, index, simt_i32(s, part->ints[1]), "");
+    LLVMValueRef inside =
+        LLVMBuildICmp(s->b, LLVMIntULT, distance, simt_i32(s, part->ints[2] - part->ints[1]), "");
+    return others ? LLVMBuildAnd(s->b, others, inside, "") : inside;
+}
+
 void simt_async_copy(Simt *s, const Op *op)
 {
+    const Attr *part = tt_find_attr(op, ATTR_part);
     const Value *pointer = tt_operand(op, 0), *buffer = tt_operand(op, 1);
     const LinearLayout *layout = pointer->layout;
     int bytes = tt_byte_width(buffer->type), lanes = layout->in_bits[LAYOUT_LANE],
@@ -136,13 +224,14 @@ void simt_async_copy(Simt *s, const Op *op)
     Vectors v = plan_copies(s, op, &masks, columns);
     LLVMValueRef base = simt_thread_offset(s, threads, lanes, warps, bytes), memory = simt_scalar(s, buffer);
     const Tile *pointers = simt_tile(s, pointer);
-    Access hints = {.cache = tt_string_attr(op, ATTR_cache, NULL),
-                    .predicate = simt_is_first_copy(s, layout)};
+    LLVMValueRef first = simt_is_first_copy(s, layout);
+    Access hints = {.cache = tt_string_attr(op, ATTR_cache, NULL)};
     for (int r = 0; r < pointers->count; r++) {
         LLVMValueRef single[LONGEST_VECTOR], place;
         int64_t constant;
-        if ((uint32_t)r & v.mask || simt_is_register_copy(layout, r))
+        if ((uint32_t)r & v.mask || simt_is_register_copy(layout, r) || !simt_is_in_part(layout, part, r))
             continue;
+        hints.predicate = copies_part(s, layout, part, r, first);
         simt_add_offset(s, threads, lanes + warps, base, tt_f2_apply(columns, (uint64_t)r), bytes, &place,
                         &constant);
         LLVMValueRef mask = simt_vector_masks(s, &masks, &v, r, single);

@@ -222,8 +222,11 @@ Tile *simt_load_side(Simt *s, const SharedSide *side, LLVMTypeRef type, int64_t 
 {
     Tile *tile = simt_new_tile(s, 1 << side->layout->in_bits[LAYOUT_REGISTER]);
     for (int r = 0; r < tile->count; r++)
-        if (!tile->at[r])
+        if (!tile->at[r] && simt_is_in_part(side->layout, side->part, r))
             load_vector_of(s, side, r, scratch, type, tile);
+    for (int r = 0; r < tile->count; r++)
+        if (!tile->at[r])
+            tile->at[r] = LLVMGetUndef(type);
     return tile;
 }
 

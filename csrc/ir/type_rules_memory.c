@@ -153,10 +153,19 @@ void tt_rule_smem_permute(Verifier *v, const Op *op)
     expect_buffer_result(v, op, tt_buffer_type(module, tile, from->slots));
 }
 
+static void expect_part(Verifier *v, const Op *op, const Type *type)
+{
+    const Attr *part = tt_find_attr(op, ATTR_part);
+    if (part && (part->count != 3 || part->ints[0] < 0 || part->ints[0] >= type->rank))
+        tt_verify_fail(v, op, "has a part that is no axis with a first and an end");
+}
+
 void tt_rule_smem_load(Verifier *v, const Op *op)
 {
-    if (expect_buffer(v, op, 0))
-        tt_expect_result(v, op, 0, tt_slot_type(op->parent->function->module, type_of(op, 0)));
+    if (!expect_buffer(v, op, 0))
+        return;
+    tt_expect_result(v, op, 0, tt_slot_type(op->parent->function->module, type_of(op, 0)));
+    expect_part(v, op, type_of(op, 0));
 }
 
 void tt_rule_smem_store(Verifier *v, const Op *op)
@@ -172,6 +181,7 @@ void tt_rule_async_copy(Verifier *v, const Op *op)
         return;
     tt_expect_mask(v, op, 2);
     expect_slot_of(v, op, 1, type);
+    expect_part(v, op, type);
 }
 
 void tt_rule_async_commit(Verifier *v, const Op *op) { (void)v, (void)op; }

@@ -31,6 +31,13 @@ def product(stages, m=64, n=64, steps=6):
     return Case(matmul_kernel, arguments, {2: expected}, M=m, N=n, BK=32, STAGES=stages)
 
 
+def product_in_halves(depth=64):
+    """Of fp32: one half of `depth` is read, and copied, while the other one is multiplied."""
+    a, b = (x.astype(np.float32) for x in (halves(256, 3 * depth), halves(3 * depth, 128)))
+    arguments = [a, b, np.zeros((256, 128), np.float32), 3 * depth]
+    return Case(matmul_kernel, arguments, {2: a @ b}, M=256, N=128, BK=depth, STAGES=3)
+
+
 @triton.jit
 def twice_kernel(a, b, c, K, N: tl.constexpr, BK: tl.constexpr):
     """The square of a product: the second one's buffers follow those of the loop."""
@@ -157,3 +164,7 @@ def case(request):
 @pytest.mark.parametrize("sm, warps", [(80, 4), (90, 4), (90, 8)])
 def test_each_one_is_needed(case, sm, warps):
     case.check_each(warps, sm)
+
+
+def test_each_one_is_needed_in_halves():
+    product_in_halves().check_each(8, 90)

@@ -202,10 +202,12 @@ def bits_of(x):
     return x.cpu().contiguous().view(torch.int32)
 
 
-def multiply(kernel, a, b, turned, depth, warps, device, halves=""):
+def multiply(kernel, a, b, turned, depth, warps, device, halves="", stages=3):
     a, b = ((x.T.contiguous().T if t else x).to(device) for x, t in zip((a, b), turned, strict=True))
     c = torch.full((a.shape[0], b.shape[1]), float("nan"), device=device)
-    kernel[(1,)](a, b, c, a.shape[1], *a.stride(), *b.stride(), *c.shape, depth, halves, num_warps=warps)
+    kernel[(1,)](
+        a, b, c, a.shape[1], *a.stride(), *b.stride(), *c.shape, depth, halves, num_warps=warps, num_stages=stages,
+    )  # fmt: skip
     return c.cpu()
 
 
@@ -250,3 +252,18 @@ def test_mean_of_errors(kernel, depth, halves, m, n, warps, turned, device):
     c = multiply(kernel, a, b, turned, depth, warps, device, halves)
     exact = a.double() @ b.double()
     assert abs(((c - exact) / exact).mean()) < 4e-5
+
+
+@pytest.mark.parametrize("turned", [(False, False), (False, True), (True, False), (True, True)])
+@pytest.mark.parametrize(
+    "m, n, depth, stages",
+    [(128, 256, 32, 3), (128, 256, 32, 5), (128, 256, 64, 3), (256, 128, 64, 3), (128, 256, 16, 3)],
+)
+@pytest.mark.filterwarnings("ignore:.*is lowered to")
+def test_large_tiles(m, n, depth, stages, turned, device):
+    """Which tensor cores multiply in halves of their depth, that are copied and read by themselves."""
+    random = torch.Generator().manual_seed(2)
+    a, b = torch.randn(m, 3 * depth, generator=random), torch.randn(3 * depth, n, generator=random)
+    exact = a.double() @ b.double()
+    c = multiply(loop, a, b, turned, depth, 8, device, stages=stages)
+    assert (c - exact).norm() / exact.norm() < 3.3e-4
