@@ -100,5 +100,11 @@ Work tt_count_work(const Function *kernel, const WorkInputs *inputs, Arena *aren
 
 /* ---- order.c ------------------------------------------------------------------------------------------------------
  * For each parameter: may what is known of it (its divisibility, that it is 1) change the order in which the kernel adds up
- * floats, and with it the last bits of its results, or, where it adds up none, how wide its accesses are? */
+ * floats, and with it the last bits of its results, or, where it adds up none, how wide its accesses are? Or does it compute
+ * otherwise with a one that is a constant? */
 const bool *tt_analyze_order(const Function *kernel, Arena *arena);
+
+/* ---- ones.c -------------------------------------------------------------------------------------------------------
+ * Sets those of `matters`, one for each parameter, that are a number by which the kernel computes otherwise when it is one
+ * and a constant. */
+void tt_find_ones(const Function *kernel, bool *matters, Arena *arena);

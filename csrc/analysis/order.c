@@ -1,5 +1,5 @@
-/* Which numbers a kernel cannot do without knowing: those that may change the order in which it adds up floats, and
- * those that its widest accesses hang on. The layout that memory is accessed in follows from what is known of the
+/* Which numbers a kernel cannot do without knowing: those that may change the order in which it adds up floats,
+ * those that its widest accesses hang on, and those whose being one makes a difference (ones.c). The layout that memory is accessed in follows from what is known of the
  * addresses and masks, and a sum over a tile is made in the order of its layout. Where nothing is added up, what strides
  * are multiples of counts: without it, vectors are taken apart, and a product takes three times as long. */
 #include "analysis/analysis.h"
@@ -116,5 +116,6 @@ const bool *tt_analyze_order(const Function *kernel, Arena *arena)
             order[value->index] = true;
         find_sources(&search, value);
     }
+    tt_find_ones(kernel, order, arena);
     return order;
 }

@@ -70,7 +70,7 @@ static void widen_carried(Widening *w, Op *op, int number)
     set_wide_yield(w, loop.yield, added, number);
 }
 
-/* The loop counts in i64; its body gets the low half of the index where it used the index. */
+/* The loop counts in i64, if it did not; its body gets the low half of the index where it used the index. */
 static void widen_index(Widening *w, Op *loop)
 {
     Value *index = loop->regions[0]->args[0];
@@ -81,11 +81,13 @@ static void widen_index(Widening *w, Op *loop)
     Builder b = tt_builder_before(loop->regions[0]->first);
     for (int i = 0; i < 3; i++)
         tt_set_operand(loop, i, bounds[i]);
+    note(w, index, index);
+    if (narrow == wide_type(index))
+        return;
     index->type = wide_type(index);
     Value *low = tt_build_cast(&b, OP_trunc, index, narrow);
     tt_replace_all_uses(index, low);
     tt_set_operand(low->op, 0, index);
-    note(w, index, index);
     note(w, low, index);
 }
 

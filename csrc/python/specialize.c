@@ -300,8 +300,10 @@ static bool add_int(Specialization *s, const Param *param, PyObject *value, cons
             return range_error(value, path, "64 bits");
         return add_scalar(s, SCALAR_U64, value_divisibility(param, large), KEY_NEGATIVE, large);
     }
-    if (number == 1 && !param->any_value) /* generally, too: Python computes with constants by other rules */
+    if (number == 1 && !param->any_value && !s->is_general)
         return add_word(s, KEY_WORD(KEY_INT, 0)) && add_word(s, 1);
+    if (number == 1 && !param->any_value) /* the most special there is; any divisor but 1 says so */
+        return add_scalar(s, SCALAR_I32, 16, 0, 1);
     ScalarKind kind = number >= INT32_MIN && number <= INT32_MAX ? SCALAR_I32 : SCALAR_I64;
     return add_scalar(s, kind, value_divisibility(param, (uint64_t)number),
                       sign_of(&tt_scalars[kind], number), (uint64_t)number);

@@ -1,6 +1,7 @@
 """Variants that are compiled behind a launch which did without them."""
 
 import os
+import runpy
 import subprocess
 import sys
 import threading
@@ -69,32 +70,52 @@ def test_a_new_class_runs_the_general_variant_at_once_and_its_own_later():
     general = [compiled for compiled in kernel.variants() if compiled is not first]
     assert len(general) == 1 and general[0].metadata.divisibility["n"] == 1
     assert launch(kernel, 24) is general[0]
+    assert launch(kernel, 1) is general[0]
     assert background.wait()
-    for n in (24, 160, 333):
+    for n in (24, 1, 160, 333):
         launch(kernel, n)
         assert background.wait()
-    assert launch(kernel, 24) is not general[0]
+    assert launch(kernel, 24) is not general[0] and launch(kernel, 1) is not general[0]
     assert launch(kernel, 160) is first and launch(kernel, 320) is first
 
 
-def test_one_is_a_constant_from_its_first_launch_on():
-    """Python's rules for the arithmetic of constants are others: quotients round down, and nothing wraps around."""
+ONES = {
+    "64 // (n - 32)": True,
+    "(n - 9) % 5": True,
+    "n << 31": True,
+    "n * 3 - 2147483647 - 5": True,
+    "(n / 3) * 7": True,
+    "(1 if n == 1 else 0) - 7 // (n - 4)": True,
+    "tl.load(bytes_ptr) + n": True,
+    "(n + 63) // 64 * n": False,
+    "tl.minimum(n, 7) - 12": False,
+    "1.0 / n + n / 4": False,
+    "tl.load(bytes_ptr).to(tl.float32) / n": False,
+    "tl.load(out_ptr).to(tl.int32) // n - n": False,
+}
 
-    @triton.jit
-    def constants(out_ptr, n):
-        tl.store(out_ptr, 64 // (n - 32))
-        tl.store(out_ptr + 1, (n - 9) % 5)
-        tl.store(out_ptr + 2, n << 31)
 
-    def results(n):
-        out = np.zeros(3, np.int64)
-        constants[(1,)](out, n)
-        assert background.wait()
-        return out.tolist()
+@pytest.mark.parametrize("text, differs", ONES.items())
+def test_one_is_a_constant_where_that_makes_a_difference(text, differs, tmp_path):
+    """Python's rules for the arithmetic of constants are others: quotients round down, nothing wraps around, ..."""
+    file = tmp_path / "ones.py"
+    file.write_text(
+        "import triton\nimport triton.language as tl\n\n@triton.jit\n"
+        f"def kernel(out_ptr, bytes_ptr, n):\n    tl.store(out_ptr + 1, {text})\n"
+    )
+    kernel = runpy.run_path(str(file))["kernel"]
 
-    results(5)
-    assert results(1) == results(1) == [-3, 2, 2**31]
-    assert results(7) == [-2, -2, -(2**31)]
+    def result(n):
+        out, last = np.array([100.0, 0.0]), len(kernel.variants())
+        kernel[(1,)](out, np.array([127], np.int8), n)
+        return out[1], len(kernel.variants()) - last
+
+    result(5)
+    assert background.wait()
+    first, compiled = result(1)
+    assert bool(compiled) == differs
+    assert background.wait()
+    assert first == result(1)[0]
 
 
 CHANGES = """
