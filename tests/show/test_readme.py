@@ -12,8 +12,8 @@ README = (ROOT / "README.md").read_text()
 FAST = README.partition("## How fast")[2].partition("\n## ")[0]
 CPU = "benchmarks/results/2026-11-20-amd-epyc-zen4-2-cores"
 KERNELS = "benchmarks/results/2026-11-23-amd-epyc-zen4-2-cores"
-GPU = "benchmarks/results/2026-11-22-nvidia-h200/gpu.json"
 LATEST = "benchmarks/results/2026-11-23-nvidia-h200"
+GPU = f"{LATEST}/gpu.json"
 PEERS = {"torch": "torch", "NumPy": "numpy", "Triton 3.6": "peer"}
 
 pytestmark = pytest.mark.host
