@@ -468,8 +468,8 @@ static int distance_for_few(const Pipeline *p, int64_t each, int64_t others)
     for (int i = 0; i < p->loads.count; i++)
         is_cached |= p->loads.data[i].is_async && straddles_sectors(p, p->loads.data[i].load);
     int64_t beside_cache = is_cached ? MOST_BESIDE_CACHE / programs - RESERVED : INT64_MAX;
-    while (distance > 0 && (each * (distance + 1) + others > room ||
-                            each * (distance + more) + others > beside_cache))
+    while (distance > 0 &&
+           (each * (distance + 1) + others > room || each * (distance + more) + others > beside_cache))
         distance--;
     return distance;
 }
