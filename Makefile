@@ -24,7 +24,7 @@ demo: $(SETUP) dev
 # sample; `make test-all` runs everything on every target, and gives every kernel to ptxas.
 TARGET_TESTS = $(if $(filter tests,$(TESTS)),$(addprefix tests/,language frontend runtime errors fuzz show),$(TESTS))
 test: $(SETUP) dev
-	$(PYTHON) -m pytest -m "not slow" --assemble 10 $(TESTS)
+	$(PYTHON) -m pytest -m "not slow" --assemble 20 $(TESTS)
 	$(if $(filter tests,$(TESTS)),$(PYTHON) -m pytest -q -m "not slow" --target sim:90 tests/language)
 	$(if $(filter tests,$(TESTS)),$(PYTHON) -m pytest -q -m "not slow" --target sim:80 --padding --sample 8 tests/language)
 	$(if $(filter tests,$(TESTS)),$(PYTHON) -m pytest -q -m "not slow" --target interpret --sample 4 tests/language)
