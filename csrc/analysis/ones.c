@@ -2,15 +2,12 @@
  * Python does: quotients round down, nothing wraps around, floats are doubles, and a constant takes the width of what it
  * meets. A variant that knows nothing of the one computes as kernels do. So what follows from numbers and constants alone is
  * computed here by both, every number being one; where they differ, or might, the numbers matter. */
-#include "analysis/analysis.h"
-
-typedef __int128 Wide;
+#include "analysis/offsets.h"
 
 /* What a scalar is if all numbers are one. */
 typedef struct Known {
     bool is_real, differs, is_marked;
-    Wide integer; /* of an i1: 0 or 1 */
-    double real;
+    Scalar value;
 } Known;
 
 typedef struct Ones {
@@ -32,7 +29,7 @@ static Known *find(Ones *ones, const Value *value)
 {
     Known *found = tt_map_find_ptr(&ones->known, value);
     bool is_number = value->region == ones->kernel && !tt_is_tile(value->type) && tt_is_int(value->type);
-    return found || !is_number ? found : keep(ones, value, (Known){.integer = 1});
+    return found || !is_number ? found : keep(ones, value, (Known){.value.i = 1});
 }
 
 /* Also of a constant. */
@@ -44,10 +41,10 @@ static bool is_known(Ones *ones, const Value *value, Known *known)
     if (found || tt_is_tile(value->type))
         return found;
     if (tt_constant_int(value, &integer)) {
-        known->integer = tt_is_bool(value->type) ? integer & 1 : integer;
+        known->value.i = tt_is_bool(value->type) ? integer & 1 : integer;
         return true;
     }
-    known->is_real = tt_constant_float(value, &known->real);
+    known->is_real = tt_constant_float(value, &known->value.f);
     return known->is_real;
 }
 
@@ -66,173 +63,103 @@ static void mark(Ones *ones, const Value *value)
 }
 
 /* With room for another bit, for constants may have been added up already, and have wrapped around. */
-static bool fits(Wide number, const Type *type)
+static bool has_room(const Type *type, const Known *known)
 {
     int bits = tt_bit_width(type);
-    return bits == 1 ? number == 0 || number == 1 : number >> (bits - 2) == 0 || number >> (bits - 2) == -1;
+    return known->is_real || bits == 1 || known->value.i >> (bits - 2) == 0 ||
+           known->value.i >> (bits - 2) == -1;
 }
 
-static bool integer_result(Opcode opcode, Wide a, Wide b, Wide *result)
+/* Does it take negative numbers for what they are, and rounds none of them? */
+static bool takes_negative(const Op *op)
 {
-    switch (opcode) {
+    switch (op->opcode) {
     case OP_add:
-        *result = a + b;
-        return true;
     case OP_sub:
-        *result = a - b;
-        return true;
     case OP_mul:
-        *result = a * b;
-        return true;
-    case OP_div_u:
-    case OP_div_s: /* or it is exact */
-        *result = b ? a / b : 0;
-        return b && ((a >= 0 && b > 0) || a % b == 0);
-    case OP_rem_u:
-    case OP_rem_s:
-        *result = b ? a % b : 0;
-        return b && ((a >= 0 && b > 0) || a % b == 0);
-    case OP_and:
-        *result = a & b;
-        return true;
-    case OP_or:
-        *result = a | b;
-        return true;
-    case OP_xor:
-        *result = a ^ b;
-        return true;
     case OP_shl:
-        *result = b >= 0 && b < 64 ? a * ((Wide)1 << b) : 0;
-        return b >= 0 && b < 64;
-    case OP_shr_u:
-    case OP_shr_s:
-        *result = b >= 0 && b < 64 ? a >> b : 0;
-        return b >= 0 && b < 64;
-    case OP_min_u:
     case OP_min_s:
-        *result = a < b ? a : b;
-        return true;
-    case OP_max_u:
     case OP_max_s:
-        *result = a > b ? a : b;
-        return true;
     case OP_eq:
-        *result = a == b;
-        return true;
     case OP_ne:
-        *result = a != b;
-        return true;
-    case OP_lt_u:
-    case OP_lt_s:
-        *result = a < b;
-        return true;
-    case OP_le_u:
-    case OP_le_s:
-        *result = a <= b;
-        return true;
-    case OP_gt_u:
-    case OP_gt_s:
-        *result = a > b;
-        return true;
-    case OP_ge_u:
-    case OP_ge_s:
-        *result = a >= b;
         return true;
     default:
-        return false;
+        return tt_is_signed_comparison(op) || !tt_has(op, ON_INTS);
     }
 }
 
-static bool is_unsigned(Opcode opcode)
+typedef enum Rules {
+    ONE_RULE,  /* what neither rounds nor wraps around */
+    HAS_EXACT, /* the number that arithmetic without widths gives */
+    MAY_DIFFER,
+} Rules;
+
+static Rules exact_if(bool holds) { return holds ? HAS_EXACT : MAY_DIFFER; }
+
+static Rules find_exact(const Op *op, const Known *x, Scalar *exact)
 {
-    switch (opcode) {
-    case OP_div_u:
-    case OP_rem_u:
-    case OP_shr_u:
-    case OP_min_u:
-    case OP_max_u:
-    case OP_lt_u:
-    case OP_le_u:
-    case OP_gt_u:
-    case OP_ge_u:
+    int64_t a = x[0].value.i, b = x[1].value.i;
+    double f = x[0].value.f, g = x[1].value.f;
+    switch (op->opcode) {
+    case OP_add:
+        return exact_if(!__builtin_add_overflow(a, b, &exact->i));
+    case OP_sub:
+        return exact_if(!__builtin_sub_overflow(a, b, &exact->i));
+    case OP_mul:
+        return exact_if(!__builtin_mul_overflow(a, b, &exact->i));
+    case OP_shl:
+        return exact_if(b >= 0 && b < 62 && !__builtin_mul_overflow(a, 1ll << b, &exact->i));
+    case OP_trunc:
+    case OP_ext_s:
     case OP_ext_u:
+        exact->i = a;
+        return HAS_EXACT;
+    case OP_int_to_float_s:
     case OP_int_to_float_u:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* A float that one of this type holds: then rounding does nothing. */
-static bool holds(double number, const Type *type)
-{
-    switch (type->kind) {
-    case TT_F64:
-        return true;
-    case TT_F32:
-        return (float)number == number;
-    default: /* up to 2^8, which the narrowest for arithmetic have, too */
-        return number == (double)(int)number && number >= -256 && number <= 256;
-    }
-}
-
-static bool real_result(Opcode opcode, double a, double b, double *result)
-{
-    switch (opcode) {
+        exact->f = (double)a;
+        return HAS_EXACT;
+    case OP_float_cast:
+        exact->f = f;
+        return HAS_EXACT;
     case OP_fadd:
-        *result = a + b;
-        return true;
+        exact->f = f + g;
+        return HAS_EXACT;
     case OP_fsub:
-        *result = a - b;
-        return true;
+        exact->f = f - g;
+        return HAS_EXACT;
     case OP_fmul:
-        *result = a * b;
-        return true;
+        exact->f = f * g;
+        return HAS_EXACT;
     case OP_fdiv:
     case OP_fdiv_rn:
-        *result = b != 0 ? a / b : 0;
-        return b != 0;
+        exact->f = f / g;
+        return exact_if(g != 0);
     default:
-        return false;
+        return tt_has(op, ON_INTS) || op->opcode == OP_select || tt_op_infos[op->opcode].rule == COMPARE
+                   ? ONE_RULE
+                   : MAY_DIFFER;
     }
 }
 
 /* What both rules give; false if they may differ. */
-static bool same_result(const Op *op, const Known *operands, Known *result)
+static bool same_result(const Op *op, const Known *x, Known *result)
 {
-    const Type *type = op->results[0]->type;
-    const Known *a = &operands[0], *b = &operands[op->operand_count > 1];
-    switch (op->opcode) {
-    case OP_hint:
-        *result = *a;
+    Scalar operands[] = {x[0].value, x[1].value, x[2].value}, exact;
+    const Type *from = tt_operand(op, 0)->type, *to = op->results[0]->type;
+    if (op->opcode == OP_hint) {
+        *result = x[0];
         return true;
-    case OP_trunc:
-    case OP_ext_s:
-    case OP_ext_u:
-        *result = (Known){.integer = a->integer};
-        return fits(a->integer, type) && (!is_unsigned(op->opcode) || a->integer >= 0) &&
-               (op->opcode != OP_ext_s || !tt_is_bool(tt_operand(op, 0)->type));
-    case OP_int_to_float_s:
-    case OP_int_to_float_u:
-        *result = (Known){.is_real = true, .real = (double)a->integer};
-        return (Wide)result->real == a->integer && holds(result->real, type) &&
-               (!is_unsigned(op->opcode) || a->integer >= 0);
-    case OP_float_cast:
-        *result = *a;
-        return holds(a->real, type);
-    case OP_select:
-        *result = operands[a->integer ? 1 : 2];
-        return true;
-    default:
-        if (is_unsigned(op->opcode) && (a->integer < 0 || b->integer < 0))
-            return false;
-        *result = (Known){.is_real = a->is_real};
-        if (a->is_real)
-            return real_result(op->opcode, a->real, b->real, &result->real) && holds(result->real, type);
-        return op->operand_count == 2 &&
-               integer_result(op->opcode, a->integer, b->integer, &result->integer) &&
-               fits(result->integer, type);
     }
+    *result = (Known){.is_real = tt_is_float(to)};
+    Rules rules = find_exact(op, x, &exact);
+    if (rules == MAY_DIFFER || !tt_eval_scalar(op->opcode, from, to, operands, &result->value))
+        return false;
+    for (int i = 0; i < op->operand_count; i++)
+        if (!has_room(tt_operand(op, i)->type, &x[i]) ||
+            (!x[i].is_real && x[i].value.i < 0 && !takes_negative(op)))
+            return false;
+    return rules == ONE_RULE || (has_room(to, result) &&
+                                 (result->is_real ? exact.f == result->value.f : exact.i == result->value.i));
 }
 
 /* A scalar, or the tile whose elements it is. */
@@ -252,13 +179,13 @@ static bool is_widened(const Value *value)
            tt_bit_width(tt_operand(value->op, 0)->type) < 32;
 }
 
-/* Beside a constant what is narrow would have stayed narrow; and an unsigned operation takes a negative number as a large one. */
+/* Beside a constant what is narrow would have stayed narrow; and negative numbers are rounded, or taken for large ones. */
 static void look_at_meeting(Ones *ones, const Op *op)
 {
     for (int i = 0; i < 2; i++) {
         const Value *number = scalar_of(tt_operand(op, i));
         const Known *known = find(ones, number);
-        if (known && ((known->integer < 0 && is_unsigned(op->opcode)) || is_widened(tt_operand(op, 1 - i))))
+        if (known && ((known->value.i < 0 && !takes_negative(op)) || is_widened(tt_operand(op, 1 - i))))
             mark(ones, number);
     }
 }
@@ -266,11 +193,9 @@ static void look_at_meeting(Ones *ones, const Op *op)
 static void look_at(Ones *ones, const Op *op)
 {
     enum { MOST = 3 };
-    bool all =
-             op->result_count == 1 && op->operand_count > 0 && op->operand_count <= MOST && !op->region_count,
-         any = false;
-    bool differs = false;
-    Known operands[MOST] = {0}, result = {.differs = true};
+    bool all = op->result_count == 1 && op->operand_count <= MOST && !op->region_count;
+    bool any = false, differs = false;
+    Known operands[MOST] = {0}, result;
     for (int i = 0; i < op->operand_count; i++) {
         const Known *known = find(ones, tt_operand(op, i));
         any |= known != NULL;
@@ -302,7 +227,7 @@ static void look_in(Ones *ones, const Region *region)
         if (op->opcode != OP_if) {
             look_at(ones, op);
         } else if (find(ones, tt_operand(op, 0)) && is_known(ones, tt_operand(op, 0), &condition)) {
-            const Op *end = tt_terminator(op->regions[condition.integer ? 0 : 1]);
+            const Op *end = tt_terminator(op->regions[condition.value.i ? 0 : 1]);
             for (int i = 0; i < op->result_count; i++)
                 if (is_known(ones, tt_operand(end, i), &result))
                     keep(ones, op->results[i], result);

@@ -1,7 +1,8 @@
-/* Which numbers a kernel cannot do without knowing: those that may change the order in which it adds up floats,
- * those that its widest accesses hang on, and those whose being one makes a difference (ones.c). The layout that memory is accessed in follows from what is known of the
- * addresses and masks, and a sum over a tile is made in the order of its layout. Where nothing is added up, what strides
- * are multiples of counts: without it, vectors are taken apart, and a product takes three times as long. */
+/* Which numbers a kernel cannot do without knowing: those that may change the order in which it adds up floats, those
+ * that its widest accesses hang on, and those whose being one makes a difference (ones.c). The layout that memory is
+ * accessed in follows from what is known of the addresses and masks, and a sum over a tile is made in the order of its
+ * layout. Where nothing is added up, what strides are multiples of counts: without it, vectors are taken apart, and a
+ * product takes three times as long. */
 #include "analysis/analysis.h"
 
 typedef struct Search {

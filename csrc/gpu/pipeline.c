@@ -441,16 +441,6 @@ static void choose_caches(Pipeline *p, int64_t shared_bytes)
     }
 }
 
-/* The number of iterations, if it is constant; else a large one. */
-static int64_t trips(const Loop *loop)
-{
-    int64_t bounds[3];
-    for (int i = 0; i < 3; i++)
-        if (!tt_constant_int(tt_operand(loop->op, i), &bounds[i]))
-            return INT32_MAX;
-    return bounds[2] > 0 ? (bounds[1] - bounds[0] + bounds[2] - 1) / bounds[2] : INT32_MAX;
-}
-
 /* How many iterations ahead a loop may be whose multiprocessor runs so few programs that they share all its memory: as long
  * as it takes something off the time that memory needs to answer (on an H200: twelve stages; products of 16 and of 128 rows
  * gained a quarter), with some room left for what the program exchanges besides. Rows that straddle sectors come through the
@@ -463,7 +453,9 @@ static int distance_for_few(const Pipeline *p, int64_t each, int64_t others)
         return 0;
     int64_t room = (tt_shared_limit(p->options->sm) + RESERVED) / programs - RESERVED;
     room -= TT_MAX(room / 8, p->options->spared_bytes);
-    int distance = (int)TT_MIN(MOST_STAGES, trips(&p->loop)) - 1, more = p->deferred.count ? 2 : 1;
+    int64_t trips = MOST_STAGES;
+    tt_trip_count(p->loop.op, &trips);
+    int distance = (int)TT_MIN(MOST_STAGES, trips) - 1, more = p->deferred.count ? 2 : 1;
     bool is_cached = false;
     for (int i = 0; i < p->loads.count; i++)
         is_cached |= p->loads.data[i].is_async && straddles_sectors(p, p->loads.data[i].load);

@@ -20,14 +20,11 @@ static bool is_loaded(const Loop *loop, const Value *value, Map *seen)
 }
 
 /* There is nothing to load ahead in one that is as short as this. */
-static bool is_short(const Loop *loop)
+static bool is_short(const Op *loop)
 {
     enum { FEW = 3 };
-    int64_t bounds[3];
-    for (int i = 0; i < 3; i++)
-        if (!tt_constant_int(tt_operand(loop->op, i), &bounds[i]))
-            return false;
-    return bounds[2] > 0 && bounds[1] <= bounds[0] + FEW * bounds[2];
+    int64_t count;
+    return tt_trip_count(loop, &count) && count <= FEW;
 }
 
 static bool multiplies_loads(const Loop *loop, Arena *scratch)
@@ -51,7 +48,7 @@ static void mark(Op *op, void *context)
     if (op->opcode != OP_for || tt_int_attr(op, ATTR_num_stages, 2) < 2)
         return;
     Loop loop = tt_loop(op);
-    if (is_short(&loop) || !multiplies_loads(&loop, depths->scratch))
+    if (is_short(op) || !multiplies_loads(&loop, depths->scratch))
         return;
     tt_set_attr(op, tt_attr_int(op->parent->function->module, ATTR_programs, 1, NULL));
     depths->found = true;

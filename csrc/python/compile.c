@@ -103,12 +103,23 @@ static Code *read_code(Build *build, unsigned facts)
     return bytes.data ? tt_new_code(bytes, &key) : NULL;
 }
 
+/* Any image of the tile IR; the likeliest at first. */
+static Code *find_any(Build *build)
+{
+    unsigned rest = ALL_FACTS & ~(unsigned)FACTS_OF_GRID, of_grid = tt_facts_of_grid(build->numbers);
+    Code *code = read_code(build, ALL_FACTS); /* whatever the launch */
+    if (!code && of_grid != FACTS_OF_GRID)
+        code = read_code(build, rest | of_grid);
+    for (unsigned facts = ALL_FACTS; !code && facts-- > 0;)
+        if (facts != (rest | of_grid) && (facts & FACTS_OF_GRID) != FACT_ONE_EACH) /* which implies two */
+            code = read_code(build, facts);
+    return code;
+}
+
 /* Each image of the tile IR has the checks that say which one is wanted. */
 static Code *find_image(Build *build)
 {
-    Code *code = NULL;
-    for (unsigned facts = ALL_FACTS + 1; !code && facts-- > 0;)
-        code = read_code(build, facts);
+    Code *code = find_any(build);
     const Image *image = code ? tt_code_image(code) : NULL;
     unsigned wanted = image ? facts_of_launch(build, image->checks) : 0;
     if (!image || image->rests_on == wanted)

@@ -391,9 +391,10 @@ struct Kernel {
     int variadic, meta;    /* numbers of these parameters, or -1 */
     bool never_behind;     /* nothing is compiled in the background: that failed */
     bool has_option_names; /* a parameter is called like an option */
+    bool is_tuned;         /* at the moment: a grid that it is warmed up for is one to be launched */
     Known *known;          /* for each parameter */
     PyObject *hooks;       /* list of functions called before each launch, or NULL */
-    PyObject *walks;       /* see walks.h; NULL while it is not tuned */
+    PyObject *walks;       /* see walks.h; NULL: nobody wants them */
     PyObject *debug;       /* the option's value unless a launch gives one, or NULL */
     Table table;
 };

@@ -152,6 +152,7 @@ static PyObject *kernel_share_walks(PyObject *self, PyObject *wanted)
     int begins = PyObject_IsTrue(wanted);
     if (begins < 0)
         return NULL;
+    kernel->is_tuned = begins;
     if (!begins)
         Py_CLEAR(kernel->walks);
     else if (!kernel->walks && !(kernel->walks = PyList_New(0)))

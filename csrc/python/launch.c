@@ -428,7 +428,7 @@ static Compiled *warm_up(Launch *launch)
         return tt_find_variant(kernel, s, NULL);
     if (!tt_read_grid(kernel, keyword, &launch->call, extents))
         return NULL;
-    bool is_any = extents[0] == 1 && extents[1] == 1 && extents[2] == 1 && !kernel->walks;
+    bool is_any = extents[0] == 1 && extents[1] == 1 && extents[2] == 1 && !kernel->is_tuned;
     return tt_find_variant(kernel, s, is_any ? NULL : &numbers);
 }
 

@@ -128,7 +128,7 @@ bool tt_choose_target(Specialization *s)
 
 int tt_multiprocessors(Target target, int device)
 {
-    const char *pretended = target.kind == TARGET_SIM ? getenv("TRITON_SIM_MULTIPROCESSORS") : NULL;
+    const char *pretended = target.kind == TARGET_SIM ? tt_variable("TRITON_SIM_MULTIPROCESSORS") : NULL;
     if (target.kind == TARGET_CUDA && !tt_cuda_unavailable())
         return tt_cuda_device(device)->multiprocessors;
     return pretended ? atoi(pretended) : 0;

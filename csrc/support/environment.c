@@ -19,6 +19,7 @@ static const char *const names[] = {
     "TRITON_DUMP",
     "TRITON_HOME",
     "TRITON_LIBDEVICE_PATH",
+    "TRITON_SIM_MULTIPROCESSORS",
     "TRITON_SIM_PADDING",
     "TRITON_SIM_SEED",
     "TRITON_STRICT",

@@ -78,13 +78,9 @@ def heuristic_kernel(x, out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
     tl.store(out + index, tl.load(x + index, mask=mask) + 1, mask=mask)
 
 
-@triton.autotune([triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128}, num_warps=8)], key=["n"])
-@triton.heuristics({"EVEN": lambda named: named["n"] % named["BLOCK"] == 0})
-@triton.jit
-def tuned_heuristic_kernel(x, out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
-    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = index < (n + BLOCK if EVEN else n)
-    tl.store(out + index, tl.load(x + index, mask=mask) + 1, mask=mask)
+tuned_heuristic_kernel = triton.autotune(
+    [triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128}, num_warps=8)], key=["n"]
+)(heuristic_kernel)
 
 
 @triton.heuristics({"FACTOR": lambda named: 5})

@@ -291,6 +291,15 @@ def test_a_warmup_for_any_grid_compiles_what_was_asked_for(grid):
     assert most(warm(kernel, grid)) == 0
 
 
+def test_a_warmup_for_any_grid_is_that_also_when_the_background_has_compiled(monkeypatch):
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    kernel = new_product()
+    for rows in 5, 2:
+        launch(kernel, rows)
+        assert background.wait()
+    assert most(warm(kernel, {"grid": (1,)})) == 0
+
+
 def test_a_tuner_times_what_launches_run():
     kernel = triton.autotune([triton.Config({"BK": 32}, num_stages=n) for n in (2, 4)], key=["K"])(new_product())
     a, b = numbers((32, 256)), numbers((256, 32))

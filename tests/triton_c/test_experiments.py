@@ -87,32 +87,27 @@ def conv(element, x, w, pads, parts, tile, last=1, shifts=None):
     return y.transpose(3, 0, 1, 2) if last > 1 else y
 
 
-@pytest.mark.parametrize("element", ELEMENTS)
-@pytest.mark.parametrize("images, channels, height, width, filters, r, s, parts, tiles", [
+# (images, channels, height, width, filters, r, s, parts, tiles)
+IMAGES_FIRST = [
     (2, 5, 8, 8, 20, 3, 3, 1, 0), (1, 16, 7, 7, 32, 3, 3, 3, 0), (1, 3, 9, 16, 8, 5, 4, 2, 1),
     (2, 8, 8, 8, 64, 1, 1, 1, 2), (1, 24, 6, 16, 16, 3, 3, 1, 2),
-])  # fmt: skip
-def test_conv(element, images, channels, height, width, filters, r, s, parts, tiles):
-    rng = np.random.default_rng(height)
-    x = small_numbers(rng, element, images, channels, height, width)
-    w = small_numbers(rng, element, filters, channels, r, s)
-    pads = (r - 1) // 2, (s - 1) // 2
-    y = conv(element, x, w, pads, parts, TILES[tiles])
-    np.testing.assert_array_equal(y, convolve(x, w, *pads))
+]  # fmt: skip
+# Runs of 4 or 8 images are copied together; of 3 they are not.
+IMAGES_LAST = [
+    (4, 5, 5, 7, 20, 3, 3, 1, 0), (8, 3, 3, 5, 40, 3, 2, 3, 1), (4, 9, 6, 4, 33, 1, 1, 2, 2),
+    (3, 8, 5, 5, 16, 3, 3, 1, 0),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("element", ELEMENTS)
-@pytest.mark.parametrize("images, channels, height, width, filters, r, s, parts, tiles", [
-    (4, 5, 5, 7, 20, 3, 3, 1, 0), (8, 3, 3, 5, 40, 3, 2, 3, 1), (4, 9, 6, 4, 33, 1, 1, 2, 2),
-    (3, 8, 5, 5, 16, 3, 3, 1, 0),
-])  # fmt: skip
-def test_conv_of_images_that_lie_last(element, images, channels, height, width, filters, r, s, parts, tiles):
-    """Runs of 4 or 8 images are copied together; of 3 they are not."""
+@pytest.mark.parametrize("sizes, last", [(x, False) for x in IMAGES_FIRST] + [(x, True) for x in IMAGES_LAST], ids=str)
+def test_conv(element, sizes, last):
+    images, channels, height, width, filters, r, s, parts, tiles = sizes
     rng = np.random.default_rng(height)
     x = small_numbers(rng, element, images, channels, height, width)
     w = small_numbers(rng, element, filters, channels, r, s)
     pads = (r - 1) // 2, (s - 1) // 2
-    y = conv(element, x, w, pads, parts, TILES[tiles], last=images)
+    y = conv(element, x, w, pads, parts, TILES[tiles], last=images if last else 1)
     np.testing.assert_array_equal(y, convolve(x, w, *pads))
 
 

@@ -256,9 +256,8 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         self.__wrapped__ = fn
         self.__globals__ = fn.__globals__
         interpret.refresh()
-        if not (fn.__module__ or "").startswith(
-            "triton."
-        ):  # the language's own are no program's, and it is being imported
+        # The language's own functions are no program's kernels, and it is being imported.
+        if not (fn.__module__ or "").startswith("triton."):
             _prepare_launches()
             prepare_launches(_is_imported("torch"))
 
