@@ -19,6 +19,33 @@ PyObject *tt_class_tuple(Walker *w, Term t, PyObject *items)
     return tt_keep(w, PyObject_CallMethod(t.object, make, "(O)", items));
 }
 
+bool tt_is_constexpr_field(Walker *w, Term t, int i)
+{
+    PyObject *kept =
+        t.kind == TERM_TUPLE && t.object ? tt_attribute_or_null(w, t.object, FIELD__constexprs) : NULL;
+    return kept && PyTuple_GetItem(kept, i) == Py_True;
+}
+
+static const char *field_name(Walker *w, Term t, int i)
+{
+    return tt_utf8(w, PyTuple_GetItem(tt_attribute(w, t.object, FIELD__fields), i));
+}
+
+Term tt_with_known_fields(Walker *w, Term t)
+{
+    for (int i = 0; i < t.count; i++) {
+        if (!tt_is_constexpr_field(w, t, i) || !tt_has_values(t.items[i]))
+            continue;
+        PyObject *known = tt_term_python(w, t.items[i]);
+        if (!known)
+            tt_fail_with_remedy(w, "annotate it with tl.tensor, or give it what is known at compile time",
+                                "field `%s` of %s is a tl.constexpr, which cannot be a run-time value (%s)",
+                                field_name(w, t, i), tt_describe(w, t), tt_describe(w, t.items[i]));
+        t.items[i] = tt_python_term(w, known);
+    }
+    return t;
+}
+
 static PyObject *stand_in(Walker *w, StandIns *all, Term t)
 {
     if (!tt_has_values(t) && all->marks)
@@ -48,7 +75,7 @@ static Term stood_for(Walker *w, const StandIns *all, PyObject *object)
         tuple.object = tt_keep(w, Py_NewRef((PyObject *)Py_TYPE(object)));
     for (int i = 0; i < count; i++)
         tuple.items[i] = stood_for(w, all, PyTuple_GetItem(object, i));
-    return tuple;
+    return tt_with_known_fields(w, tuple);
 }
 
 Term tt_call_on_stand_ins(Walker *w, PyObject *function, const Arguments *args, bool marked)
@@ -81,7 +108,7 @@ Term tt_replace_fields(Walker *w, const Arguments *args)
             tt_fail(w, "%s has no field '%s'", tt_describe(w, t), tt_utf8(w, args->names[i]));
         t.items[at] = args->named[i];
     }
-    return t;
+    return tt_with_known_fields(w, t);
 }
 
 /* ---- fields and methods ---------------------------------------------------------------------------------------------- */

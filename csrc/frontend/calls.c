@@ -390,7 +390,8 @@ static Term call_object(Walker *w, PyObject *object, Arguments *args)
     case CALLEE_NAMED_TUPLE: {
         Term *bound = TT_NEW_ARRAY(w->arena, Term, callee->signature.count);
         tt_bind_arguments(w, &callee->signature, args, bound);
-        return (Term){.kind = TERM_TUPLE, .count = callee->signature.count, .object = object, .items = bound};
+        Term tuple = {.kind = TERM_TUPLE, .count = callee->signature.count, .object = object, .items = bound};
+        return tt_with_known_fields(w, tuple);
     }
     case CALLEE_AGGREGATE:
     case CALLEE_MARKED:

@@ -232,9 +232,8 @@ Term tt_decay(Walker *w, Term t)
     if (t.kind == TERM_TUPLE) {
         Term copy = tt_tuple_term(w, t.items, t.count);
         copy.object = t.object;
-        PyObject *kept = t.object ? tt_attribute_or_null(w, t.object, FIELD__constexprs) : NULL;
         for (int i = 0; i < t.count; i++)
-            if (!kept || PyTuple_GetItem(kept, i) != Py_True)
+            if (!tt_is_constexpr_field(w, t, i))
                 copy.items[i] = tt_decay(w, t.items[i]);
         return copy;
     }

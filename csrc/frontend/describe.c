@@ -96,6 +96,25 @@ static const char *describe_value(Walker *w, Term t)
     return text.data;
 }
 
+/* A tuple with its class and, since they are part of its type, its compile-time fields that are known: a Pair (scale=3). */
+static const char *describe_tuple(Walker *w, Term t)
+{
+    if (!t.object)
+        return tt_arena_format(w->arena, "a tuple of %d", t.count);
+    Text text = {.arena = w->arena};
+    tt_text_add(&text, "a %s", name_of(w, t.object));
+    bool any = false;
+    for (int i = 0; i < t.count; i++) {
+        if (!tt_is_constexpr_field(w, t, i) || t.items[i].kind != TERM_PYTHON)
+            continue;
+        PyObject *name = PyTuple_GetItem(tt_attribute(w, t.object, FIELD__fields), i);
+        tt_text_add(&text, "%s%s=%s", any ? ", " : " (", tt_utf8(w, name), short_repr(w, t.items[i].object));
+        any = true;
+    }
+    tt_text_add(&text, "%s", any ? ")" : "");
+    return text.data;
+}
+
 const char *tt_describe(Walker *w, Term t)
 {
     switch (t.kind) {
@@ -106,8 +125,7 @@ const char *tt_describe(Walker *w, Term t)
     case TERM_PYTHON:
         return describe_object(w, t.object);
     case TERM_TUPLE:
-        return t.object ? tt_arena_format(w->arena, "a %s", name_of(w, t.object))
-                        : tt_arena_format(w->arena, "a tuple of %d", t.count);
+        return describe_tuple(w, t);
     case TERM_SLICE:
         return "a slice";
     case TERM_BLOCK_POINTER:

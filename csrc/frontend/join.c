@@ -125,9 +125,11 @@ static bool join_items(Walker *w, Join *join, Term a, Term b, Term *out)
         return false;
     *out = a;
     out->items = TT_NEW_ARRAY(w->arena, Term, a.count);
-    for (int i = 0; i < a.count; i++)
-        if (!tt_join_terms(w, join, a.items[i], b.items[i], &out->items[i]))
+    for (int i = 0; i < a.count; i++) {
+        bool differs = tt_is_constexpr_field(w, a, i) && !tt_same_term(w, a.items[i], b.items[i]);
+        if (differs || !tt_join_terms(w, join, a.items[i], b.items[i], &out->items[i]))
             return false;
+    }
     return true;
 }
 

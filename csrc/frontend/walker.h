@@ -372,6 +372,10 @@ Term tt_call_host(Walker *w, PyObject *function, const Arguments *args);
 Term tt_call_on_stand_ins(Walker *w, PyObject *function, const Arguments *args, bool marked);
 Term tt_replace_fields(Walker *w, const Arguments *args);
 bool tt_is_aggregate(Walker *w, Term t);
+/* Is field `i` of an aggregate annotated tl.constexpr? False for other tuples. */
+bool tt_is_constexpr_field(Walker *w, Term t, int i);
+/* The tuple with what is known of its compile-time fields, in place; one that only the kernel knows raises. */
+Term tt_with_known_fields(Walker *w, Term t);
 PyObject *tt_class_tuple(Walker *w, Term t, PyObject *items); /* of the class that t has, if it has one */
 Term tt_tuple_attribute(Walker *w, Term t, PyObject *name);
 /* A method of the class that is compiled, or run on what is known at compile time. */

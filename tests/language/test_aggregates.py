@@ -118,6 +118,45 @@ def test_on_the_host():
     assert Range(1, 2, double=True).size == 4 and tl.core._aggregate is triton.aggregate
 
 
+@pytest.mark.parametrize("statement", [
+    "a = Pair(n, n, _semantic=None)", "a = tl.aggregate_replace(Pair(n, 2), scale=n)", "a = Given(n)",
+])  # fmt: skip
+def test_compile_time_fields_hold_no_run_time_values(statement):
+    kernel = jit(f"def kernel(out, n):\n    {statement}\n    tl.store(out, a.scale)\n", Pair=Pair, Given=Given)
+    with pytest.raises(Exception, match="field .scale. of a (Pair|Given) is a tl.constexpr, which cannot be a run-"):
+        kernel[(1,)](Buffer(np.zeros(1, np.int32)).argument, 5)
+
+
+@triton.aggregate
+class Given:
+    scale: tl.constexpr
+
+    def __init__(self, scale, _semantic, *, _generator):
+        self.scale = scale
+
+
+def test_compile_time_fields_hold_constants():
+    kernel = jit("""
+        def kernel(out):
+            n = 3
+            tl.store(out + tl.arange(0, Given(n, _semantic=None).scale), Pair(n, n).scaled())
+    """, Pair=Pair, Given=Given)  # fmt: skip
+    out = Buffer(np.zeros(3, np.int32))
+    kernel[(1,)](out.argument)
+    assert out.host().values.tolist() == [9, 9, 9]
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("changes, message", [
+    ("if n > 3:\n        a = Pair(n, 4)", r"it is a Pair \(scale=4\) or a Pair \(scale=3\) here, depending on"),
+    ("for i in range(n):\n        a = Pair(n, a.scale + 1)", r"it is a Pair \(scale=3\) before the loop and a Pair \(scale=4\)"),
+])  # fmt: skip
+def test_compile_time_fields_are_part_of_the_type(changes, message):
+    kernel = jit(f"def kernel(out, n):\n    a = Pair(n, 3)\n    {changes}\n    tl.store(out, a.scaled())\n", Pair=Pair)
+    with pytest.raises(triton.CompilationError, match=message):
+        kernel[(1,)](Buffer(np.zeros(1, np.int32)).argument, 5)
+
+
 @triton.aggregate
 class Base:
     data: tl.tensor

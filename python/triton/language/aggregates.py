@@ -20,6 +20,11 @@ class _AggregateType(type):
 
     def __call__(cls, *args, **kwargs):
         draft = tuple.__new__(cls)
+        code = getattr(cls.__init__, "fn", cls.__init__).__code__
+        for name in ("_semantic", "_generator"):  # of the public compiler, which passes them where they are asked for
+            given = kwargs.pop(name, None)
+            if name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+                kwargs[name] = given
         cls.__init__(draft, *args, **kwargs)
         if post := getattr(cls, "__post_init__", None):
             post(draft)
@@ -52,7 +57,7 @@ class Aggregate(tuple, metaclass=_AggregateType):
             raise TypeError(f"{cls.__name__} needs {missing[0]!r}, too")
         given = cls._field_defaults | given
         kinds = zip(cls._fields, cls._constexprs, strict=True)
-        vars(self).update({name: _wrapped(given[name], kind) for name, kind in kinds})
+        vars(self).update({name: cls._wrapped(name, given[name], kind) for name, kind in kinds})
 
     @classmethod
     def _make(cls, items):
@@ -60,7 +65,20 @@ class Aggregate(tuple, metaclass=_AggregateType):
 
     @classmethod
     def _of_values(cls, items):
-        return cls._make(map(_wrapped, items, cls._constexprs))
+        return cls._make(map(cls._wrapped, cls._fields, items, cls._constexprs))
+
+    @classmethod
+    def _wrapped(cls, name, item, is_constexpr):
+        """The item of a field as the host sees it."""
+        if not is_constexpr or isinstance(item, constexpr | Placeholder):
+            return _wrapped(item)
+        if getattr(type(item), "__triton_kind__", None) == "tile":  # of the interpreter
+            if item._constant is None:
+                raise TypeError(
+                    f"field {name!r} of a {cls.__name__} is a tl.constexpr, which cannot be a run-time value ({item})"
+                )
+            item = item._constant
+        return constexpr(item)
 
     def _replace(self, **fields):
         for name in fields:
@@ -156,10 +174,8 @@ def _is_constexpr(annotation):
     return getattr(annotation, "__triton_kind__", None) == "constexpr"
 
 
-def _wrapped(item, is_constexpr=False):
-    """An item as the host sees it: compile-time values are `tl.constexpr`, those of tuples, too."""
-    if is_constexpr:
-        return item if isinstance(item, constexpr | Placeholder) else constexpr(item)
+def _wrapped(item):
+    """The compile-time values of a tuple are `tl.constexpr`."""
     if isinstance(item, tuple) and not isinstance(item, Aggregate):
         items = [constexpr(each) if isinstance(each, bool | int | float | str) else _wrapped(each) for each in item]
         return item._make(items) if hasattr(item, "_make") else tuple(items)
