@@ -1,6 +1,8 @@
 """What of the language works on the host: dtypes, compile-time values, stubs."""
 
+import copy
 import inspect
+import pickle
 import subprocess
 import sys
 
@@ -61,6 +63,16 @@ def test_constexpr_operators():
     assert bool(c == 7) and not bool(c != 7) and int(c) == 7 and list(range(c))[-1] == 6 and f"{c:03}" == "007"
     assert [10, 20][tl.constexpr(1)] == 20 and tl.constexpr((1, 2))[1].value == 2 and tl.constexpr(c).value == 7
     assert tl.constexpr(lambda x: x + 1)(2) == 3 and {c: "key"}[tl.constexpr(7)] == "key"
+
+
+def test_constexprs_do_not_change():
+    c = tl.constexpr((7, "x"))
+    with pytest.raises(
+        AttributeError, match=r"value of constexpr\[\(7, 'x'\)\] cannot be assigned: kernels are compiled"
+    ):
+        c.value = 8
+    for same in (copy.copy(c), copy.deepcopy(c), pickle.loads(pickle.dumps(c))):
+        assert isinstance(same, tl.constexpr) and same.value == (7, "x")
 
 
 def test_constexpr_functions():

@@ -443,7 +443,6 @@ def test_a_model_of_products(monkeypatch):
     from triton.ops import matmul_perf_model as model
 
     configs = [config(stages) for stages in (2, 3, 4, 5, 9)] + [config(3, 1024)]
-    assert model.early_config_prune(configs, {"A": Operand("float16")}) == configs  # a CPU has room for all
     properties = {
         "multiprocessor_count": 132, "sm_clock_rate": 1980000, "mem_clock_rate": 3201000, "mem_bus_width": 6144,
         "capability": 90, "max_shared_mem": 100000,
@@ -452,8 +451,10 @@ def test_a_model_of_products(monkeypatch):
     monkeypatch.setattr(
         active, "utils", type("Utils", (), {"get_device_properties": lambda self, device: properties})()
     )
-    target = active.get_current_target()._replace(backend="cuda", arch=90)
-    monkeypatch.setattr(active, "get_current_target", lambda: target)
+    targets = [active.get_current_target()._replace(backend=each, arch=90) for each in ("cuda", "cpu")]
+    monkeypatch.setattr(active, "get_current_target", lambda: targets[-1])
+    assert model.early_config_prune(configs, {"A": Operand("float16")}) == configs  # a CPU has room for all
+    targets.pop()
     kept = model.early_config_prune(configs, {"A": Operand("float16")})
     assert [each.num_stages for each in kept] == [4, 5]
 

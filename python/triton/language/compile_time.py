@@ -31,8 +31,8 @@ class constexpr:
 
     As an annotation, ``BLOCK: tl.constexpr`` makes a parameter a compile-time one: each value of it compiles
     its own kernel. As an object, ``tl.constexpr(4)`` wraps a value: a global that is used in a kernel must be
-    one, because kernels are compiled once and do not see it change. Operators work on the wrapped value and
-    wrap the result.
+    one. It does not change; a name that is bound to another one makes another kernel. Operators work on the
+    wrapped value and wrap the result.
     """
 
     __triton_kind__ = "constexpr"
@@ -41,7 +41,18 @@ class constexpr:
     def __init__(self, value):
         while isinstance(value, constexpr):
             value = value.value
-        self.value = value
+        _keep(self, value)
+
+    def __setattr__(self, name, value):
+        if name == "value":
+            raise AttributeError(
+                f"the value of {self!r} cannot be assigned: kernels are compiled with it. "
+                "Bind the name to another one, NAME = tl.constexpr(...), for which they are compiled anew"
+            )
+        super().__setattr__(name, value)
+
+    def __reduce__(self):
+        return type(self), (self.value,)
 
     @property
     def type(self):
@@ -91,6 +102,9 @@ class constexpr:
 
     def logical_or(self, other):
         return constexpr(self.value or unwrap(other))
+
+
+_keep = constexpr.value.__set__
 
 
 def unwrap(value):
