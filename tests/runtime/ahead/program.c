@@ -12,7 +12,7 @@
 #include <dlfcn.h>
 typedef uint64_t Array;
 static void *driver;
-#define CALL(type, name, ...) ((int (*) type)dlsym(driver, name))(__VA_ARGS__)
+#define CALL(type, name, ...) ((int(*) type)dlsym(driver, name))(__VA_ARGS__)
 
 static int begin(void)
 {
