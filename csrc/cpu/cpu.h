@@ -39,8 +39,9 @@ void *tt_cpu_entry(const CpuKernel *kernel);
 const char *tt_cpu_place(const CpuKernel *kernel, uintptr_t instruction, Arena *arena);
 
 typedef struct Interrupt Interrupt;
+typedef struct Printed Printed;
 /* runtime/cpu_launch.c: runs grid[0] * grid[1] * grid[2] programs on the thread pool and returns when all are done. No
  * text on success or when interrupted, else why it ended (failed assertion, fault, out of memory), allocated in `arena`.
- * What the programs printed is left in *printed (NULL: nothing), allocated in `arena` too. GIL not needed. */
+ * What the programs printed is left in *printed (NULL: nothing), in `arena` and the kernel's memory. GIL not needed. */
 FailureText tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t grid[3],
-                          Interrupt *interrupt, Arena *arena, const char **printed);
+                          Interrupt *interrupt, Arena *arena, const Printed **printed);

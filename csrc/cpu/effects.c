@@ -40,14 +40,18 @@ static LLVMValueRef print_operand(Emit *e, const Type *type, bool is_unsigned)
 {
     int rank = tt_is_tile(type) ? type->rank : 0;
     LLVMValueRef shape[TT_MAX_RANK];
-    for (int i = 0; i < rank; i++)
+    int64_t size = tt_byte_width(type);
+    for (int i = 0; i < rank; i++) {
         shape[i] = const_int(e->i64, type->shape[i]);
+        size *= type->shape[i];
+    }
     LLVMValueRef extents = LLVMConstArray2(e->i64, shape, (uint64_t)rank);
     LLVMValueRef fields[] = {const_int(e->i32, (int64_t)tt_element(type)->kind),
                              const_int(e->i8, is_unsigned), const_int(e->i32, rank),
-                             rank ? constant(e, extents, "shape") : LLVMConstNull(e->ptr)};
+                             rank ? constant(e, extents, "shape") : LLVMConstNull(e->ptr),
+                             const_int(e->i64, size)};
     _Static_assert(offsetof(CpuPrintOperand, is_unsigned) == 4 && offsetof(CpuPrintOperand, rank) == 8 &&
-                       offsetof(CpuPrintOperand, shape) == 16,
+                       offsetof(CpuPrintOperand, shape) == 16 && offsetof(CpuPrintOperand, size) == 24,
                    "the order above");
     return constant_struct(e, fields, TT_COUNT(fields));
 }

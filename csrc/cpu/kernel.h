@@ -10,6 +10,7 @@ typedef struct CpuPrintOperand {
     bool is_unsigned;
     int rank;
     const int64_t *shape;
+    int64_t size; /* bytes */
 } CpuPrintOperand;
 
 /* A place in the program that calls back. */
@@ -20,6 +21,14 @@ typedef struct CpuSite {
     int operand_count;
     CpuPrintOperand *operands;
 } CpuSite;
+
+/* What a program printed; the next one in the order of printing. */
+struct Printed {
+    Printed *next;
+    const CpuSite *site;
+    int32_t program[3];
+    Bytes *values; /* of each operand, its elements */
+};
 
 /* What the code sees of a launch. Field offsets are known to the lowering (cpu/lower.c, effects.c). */
 struct CpuLaunch {

@@ -400,6 +400,9 @@ struct Kernel {
 };
 extern PyType_Spec tt_kernel_spec, tt_launcher_spec;
 
+/* printed.c: an exception that is set stays. False with one set where this one is not. */
+bool tt_write_output(const LaunchResult *result);
+
 /* signature.c: the tuple of entries and the dict of options for the frontend, as new references. False with an error
  * set. */
 bool tt_describe_key(const Key *key, const Kernel *kernel, PyObject **signature, PyObject **options);

@@ -90,17 +90,6 @@ static bool run_hooks(const Kernel *kernel, PyObject *const *args, Py_ssize_t co
     return done;
 }
 
-/* What the programs printed goes where Python prints. */
-static bool write_output(const char *text)
-{
-    PyObject *type, *value, *traceback, *out = PySys_GetObject("stdout");
-    PyErr_Fetch(&type, &value, &traceback); /* of a launch that was interrupted */
-    bool done = !out || out == Py_None || PyFile_WriteString(text, out) == 0;
-    if (type)
-        PyErr_Restore(type, value, traceback);
-    return done;
-}
-
 /* The frontend and specialize.c count run-time parameters each in its own way; never run code with too few. */
 static bool check_slots(const Compiled *compiled, const Specialization *s)
 {
@@ -140,8 +129,7 @@ bool tt_run_programs(Compiled *compiled, const Specialization *s, const int32_t 
     if (watched)
         tt_watch_end(outer);
     bool done = tt_take_gil(&check) && launched;
-    if (result.printed)
-        done &= write_output(result.printed);
+    done &= tt_write_output(&result);
     if (!launched)
         tt_set_launch_diagnostic(compiled, extents, &trap.diag);
     else if (result.failure.text)

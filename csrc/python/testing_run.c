@@ -20,7 +20,7 @@ typedef struct RunJob {
     uint64_t slots[MOST_ARGUMENTS];
     bool is_float[MOST_ARGUMENTS];
     int32_t grid[3];
-    const char *result, *error, *printed;
+    const char *result, *error;
     int synchronisations;
 } RunJob;
 
@@ -109,7 +109,6 @@ static void run(RunJob *job)
     Place place = {.ranges = job->ranges, .range_count = job->buffer_count};
     LaunchResult result = tt_code_launch(code, place, job->slots, job->grid, &job->arena);
     job->error = result.failure.text;
-    job->printed = result.printed;
     job->synchronisations = tt_code_image(code)->synchronisations;
 }
 
@@ -122,8 +121,8 @@ static PyObject *finish(RunJob *job, const Diagnostic *diag)
         PyErr_SetString(PyExc_RuntimeError, job->error);
     else if (job->options.target.kind == TARGET_SIM)
         result = PyLong_FromLong(job->synchronisations);
-    else if (job->what ? job->result : job->printed)
-        result = PyUnicode_FromString(job->what ? job->result : job->printed);
+    else if (job->result)
+        result = PyUnicode_FromString(job->result);
     else
         result = Py_NewRef(Py_None);
     return result;
@@ -194,9 +193,8 @@ static PyObject *cpu_text(PyObject *module, PyObject *args)
 
 PyMethodDef tt_testing_run_methods[] = {
     {"_run_cpu", run_cpu, METH_VARARGS,
-     "_run_cpu(text, arguments, grid=(1, 1, 1), passes=False) -> str | None\n--\n\nRuns the first function "
-     "of the IR "
-     "text; what it printed."},
+     "_run_cpu(text, arguments, grid=(1, 1, 1), passes=False) -> None\n--\n\nRuns the first function of the "
+     "IR text."},
     {"_cpu_text", cpu_text, METH_VARARGS,
      "_cpu_text(text, what, passes=False) -> str\n--\n\nIts LLVM IR ('llir') or assembly ('asm')."},
     {"_simulate", (PyCFunction)(void (*)(void))simulate, METH_VARARGS | METH_KEYWORDS,

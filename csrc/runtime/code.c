@@ -217,7 +217,7 @@ static LaunchResult launch_simulator(const Code *code, Place place, const uint64
     tt_parallel_for((int64_t)grid[0] * grid[1] * grid[2], 1, tt_thread_count(), run_blocks, while_waiting,
                     &launch);
     tt_sim_end(&launch);
-    LaunchResult result = {.printed = printed.data};
+    LaunchResult result = {.output = printed.data};
     if (launch.failed && !(place.interrupt && place.interrupt->asked_to_end))
         result.failure = simulator_failure(&launch.error, arena);
     return result;

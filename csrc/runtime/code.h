@@ -39,10 +39,11 @@ typedef struct Place {
         interrupt; /* CPU and simulator, in the process's first thread: asked about every 50 ms; NULL: nobody */
 } Place;
 typedef struct LaunchResult {
-    FailureText failure; /* of a program (a failed assertion, ...) */
-    const char *printed; /* by the programs, or NULL */
+    FailureText failure;           /* of a program (a failed assertion, ...) */
+    const struct Printed *printed; /* by the programs on a CPU, or NULL */
+    const char *output;            /* of those in the simulator, as text, or NULL */
 } LaunchResult;
-/* On the CPU returns when all programs are done (or left, when the launch is interrupted), on CUDA when they are enqueued. Texts are in `arena`; refusals of the
+/* On the CPU returns when all programs are done (or left, when the launch is interrupted), on CUDA when they are enqueued. Texts are in `arena`, what was printed also in `code`; refusals of the
  * driver are raised. */
 LaunchResult tt_code_launch(Code *code, Place place, const uint64_t *args, const int32_t grid[3],
                             Arena *arena);

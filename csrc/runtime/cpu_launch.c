@@ -5,10 +5,8 @@
 #include "runtime/thread_pool.h"
 #include "runtime/watch.h"
 #include "support/guard.h"
-#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 /* Waking a worker costs several microseconds; a job shorter than this is done before one has arrived. */
@@ -23,7 +21,7 @@ typedef struct Running {
     pthread_t caller;
     pthread_mutex_t lock; /* of what follows */
     Arena *arena;
-    Text printed;
+    Printed *printed, **printed_end;
     FailureText error;
     Fault fault; /* the first one */
     int32_t fault_program[3];
@@ -43,14 +41,14 @@ static void stop(Running *running)
 
 /* ---- what programs call back --------------------------------------------------------------------------------------------------- */
 
-/* Texts are made under a trap, for there may be no memory; then the launch fails. */
-static void write_text(Running *running, void (*write)(Running *running, void *context), void *context)
+/* Under a trap, for there may be no memory; then the launch fails. */
+static void with_lock(Running *running, void (*keep)(Running *running, void *context), void *context)
 {
     Trap trap;
     Guard *guard = tt_guard_go_away();
     pthread_mutex_lock(&running->lock);
     if (tt_try(&trap, running->arena)) {
-        write(running, context);
+        keep(running, context);
         tt_end_try(&trap);
     } else {
         running->error.text = "out of memory for the output of the kernel";
@@ -82,112 +80,30 @@ static void on_failure(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_
                        const int64_t *values)
 {
     Callback call = {site, {x, y, z}, NULL, values};
-    write_text((Running *)launch, write_failure, &call);
+    with_lock((Running *)launch, write_failure, &call);
 }
 
-static uint64_t read_bits(const void *data, int64_t index, int bytes)
-{
-    uint64_t bits = 0;
-    memcpy(&bits, (const char *)data + index * bytes, (size_t)bytes);
-    return bits;
-}
-
-/* The shortest decimal that reads back to the same value of its format; with an exponent below 1e-4 and from 1e16 on, as
- * Python has it. */
-static void write_float(Text *text, const FloatFormat *format, double value)
-{
-    char digits[40];
-    int whole =
-        value && value - value == 0 ? (int)floor(log10(fabs(value))) + 1 : 1; /* digits before the point */
-    for (int precision = 1; precision <= 17; precision++) {
-        snprintf(digits, sizeof digits, "%.*g", whole > precision && whole <= 16 ? whole : precision, value);
-        double read = strtod(digits, NULL);
-        if (read == value ||
-            (format && (format == &tt_format_f32
-                            ? (float)read == (float)value
-                            : tt_float_encode(format, read, false) == tt_float_encode(format, value, false))))
-            break;
-    }
-    tt_text_add(text, "%s", digits);
-}
-
-static void write_element(Text *text, const CpuSite *site, const CpuPrintOperand *operand, const void *data,
-                          int64_t index)
-{
-    static const struct {
-        int bytes;
-        const FloatFormat *format;
-    } kinds[TT_TILE] = {
-        [TT_I1] = {1, NULL},
-        [TT_I8] = {1, NULL},
-        [TT_I16] = {2, NULL},
-        [TT_I32] = {4, NULL},
-        [TT_I64] = {8, NULL},
-        [TT_F8E4M3] = {1, &tt_format_f8e4m3},
-        [TT_F8E5M2] = {1, &tt_format_f8e5m2},
-        [TT_F8E4M3B15] = {1, &tt_format_f8e4m3b15},
-        [TT_F8E4M3B8] = {1, &tt_format_f8e4m3b8},
-        [TT_F8E5M2B16] = {1, &tt_format_f8e5m2b16},
-        [TT_F16] = {2, &tt_format_f16},
-        [TT_BF16] = {2, &tt_format_bf16},
-        [TT_F32] = {4, &tt_format_f32},
-        [TT_F64] = {8, NULL},
-        [TT_PTR] = {8, NULL},
-    };
-    int bytes = kinds[operand->kind].bytes;
-    uint64_t bits = read_bits(data, index, bytes);
-    double real;
-    memcpy(&real, &bits, sizeof real);
-    if (site->hex || operand->kind == TT_PTR)
-        tt_text_add(text, "0x%0*llx", 2 * bytes, (unsigned long long)bits);
-    else if (kinds[operand->kind].format)
-        write_float(text, kinds[operand->kind].format, tt_float_decode(kinds[operand->kind].format, bits));
-    else if (operand->kind == TT_F64)
-        write_float(text, NULL, real);
-    else if (operand->is_unsigned || operand->kind == TT_I1)
-        tt_text_add(text, "%llu", (unsigned long long)bits);
-    else
-        tt_text_add(text, "%lld", (long long)((int64_t)(bits << (64 - 8 * bytes)) >> (64 - 8 * bytes)));
-}
-
-/* One line an element: pid (x, y, z) idx (i, j): message value; an index is as wide as the last one. */
-static void write_operand(Text *text, const Callback *call, int number)
-{
-    const CpuSite *site = call->site;
-    const CpuPrintOperand *operand = &site->operands[number];
-    int64_t count = 1, at[TT_MAX_RANK] = {0};
-    for (int i = 0; i < operand->rank; i++)
-        count *= operand->shape[i];
-    for (int64_t i = 0; i < count; i++) {
-        tt_text_add(text, "pid (%d, %d, %d) idx (", call->program[0], call->program[1], call->program[2]);
-        for (int j = 0; j < operand->rank; j++)
-            tt_text_add(text, "%s%*lld", j ? ", " : "", tt_decimal_digits(operand->shape[j] - 1),
-                        (long long)at[j]);
-        tt_text_add(text, ")%s", site->message);
-        if (site->operand_count > 1)
-            tt_text_add(text, "(operand %d) ", number);
-        write_element(text, site, operand, call->operands[number], i);
-        tt_text_add_n(text, "\n", 1);
-        for (int j = operand->rank - 1; j >= 0 && ++at[j] == operand->shape[j]; j--)
-            at[j] = 0;
-    }
-}
-
-static void write_print(Running *running, void *context)
+static void keep_print(Running *running, void *context)
 {
     const Callback *call = context;
-    for (int i = 0; i < call->site->operand_count; i++)
-        write_operand(&running->printed, call, i);
-    if (!call->site->operand_count)
-        tt_text_add(&running->printed, "pid (%d, %d, %d)%s\n", call->program[0], call->program[1],
-                    call->program[2], call->site->message);
+    const CpuSite *site = call->site;
+    Printed *printed = TT_NEW(running->arena, Printed);
+    *printed = (Printed){.site = site,
+                         .program = {call->program[0], call->program[1], call->program[2]},
+                         .values = TT_NEW_ARRAY(running->arena, Bytes, site->operand_count)};
+    for (int i = 0; i < site->operand_count; i++) {
+        size_t size = (size_t)site->operands[i].size;
+        printed->values[i] = (Bytes){tt_arena_copy(running->arena, call->operands[i], size), size};
+    }
+    *running->printed_end = printed;
+    running->printed_end = &printed->next;
 }
 
 static void on_print(CpuLaunch *launch, const CpuSite *site, int32_t x, int32_t y, int32_t z,
                      const void *const *operands)
 {
     Callback call = {site, {x, y, z}, operands, NULL};
-    write_text((Running *)launch, write_print, &call);
+    with_lock((Running *)launch, keep_print, &call);
 }
 
 /* ---- the launch ------------------------------------------------------------------------------------------------------------------ */
@@ -333,7 +249,7 @@ static FailureText describe_fault(const Running *running)
 }
 
 FailureText tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t grid[3],
-                          Interrupt *interrupt, Arena *arena, const char **printed)
+                          Interrupt *interrupt, Arena *arena, const Printed **printed)
 {
     Running running = {
         .launch = {.args = args,
@@ -346,8 +262,8 @@ FailureText tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t
         .caller = pthread_self(),
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .arena = arena,
-        .printed = {.arena = arena},
     };
+    running.printed_end = &running.printed;
     *printed = NULL;
     int64_t count = (int64_t)grid[0] * grid[1];
     if (count < 1 || grid[2] < 1)
@@ -355,7 +271,7 @@ FailureText tt_cpu_launch(CpuKernel *kernel, const uint64_t *args, const int32_t
     run_grid(&running, count * grid[2]);
     if (kernel->image.streams)
         kernel->stored_bytes = (float)((double)running.launch.stored_bytes / ((double)count * grid[2]));
-    *printed = running.printed.data;
+    *printed = running.printed;
     if (running.fault.signal && !running.error.text)
         running.error = describe_fault(&running);
     return running.error;

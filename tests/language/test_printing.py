@@ -18,6 +18,17 @@ def printed(capfd, code, inputs, **options):
     return capfd.readouterr().out.splitlines()
 
 
+def as_lines(line):
+    """A printed value as one line for each element, which is how a GPU prints it; a CPU prints a tile as NumPy does."""
+    head, bracket, tile = line.partition("[")
+    return [head + item for item in re.findall(r"[^][ ]+", tile)] if bracket else [line]
+
+
+def elements(capfd, code, inputs, **options):
+    text = re.sub(r"\n +", " ", "\n".join(printed(capfd, code, inputs, **options)))
+    return [one for line in text.splitlines() for one in as_lines(line)]
+
+
 PRINTS = [
     ('tl.device_print("x is", x)', ["10", "-20", "30"]), ('tl.device_print("x is ", x * 2)', ["20", "-40", "60"]),
     pytest.param('print("x is", x)', ["10", "-20", "30"], marks=pytest.mark.compiled),
@@ -30,39 +41,76 @@ PRINTS = [
 
 @pytest.mark.parametrize("code, values", PRINTS)
 def test_device_print(capfd, code, values):
-    """A line for each element, with the program, the text and the value."""
+    """Each element comes with the program, the text and the value."""
     inputs = {"x": X, "n": 7, "f": 1.5, "u": np.array(2**32 - 1, np.uint32)}
     prefix = re.search('"(.*?)"', code)[1].strip()
-    lines = printed(capfd, code, inputs)
+    lines = elements(capfd, code, inputs)
     assert len(lines) == len(values)
     for line, value in zip(lines, values, strict=True):
         assert prefix in line and re.search(rf"\(0, 0, 0\).*{prefix}.*({value})$", line), line
 
 
 def test_device_print_of_several_values(capfd):
-    lines = printed(capfd, 'tl.device_print("both", x, x + 1)', {"x": X})
-    text = "\n".join(lines)
-    assert all(str(value) in text for value in [10, -20, 30, 11, -19, 31]) and len(lines) in (3, 6)
+    lines = elements(capfd, 'tl.device_print("both", x, x + 1)', {"x": X})
+    assert sorted(int(line.split()[-1]) for line in lines) == sorted([10, -20, 30, 11, -19, 31])
 
 
-def test_device_print_of_a_matrix(capfd):
-    lines = printed(capfd, 'tl.device_print("m", x)', {"x": np.arange(6, dtype=np.int32).reshape(2, 3)})
-    assert len(lines) == 6 and all(re.search(r"\(1, *2\)", line) for line in lines if line.endswith(" 5"))
+def in_host_memory(target):
+    return target in ("cpu", "interpret")
 
 
-def test_the_form_of_a_line(capfd):
+def test_the_form_of_a_line(capfd, target):
     """The program, the index as wide as the last one, the text, the value."""
     x = np.arange(12, dtype=np.int32)
-    lines = printed(capfd, 'tl.device_print("x", x)', {"x": x})
-    assert sorted(lines) == sorted(f"pid (0, 0, 0) idx ({i:2}) x: {i}" for i in range(12))
-    lines = printed(capfd, 'tl.device_print("", x, n)', {"x": np.array([[5]], np.int32), "n": 7})
-    assert lines == ["pid (0, 0, 0) idx (0, 0): (operand 0) 5", "pid (0, 0, 0) idx (): (operand 1) 7"]
+    lines = printed(capfd, 'tl.device_print("", n, n)', {"n": 7})
+    assert lines == ["pid (0, 0, 0) idx (): (operand 0) 7", "pid (0, 0, 0) idx (): (operand 1) 7"]
     assert printed(capfd, 'tl.device_print("just text")', {}) == ["pid (0, 0, 0) just text"]
-    lines = printed(capfd, 'tl.device_print("at ", x_ptr + tl.arange(0, 2))', {"x": x})
+    lines = elements(capfd, 'tl.device_print("at ", x_ptr + tl.arange(0, 2))', {"x": x})
     first, second = (
-        int(re.fullmatch(r"pid \(0, 0, 0\) idx \([01]\) at: (0x[0-9a-f]{16})", line)[1], 16) for line in lines
+        int(re.fullmatch(r"pid \(0, 0, 0\) (idx \([01]\) )?at: (0x[0-9a-f]{16})", line)[2], 16) for line in lines
     )
     assert second - first == 4
+    if in_host_memory(target):
+        return
+    lines = printed(capfd, 'tl.device_print("x", x)', {"x": x})
+    assert sorted(lines) == sorted(f"pid (0, 0, 0) idx ({i:2}) x: {i}" for i in range(12))
+    lines = printed(capfd, 'tl.device_print("m", x)', {"x": x[:6].reshape(2, 3)})
+    assert len(lines) == 6 and all(" idx (1, 2) " in line for line in lines if line.endswith(" 5"))
+
+
+TILES = {
+    "numbers": np.array([[1.5, -2], [1e-3, 300]], np.float32),
+    "wide": np.arange(60, dtype=np.int64) * 1000,
+    "small": np.array([1e-30, 2.5, np.nan, -np.inf]),
+    "half": np.array([0.1, 65504], np.float16),
+    "flags": np.array([True, False]),
+    "unsigned": np.array([255, 1], np.uint8),
+    "deep": np.arange(24, dtype=np.int16).reshape(2, 3, 4),
+    "large": np.arange(2000, dtype=np.int32),
+}
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_a_tile_is_printed_as_numpy_prints_it(capfd, target, name):
+    if not in_host_memory(target):
+        pytest.skip("a GPU prints element by element")
+    lines = printed(capfd, f'tl.device_print("{name}", x)', {"x": TILES[name]})
+    head = f"pid (0, 0, 0) {name}: "
+    assert "\n".join(lines) == head + np.array2string(TILES[name], prefix=head)
+
+
+def test_tiles_that_numpy_has_no_words_for(capfd, target):
+    if not in_host_memory(target):
+        pytest.skip("a GPU prints element by element")
+    code = 'tl.device_print("x", x.to(tl.bfloat16), (x * 2).to(tl.float8e5))'
+    head = "pid (0, 0, 0) x: (operand "
+    lines = [head + "0) [0.10009766 2.        ]", head + "1) [0.1875 4.    ]"]
+    assert printed(capfd, code, {"x": np.array([0.1, 2], np.float32)}) == lines
+    code = 'tl.device_print("h", x, hex=True)'
+    x = np.array([[1], [-1]], np.int16)
+    assert printed(capfd, code, {"x": x}) == ["pid (0, 0, 0) h: [[0x0001]", " " * 18 + "[0xffff]]"]
+    with np.printoptions(threshold=4, edgeitems=1):
+        assert printed(capfd, 'tl.device_print("x", x)', {"x": np.arange(9)}) == ["pid (0, 0, 0) x: [0 ... 8]"]
 
 
 def test_device_print_of_every_program(capfd):
@@ -73,21 +121,19 @@ def test_device_print_of_every_program(capfd):
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint8", "int64"])
 def test_device_print_of_every_dtype(capfd, dtype):
-    lines = printed(capfd, 'tl.device_print("v", x)', {"x": np.array([1, 2], dtype)})
+    lines = elements(capfd, 'tl.device_print("v", x)', {"x": np.array([1, 2], dtype)})
     assert [float(line.split()[-1]) for line in lines] == [1, 2]
 
 
-@pytest.mark.compiled
 def test_device_print_of_floats_has_the_shortest_digits(capfd, target):
-    """On a CPU; what a GPU prints, the driver formats."""
-    if target != "cpu":
-        pytest.skip("a CPU writes the numbers itself")
-    texts = ["10", "100", "123456", "10000000000", "0.1", "0.33333334", "1e-07", "0.0001", "1e+16", "16777216"]
+    if not in_host_memory(target):
+        pytest.skip("what a GPU prints, the driver formats")
+    texts = ["10", "100", "123456", "10000000000", "0.1", "0.33333334", "1e-07", "0.0002", "1e+16", "16777216"]
     texts += ["999999.9", "0", "-0", "nan", "-inf"]
-    x = np.array(texts, np.float32)
-    assert [line.split()[-1] for line in printed(capfd, 'tl.device_print("v", x)', {"x": x})] == texts
-    for dtype, text in (("float64", "0.30000000000000004"), ("float64", "5e-324"), ("float16", "65504")):
-        lines = printed(capfd, 'tl.device_print("v", x)', {"x": np.array([text], dtype)})
+    cases = [("float32", text) for text in texts]
+    cases += [("float64", "0.30000000000000004"), ("float64", "5e-324"), ("float16", "65504")]
+    for dtype, text in cases:
+        lines = printed(capfd, 'tl.device_print("v", x)', {"x": np.array(text, dtype)})
         assert lines[0].split()[-1] == text
 
 

@@ -21,8 +21,10 @@ def static_assert(cond: bool, msg: str = "") -> None:
 
 @builtin
 def device_print(prefix: str, *args: tensor, hex: bool = False) -> None:
-    """Print while the kernel runs: a line for each element, with the program's index, the prefix and the
-    value.
+    """Print while the kernel runs: the program's index, the prefix and the value.
+
+    A CPU prints a tile as NumPy prints an array (``np.set_printoptions`` applies), when the launch ends; a GPU and
+    the simulator a line for each element, with its index.
 
     Python's ``print`` with a string as its first argument does the same.
 
