@@ -444,24 +444,25 @@ static void choose_caches(Pipeline *p, int64_t shared_bytes)
 /* How many iterations ahead a loop may be whose multiprocessor runs so few programs that they share all its memory: as long
  * as it takes something off the time that memory needs to answer (on an H200: twelve stages; products of 16 and of 128 rows
  * gained a quarter), with some room left for what the program exchanges besides. Rows that straddle sectors come through the
- * first cache, and want room there: the product of 1000³ made 167 TFLOP/s with 124 KB of it, 155 with 92, 150 with 60. */
+ * first cache, and want room there: the product of 1000³ made 167 TFLOP/s with 124 KB of it, 155 with 92, 150 with 60.
+ * Products that stay in flight over a barrier keep the slot that this takes (2048³ lost 4 % to an iteration more instead). */
 static int distance_for_few(const Pipeline *p, int64_t each, int64_t others)
 {
     enum { RESERVED = 1 << 10, MOST_STAGES = 12, MOST_BESIDE_CACHE = 132 << 10 };
     int64_t programs = tt_int_attr(p->loop.op, ATTR_programs, 0);
     if (!programs)
         return 0;
-    int64_t room = (tt_shared_limit(p->options->sm) + RESERVED) / programs - RESERVED;
-    room -= TT_MAX(room / 8, p->options->spared_bytes);
+    int64_t share = (tt_shared_limit(p->options->sm) + RESERVED) / programs - RESERVED;
+    int64_t room = share - TT_MAX(share / 8, p->options->spared_bytes);
     int64_t trips = MOST_STAGES;
     tt_trip_count(p->loop.op, &trips);
     int distance = (int)TT_MIN(MOST_STAGES, trips) - 1, more = p->deferred.count ? 2 : 1;
     bool is_cached = false;
     for (int i = 0; i < p->loads.count; i++)
         is_cached |= p->loads.data[i].is_async && straddles_sectors(p, p->loads.data[i].load);
-    int64_t beside_cache = is_cached ? MOST_BESIDE_CACHE / programs - RESERVED : INT64_MAX;
+    int64_t most = is_cached ? MOST_BESIDE_CACHE / programs - RESERVED : share - p->options->spared_bytes;
     while (distance > 0 &&
-           (each * (distance + 1) + others > room || each * (distance + more) + others > beside_cache))
+           (each * (distance + 1) + others > room || each * (distance + more) + others > most))
         distance--;
     return distance;
 }

@@ -84,6 +84,14 @@ def test_each_program_of_two_has_half_of_the_memory():
     assert one.metadata.shared <= 227 << 10 and two.metadata.shared <= (228 << 10) // 2 - 1024
 
 
+def test_products_that_stay_in_flight_keep_the_slot_that_takes():
+    """Three stages of 48 KB take four slots, which are all there is: a further iteration would take that slot away."""
+    kernel = new_product()
+    one, any_number = (launch(kernel, rows, tile=(128, 256, 64), num_warps=8)[0] for rows in (1, 5))
+    assert most(one) == 1 and most(any_number) == 0
+    assert one.asm["ttgir"].replace(" {programs = 1}", "") == any_number.asm["ttgir"]
+
+
 @pytest.mark.parametrize("target", ["sim:80", "sim:90"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8", "float8_e4m3fn"])
 @pytest.mark.parametrize("tile", [(16, 32, 32), (64, 64, 32)])
