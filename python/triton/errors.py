@@ -1,5 +1,7 @@
 """What can go wrong: every exception that triton raises beside Python's own."""
 
+import os
+
 
 class TritonError(Exception):
     """Base of all errors of this package."""
@@ -38,6 +40,15 @@ class CompilationError(TritonError):
     @__cause__.setter
     def __cause__(self, cause):
         BaseException.__cause__.__set__(self, cause)
+
+    def _render_traceback_(self):
+        """Lines that IPython shows, which by itself follows a cause that is the error itself and shows it again."""
+        from traceback import StackSummary, TracebackException
+
+        shown = TracebackException.from_exception(self)
+        notebook = f"{os.sep}IPython{os.sep}"
+        shown.stack = StackSummary.from_list([frame for frame in shown.stack if notebook not in frame.filename])
+        return "".join(shown.format()).splitlines()
 
     def __str__(self):
         return "\n".join(_report(self))

@@ -1,5 +1,6 @@
 """Mistakes in names, control flow, calls and syntax: message, place and remedy."""
 
+import os
 import traceback
 
 import pytest
@@ -278,6 +279,22 @@ def test_what_is_no_exception_of_the_program_is_its_own_cause(tmp_path):
     assert "".join(traceback.format_exception(error)).count("invalid axis -3") == 1
     error = build("tl.static_assert(False)", tmp_path)
     assert isinstance(error, triton.compiler.errors.CompileTimeAssertionFailure) and error.__cause__ is None
+
+
+def test_a_notebook_shows_an_error_once(tmp_path):
+    """With the frames of the program, in IPython's own way for exceptions that say how they look."""
+    code = compile("raise error", "a_cell", "exec")
+    shell = compile(
+        "exec(code, {'error': error})", os.path.join(os.sep, "IPython", "core", "interactiveshell.py"), "exec"
+    )
+    with pytest.raises(triton.CompilationError) as raised:
+        exec(shell, {"code": code, "error": build("x = missing", tmp_path)})
+    lines = raised.value._render_traceback_()
+    assert sum("name `missing` is not defined" in line for line in lines) == 1
+    assert any("a_cell" in line for line in lines) and not any("interactiveshell" in line for line in lines)
+    assert lines[0] == "Traceback (most recent call last):" and not any("\n" in line for line in lines)
+    cause = build("x = int('seven')", tmp_path)._render_traceback_()
+    assert any(line.startswith("ValueError: invalid literal") for line in cause)
 
 
 def test_interruption_is_no_mistake():
