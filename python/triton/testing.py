@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from .reports import Benchmark, Mark, perf_report  # noqa: F401
+from .reports import Benchmark as Benchmark
+from .reports import Mark as Mark
+from .reports import perf_report as perf_report
 from .runtime.timing import EventClock, GraphClock, HostClock, measure, measure_in_graph, median, quantile
 
 TYPE_CHECKING = False

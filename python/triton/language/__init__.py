@@ -7,60 +7,20 @@ what is written in the language itself is in `standard` and `random`.
 
 from . import core, extra, math, random, semantic, standard, target_info
 from .core import *  # noqa: F403
-from .core import PropagateNan, builtin, constexpr, tensor
-from .descriptor import load_tensor_descriptor, make_tensor_descriptor, store_tensor_descriptor, tensor_descriptor
-from .microscaling import dot_scaled
-from .random import (
-    pair_uniform_to_normal,
-    philox,
-    philox_impl,
-    rand,
-    rand4x,
-    randint,
-    randint4x,
-    randn,
-    randn4x,
-    uint32_to_uniform_float,
-    uint_to_uniform_float,
-)
-from .standard import (
-    argmax,
-    argmin,
-    atomic_poll,
-    bitonic_merge,
-    cdiv,
-    cumprod,
-    cumsum,
-    expect_zero,
-    flip,
-    interleave,
-    map_elementwise,
-    max,
-    min,
-    ravel,
-    reduce_or,
-    sigmoid,
-    softmax,
-    sort,
-    squeeze,
-    sum,
-    swizzle2d,
-    topk,
-    unsqueeze,
-    xor_sum,
-    zeros,
-    zeros_like,
-)
+from .descriptor import *  # noqa: F403
+from .microscaling import *  # noqa: F403
+from .random import *  # noqa: F403
+from .standard import *  # noqa: F403
 
 
 def _add_methods():
     """Give `tensor` what takes a tensor first: the builtins marked so, and the standard functions."""
     for function in vars(core).values():
         if getattr(function, "__triton_method__", False):
-            setattr(tensor, function.__name__, function)
+            setattr(core.tensor, function.__name__, function)
     names = "argmax argmin atomic_poll cdiv cumprod cumsum flip max min ravel reduce_or sigmoid softmax sort squeeze"
     for name in [*names.split(), "sum", "topk", "unsqueeze", "xor_sum"]:
-        setattr(tensor, name, getattr(standard, name))
+        setattr(core.tensor, name, getattr(standard, name))
 
 
 _add_methods()

@@ -12,6 +12,13 @@ from .compile_time import constexpr_function
 from .core import constexpr
 from .standard import _line_shape
 
+__all__ = [
+    "load_tensor_descriptor",
+    "make_tensor_descriptor",
+    "store_tensor_descriptor",
+    "tensor_descriptor",
+]
+
 
 @constexpr_function
 def _row_major(rank):

@@ -9,6 +9,10 @@ from .compile_time import constexpr_function
 from .core import constexpr
 from .standard import interleave
 
+__all__ = [
+    "dot_scaled",
+]
+
 # What operands of each format are multiplied as, and the types that they may come in.
 _WIDE = {"e2m1": "bf16", "e4m3": "bf16", "e5m2": "bf16", "bf16": "bf16", "fp16": "fp16"}
 _TYPES = {

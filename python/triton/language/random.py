@@ -10,6 +10,20 @@ from . import core
 from .compile_time import constexpr_function
 from .core import constexpr
 
+__all__ = [
+    "pair_uniform_to_normal",
+    "philox",
+    "philox_impl",
+    "rand",
+    "rand4x",
+    "randint",
+    "randint4x",
+    "randn",
+    "randn4x",
+    "uint32_to_uniform_float",
+    "uint_to_uniform_float",
+]
+
 N_ROUNDS_DEFAULT: constexpr = constexpr(10)
 
 # Multipliers of the two halves, and the Weyl sequences that step the key (the golden ratio and sqrt(3) - 1).

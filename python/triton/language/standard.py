@@ -9,6 +9,35 @@ from .core import constexpr
 from .programs import nanoseconds
 from .reduction import map_elements
 
+__all__ = [
+    "argmax",
+    "argmin",
+    "atomic_poll",
+    "bitonic_merge",
+    "cdiv",
+    "cumprod",
+    "cumsum",
+    "expect_zero",
+    "flip",
+    "interleave",
+    "map_elementwise",
+    "max",
+    "min",
+    "ravel",
+    "reduce_or",
+    "sigmoid",
+    "softmax",
+    "sort",
+    "squeeze",
+    "sum",
+    "swizzle2d",
+    "topk",
+    "unsqueeze",
+    "xor_sum",
+    "zeros",
+    "zeros_like",
+]
+
 # What decides about shapes and types at compile time is plain Python.
 
 
