@@ -214,12 +214,31 @@ static _Noreturn void raise_python_error(void)
     tt_raise(&(Diagnostic){.kind = TT_PYTHON_ERROR, .message = "a kernel's source could not be read"});
 }
 
-/* tt_frontend_build or tt_triton_c_build, by what the kernel's parse() gives. */
+static Module *read_tile_ir(PyObject *function, PyObject *bytes, Arena *arena)
+{
+    PyObject *path = PyObject_GetAttrString(function, "source_file");
+    const char *name = path ? PyUnicode_AsUTF8AndSize(path, NULL) : NULL;
+    const char *file = name ? tt_arena_strdup(arena, name) : NULL;
+    const char *text = tt_arena_strdup(arena, PyBytes_AsString(bytes));
+    Py_XDECREF(path);
+    Py_DECREF(bytes);
+    if (!file)
+        raise_python_error();
+    Module *module = tt_parse_module(arena, text, file);
+    const char *mistakes = tt_verify(module, arena);
+    if (mistakes)
+        tt_error(NULL, "%s", mistakes);
+    return module;
+}
+
+/* By what the kernel's parse() gives: a tree of Python's, a text in Triton-C, or bytes, which are tile IR. */
 Module *tt_build_kernel(Arena *arena, FrontendRequest *request)
 {
     PyObject *tree = PyObject_CallMethod(request->function, "parse", NULL);
     if (!tree)
         raise_python_error();
+    if (PyBytes_Check(tree))
+        return read_tile_ir(request->function, tree, arena);
     if (!PyUnicode_Check(tree)) {
         Py_DECREF(tree); /* the kernel holds it */
         return tt_frontend_build(arena, request);

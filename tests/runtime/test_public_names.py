@@ -83,9 +83,6 @@ def test_what_there_is_no_hardware_for_says_so():
 
 
 def test_what_is_the_public_compiler_s_own_says_so():
-    for use in (lambda: triton.compiler.IRSource("x.ttir"), lambda: triton.compile("x.ttir")):
-        with pytest.raises(NotImplementedError, match=r"IRSource\('x.ttir'\): kernels are compiled from their sources"):
-            use()
     with pytest.raises(NotImplementedError, match="launches bind their arguments in C"):
         kernel.create_binder()
     with pytest.raises(AttributeError, match="'passes': the passes run in C"):
@@ -356,6 +353,41 @@ def test_values_that_are_no_text_have_no_data(described):
 def test_a_source_for_the_compiler():
     source = triton.compiler.ASTSource(helper, {"x": "i32"})
     assert source.ext == "ttir" and source.parse_options() == {} and len(source.hash()) == 64
+
+
+def test_a_text_of_tile_ir_as_source(tmp_path):
+    x, y = np.arange(16, dtype=np.float32), np.zeros(16, np.float16)
+    text = kernel[(1,)](x, y, 12, 2.0, OFFSET=1, dtype=tl.float16).asm["ttir"]
+    path = tmp_path / "other.ttir"
+    path.write_text(text.replace("fadd", "fsub"))
+    source = triton.compiler.IRSource(path)
+    types = {"x_ptr": "*fp32", "y_ptr": "*fp16", "n": "i32", "factor": "fp32"}
+    assert (source.name, source.signature, source.ext, source.parse_options()) == ("kernel", types, "ttir", {})
+    assert "fsub" in str(source.make_ir("cpu", triton.backends.compiler.Options(), None, None, None))
+    for target in ("cpu", "sim:90"):
+        compiled = triton.compile(path, target=target)
+        y[:] = -5
+        compiled[(1, 1, 1)](x, y, 12, 2.0)
+        assert (y == np.where(np.arange(16) < 12, x * 6 - 1, -5)).all()
+    assert ".visible .entry kernel" in triton.compile(str(path), target="cuda:90").asm["ptx"]
+    path.write_text(text)
+    assert triton.compiler.IRSource(path).hash() != source.hash()
+    assert "fadd" in triton.compile(path, target="cpu").asm["ttir"]
+    path.write_text(text.replace("fadd", "add"))
+    with pytest.raises(triton.CompilationError, match="add"):
+        triton.compile(path, target="cpu")
+    path.write_text(text.replace("fadd", "plus"))
+    with pytest.raises(triton.CompilationError, match="other.ttir:.*error: unknown operation 'plus'"):
+        triton.compile(path, target="cpu")
+
+
+def test_files_that_are_no_tile_ir(tmp_path):
+    (tmp_path / "x.ttir").write_text("module {}")
+    for path, message in [("x.ttir", "no kernel of tile IR"), ("x.ptx", "takes a file of tile IR")]:
+        with pytest.raises(ValueError, match=message):
+            triton.compiler.IRSource(tmp_path / path)
+    with pytest.raises(FileNotFoundError):
+        triton.compile(str(tmp_path / "y.ttir"))
 
 
 # ---- other processes

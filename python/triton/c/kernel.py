@@ -4,11 +4,10 @@ import os
 from functools import partial
 from itertools import product
 
-from .._C import Kernel, triton_c_describe, triton_c_extents
-from ..runtime.jit import KernelInterface, KernelParam, _own_name, _prepare_launches
+from .._C import triton_c_describe, triton_c_extents
+from ..runtime.jit import KernelInterface, _prepare_launches
 from ..runtime.space import tunable
-
-_ANY, _KEYWORD_ONLY = 1, 3
+from ..runtime.text_kernel import ANY, KEYWORD_ONLY, TextKernel, parameter
 
 
 class Program:
@@ -50,26 +49,16 @@ def _name_text(text):
     return name
 
 
-def _param(number, name, kind):
-    param = KernelParam()
-    param.num, param.name, param.kind, param.annotation = number, name, kind, ""
-    param.has_default, param._default = False, None
-    param.is_constexpr = param.is_const = False
-    param.annotation_type = None
-    param.do_not_specialize = param.do_not_specialize_on_alignment = False
-    return param
-
-
 def _parameters(parameters, tunables):
     """The program's parameters, then its tunables: compile-time values, given by name."""
     result = []
     for name, kind in parameters:
-        param = _param(len(result), name, _ANY)
+        param = parameter(len(result), name, ANY)
         param.is_const = kind.startswith("*k")
         param.annotation = param.annotation_type = kind.replace("*k", "*")
         result.append(param)
     for name, values in tunables:
-        param = _param(len(result), name, _KEYWORD_ONLY)
+        param = parameter(len(result), name, KEYWORD_ONLY)
         param.is_constexpr = param.has_default = True
         param._default = values[0]
         param.annotation = tunable(values)  # what triton.autotune("auto") looks for
@@ -77,54 +66,21 @@ def _parameters(parameters, tunables):
     return result
 
 
-class CFunction(Kernel, KernelInterface):
+class CFunction(TextKernel, KernelInterface):
     """A kernel in Triton-C. Launched on a grid, ``kernel[grid](*args)``, or over its global ranges, ``kernel(*args)``.
 
     tunables   its tunable constants: a list of (name, values); a launch gives others by name: ``TM=64``
     size       how many indices each global range covers: numbers, or names of parameters, one an axis
     """
 
+    language = "Triton-C"
+
     def __init__(self, program, name, parameters, tunables, line):
-        self.program, self.first_line = program, line
-        self.params = _parameters(parameters, tunables)
-        super().__init__(name, self.params, None)
-        self.tunables = tunables
+        super().__init__(name, _parameters(parameters, tunables), program.text, program.file, line)
+        self.program, self.tunables = program, tunables
         self.size: tuple | list | int | str | None = None
-        self.arg_names = [param.name for param in self.params]
-        self.fn = self.debug = self.version = self.launch_metadata = None  # no Python function
-        self.noinline = False
-        self.repr = partial(_own_name, name)
-        self.__name__ = self.__qualname__ = name
-        self.__module__ = __name__
         self._extents = {}
         _prepare_launches()
-
-    # ---- what the compiler asks
-
-    def parse(self):
-        """The program's text: it is the compiler's own front end that parses it."""
-        return self.program.text
-
-    src = property(parse)
-    source_file = property(lambda self: self.program.file)
-
-    @property
-    def source(self):
-        """What interprets kernels (``TRITON_INTERPRET=1``) asks for."""
-        from ..errors import UnsupportedError
-
-        raise UnsupportedError(
-            f"kernel {self.__name__!r} is in Triton-C, and only kernels in Python can be interpreted"
-        )
-
-    @property
-    def cache_key(self):
-        """A text that is another one when the program is."""
-        from hashlib import sha256
-
-        return sha256(f"{self.__name__}\n{self.program.text}".encode()).hexdigest()
-
-    hash = cache_key
 
     def __reduce__(self):
         return _kernel_of, (self.program.text, self.program.file, self.__name__)

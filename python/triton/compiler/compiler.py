@@ -1,5 +1,6 @@
 """What Python does around a compilation: its source, options and names before it."""
 
+import os
 import re
 from types import SimpleNamespace
 
@@ -198,16 +199,6 @@ class ASTSource:
         return tuple(entries)
 
 
-class IRSource:
-    """The public API's source of texts in its own IR, to be asked for: `compile` takes none."""
-
-    def __init__(self, path, context=None, backend=None):
-        raise NotImplementedError(
-            f"IRSource({path!r}): kernels are compiled from their sources, in Python or in Triton-C (triton.c); "
-            "TRITON_KERNEL_OVERRIDE=1 takes changed texts of tile IR and PTX in place of a kernel's own"
-        )
-
-
 def _single(place):
     return place[0] if isinstance(place, tuple) and len(place) == 1 else place
 
@@ -254,7 +245,8 @@ def _descriptor_of(element, shape, strides, block_shape, *more):
 
 
 def compile(src, target=None, options=None, *, signature=None, constants=None, any_launch=False):
-    """Compile an `ASTSource`, or a kernel with a signature, and return the `CompiledKernel`. No GPU is needed.
+    """Compile an `ASTSource`, a kernel with a signature, or a file of tile IR (``.ttir``), and return the
+    `CompiledKernel`. No GPU is needed.
 
     :param target: a name ("cpu", "cuda:90") or a `GPUTarget`; that of the active driver when None.
     :param options: num_warps, num_stages, debug, ... ``ptx_version`` (83 for PTX 8.3) where the driver that is to take
@@ -265,8 +257,10 @@ def compile(src, target=None, options=None, *, signature=None, constants=None, a
     :param any_launch: offsets are computed in 64 bits where those of 32 do not do for every launch, instead of being
         checked at each one.
     """
-    if isinstance(src, str) and not signature:
-        IRSource(src)
+    if isinstance(src, (str, os.PathLike)) and not signature:
+        from .ir_source import IRSource
+
+        src = IRSource(src)
     if not isinstance(src, ASTSource):
         if signature is None:
             raise TypeError(f"compile() takes an ASTSource, or a kernel with its signature, not {src!r}")
@@ -306,12 +300,17 @@ def _load(name):
         from ..runtime import cache
 
         return getattr(cache, name)
+    if name == "IRSource":
+        from .ir_source import IRSource
+
+        return IRSource
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..runtime.cache import get_cache_key, triton_key  # noqa: F401
+    from .ir_source import IRSource
 else:
     __getattr__ = _load  # a type checker would take every name
 
