@@ -147,6 +147,7 @@ class compilation_knobs(_Group):
     disable_line_info = env_bool("TRITON_DISABLE_LINE_INFO")
     front_end_debugging = env_bool("TRITON_FRONT_END_DEBUGGING")
     instrumentation_mode = env_str("TRITON_INSTRUMENTATION_MODE", "")
+    fpsan_homomorphic_casts = env_bool("TRITON_FPSAN_HOMOMORPHIC_CASTS")
     listener = Hook()
 
     def _install(self):
@@ -181,11 +182,17 @@ class redis_knobs(_Group):
 
 
 class language_knobs(_Group):
-    """``default_fp_fusion``: products and sums are fused where a launch does not say `enable_fp_fusion`."""
+    """``default_fp_fusion``: products and sums are fused where a launch does not say `enable_fp_fusion`.
+    ``force_disable_fp_fusion``: they are not, whatever it says."""
 
     _name = "language"
     default_fp_fusion = env_bool("TRITON_DEFAULT_FP_FUSION", True)
+    force_disable_fp_fusion = env_bool("TRITON_FORCE_DISABLE_FP_FUSION")
     fp32_default = env_opt_str("TRITON_F32_DEFAULT")
+
+    def fp_fusion_enabled(self, requested):
+        """What holds for a launch that asks for this value of `enable_fp_fusion`, or None."""
+        return not self.force_disable_fp_fusion and (self.default_fp_fusion if requested is None else bool(requested))
 
 
 class autotuning_knobs(_Group):
@@ -281,6 +288,10 @@ class build_knobs(_Group):
         return {path for path in (self.cudacrt_path, self.cudart_path) if path is not None}
 
 
+def _amd(kind, key, *otherwise):
+    return kind(key, *otherwise, instead="AMD's GPUs are not supported")
+
+
 class proton_knobs(_Group):
     """``disable``: `triton.profiler` measures nothing."""
 
@@ -289,11 +300,23 @@ class proton_knobs(_Group):
     cupti_lib_dir = env_opt_str("TRITON_CUPTI_LIB_PATH", instead="times come from the driver's events")
     enable_nvtx = env_bool("TRITON_ENABLE_NVTX", True, instead="scopes are written to the trace")
     profile_buffer_size = env_int("TRITON_PROFILE_BUFFER_SIZE", 64 << 20, instead="times are kept one by one")
+    profile_metric_buffer_size = env_int(
+        "TRITON_PROFILE_METRIC_BUFFER_SIZE", 64 << 20, instead="times are kept one by one"
+    )
+    cupti_lib_blackwell_dir = env_opt_str(
+        "TRITON_CUPTI_LIB_BLACKWELL_PATH", instead="times come from the driver's events"
+    )
+    hsa_runtime_path = _amd(env_opt_str, "TRITON_HSA_RUNTIME_PATH")
+    hsa_runtime_library = _amd(env_opt_str, "TRITON_HSA_RUNTIME_LIBRARY")
+    rocprofiler_sdk_include_path = _amd(env_opt_str, "TRITON_ROCPROFILER_SDK_INCLUDE_PATH")
+    rocprofiler_sdk_lib_path = _amd(env_opt_str, "TRITON_ROCPROFILER_SDK_LIB_PATH")
+    rocprofiler_sdk_library = _amd(env_opt_str, "TRITON_ROCPROFILER_SDK_LIBRARY")
+    roctracer_lib_path = _amd(env_opt_str, "TRITON_ROCTRACER_LIB_PATH")
+    roctracer_library = _amd(env_opt_str, "TRITON_ROCTRACER_LIBRARY")
+    roctx_lib_path = _amd(env_opt_str, "TRITON_ROCTX_LIB_PATH")
+    roctx_library = _amd(env_str, "TRITON_ROCTX_LIBRARY", "libroctx64.so")
+    enable_hw_trace = env_bool("TRITON_ENABLE_HW_TRACE", instead="times come from the driver's events")
     profile_buffer_pool_size = env_int("TRITON_PROFILE_BUFFER_POOL_SIZE", 16, instead="times are kept one by one")
-
-
-def _amd(kind, key, *otherwise):
-    return kind(key, *otherwise, instead="AMD's GPUs are not supported")
 
 
 class amd_knobs(_Group):
@@ -310,6 +333,13 @@ class amd_knobs(_Group):
     global_prefetch = _amd(env_int, "TRITON_HIP_GLOBAL_PREFETCH")
     local_prefetch = _amd(env_int, "TRITON_HIP_LOCAL_PREFETCH")
     scalarize_packed_fops = _amd(env_bool, "AMDGCN_SCALARIZE_PACKED_FOPS")
+    buffer_ops_analyze_small_tensor_range = _amd(env_bool, "AMDGCN_ANALYZE_SMALL_TENSOR_RANGE")
+    codegen_path = _amd(env_opt_str, "TRITON_AMD_CODEGEN_PATH")
+    use_coexec_scheduler = _amd(env_opt_bool, "TRITON_HIP_USE_COEXEC_SCHEDULER")
+    use_expert_scheduling = _amd(env_opt_bool, "TRITON_HIP_USE_EXPERT_SCHEDULING")
+    dump_mir = _amd(env_opt_str, "TRITON_DUMP_MIR")
+    swap_mir = _amd(env_opt_str, "TRITON_SWAP_MIR")
+    swap_mir_enable_misched = _amd(env_bool, "TRITON_SWAP_MIR_ENABLE_MISCHED")
 
 
 runtime, compilation, cache, language = runtime_knobs(), compilation_knobs(), cache_knobs(), language_knobs()

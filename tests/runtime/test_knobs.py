@@ -210,6 +210,27 @@ def test_defaults_of_options(monkeypatch):
     assert new_kernel().warmup(np.zeros(4, np.int32), N=4, grid=(1,), enable_fp_fusion=True).metadata.enable_fp_fusion
 
 
+def test_fusion_that_no_launch_may_have(monkeypatch):
+    monkeypatch.setenv("TRITON_FORCE_DISABLE_FP_FUSION", "1")
+    x = np.zeros(4, np.int32)
+    assert not new_kernel().warmup(x, N=4, grid=(1,), enable_fp_fusion=True).metadata.enable_fp_fusion
+    assert not knobs.language.fp_fusion_enabled(True)
+    knobs.language.force_disable_fp_fusion = False
+    assert knobs.language.fp_fusion_enabled(None) and not knobs.language.fp_fusion_enabled(False)
+    assert new_kernel().warmup(x, N=4, grid=(1,)).metadata.enable_fp_fusion
+
+
+@pytest.mark.parametrize("group, name, value, reason", [
+    ("amd", "dump_mir", "folder", "AMD's GPUs"), ("proton", "roctx_library", "x.so", "AMD's GPUs"),
+    ("proton", "enable_hw_trace", True, "driver's events"),
+    ("compilation", "fpsan_homomorphic_casts", True, "no instrumentation"),
+])  # fmt: skip
+def test_settings_of_what_is_not_here(group, name, value, reason):
+    group = getattr(knobs, group)
+    with group.scope(), pytest.warns(RuntimeWarning, match=f"{name} has no effect: .*{reason}"):
+        setattr(group, name, value)
+
+
 PLAIN = 3
 
 

@@ -159,3 +159,54 @@ def test_the_viewer(tmp_path):
     command = [sys.executable, "-m", "triton.profiler.viewer", "-m", "time/ms,count", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "0.819 1.000 slow" in done.stdout
+
+
+def test_kernels_that_only_compute_what_is_said(tmp_path):
+    session = profiler.start(str(tmp_path / "run"))
+    with profiler.metadata_state():
+        second[(1,)](np.zeros(1, np.float32))
+    profiler.finalize(session)
+    tree, _ = profiler.viewer.parse(["count"], tmp_path / "run.hatchet")
+    assert [each.name for each in tree.nodes()] == ["ROOT", "__proton_launch_metadata", "second"]
+
+
+PROGRAM = """
+import sys
+import numpy as np, triton, triton.language as tl
+from beside import SIZE
+
+@triton.jit
+def fill(x):
+    tl.store(x + tl.program_id(0), 1)
+
+if __name__ == "__main__":
+    x = np.zeros(SIZE, np.float32)
+    fill[(SIZE,)](x)
+    print("sum", x.sum(), *sys.argv[1:])
+    sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("module", ["triton.profiler", "triton.profiler.proton"])
+def test_a_program_as_it_is(tmp_path, module):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "beside.py").write_text("SIZE = 3")
+    command = [sys.executable, "-m", module, "-n", str(tmp_path / "run"), str(tmp_path / "program.py"), "4", "-n"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path.parent)
+    assert done.returncode == 4 and "sum 3.0 4 -n" in done.stdout and "fill" in done.stdout, done.stderr
+    assert "fill" in (tmp_path / "run.hatchet").read_text() and (tmp_path / "run.json").exists()
+
+
+TEST = """
+def test():
+    x = np.zeros(1)
+    fill[(1,)](x)
+    assert x[0] == 2
+"""
+
+
+def test_a_test_run_as_it_is(tmp_path):
+    (tmp_path / "test_it.py").write_text(PROGRAM.partition("if __name__")[0].replace("from beside", "#") + TEST)
+    command = [sys.executable, "-m", "triton.profiler", "-n", "run", "pytest", "-q", "test_it.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1 and "1 failed" in done.stdout and (tmp_path / "run.hatchet").exists(), done.stdout

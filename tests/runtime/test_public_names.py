@@ -4,6 +4,7 @@ import ast
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,6 +53,7 @@ triton.runtime.jit: MockTensor T TensorWrapper constexpr_function get_device_key
 triton.runtime.jit: native_specialize_impl reinterpret
 triton.testing: cuda_graph_without_gc do_bench_cudagraph_proton do_bench_proton nvsmi
 triton.tools.disasm: extract get_sass path_to_cuobjdump
+triton.tools: LinearLayout
 triton.tools.mxfp: MXFP4Tensor MXScaleTensor
 triton.tools.ragged_tma: atomic_add_ragged create_ragged_descriptor load_ragged store_ragged
 """
@@ -85,8 +87,30 @@ def test_what_there_is_no_hardware_for_says_so():
 def test_what_is_the_public_compiler_s_own_says_so():
     with pytest.raises(NotImplementedError, match="launches bind their arguments in C"):
         kernel.create_binder()
+    assert kernel.kernel is None and not kernel.is_gluon()
     with pytest.raises(AttributeError, match="'passes': the passes run in C"):
         triton._C.libtriton.passes  # noqa: B018
+
+
+NOT_HERE = """
+triton.compiler.code_generator triton.experimental.gluon.language.amd triton.instrumentation triton.plugins
+triton.profiler.language triton.profiler.mode triton.runtime.build triton.tools.build_extern triton.tools.gsan
+triton.tools.triton_to_gluon_translator tl.core.tensor_descriptor_base tl.extra.hip tl.tensor_descriptor_type
+triton.backends.driver.expand_signature triton.knobs.runtime.kernel_unload_hook triton.testing.cublas
+triton.testing.cuda_memcheck triton.runtime._allocation.set_profile_allocator
+"""
+
+
+@pytest.mark.parametrize("path", NOT_HERE.split())
+def test_what_is_not_here_is_listed(path):
+    """The error says its name, and so does the page about porting."""
+    *space, name = path.replace("tl.", "triton.language.").split(".")
+    listed = "triton.experimental.gluon" if "gluon.language" in path else path
+    assert f"`{listed}`" in (Path(__file__).parents[2] / "docs/porting.md").read_text()
+    with pytest.raises((ImportError, AttributeError), match=name):
+        if "knobs" in space:
+            getattr(triton.knobs.runtime, name)
+        exec(f"from {'.'.join(space)} import {name}")
 
 
 def test_versions_of_ptx():

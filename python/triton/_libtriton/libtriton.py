@@ -8,8 +8,8 @@ def get_cache_invalidating_env_vars():
     """The variables of the environment that decide what is compiled, with their values."""
     import os
 
-    names = "TRITON_STRICT", "TRITON_CPU_ARCH", "TRITON_DEBUG", "TRITON_SANITIZE_OVERFLOW", "TRITON_DEFAULT_FP_FUSION"
-    return {name: os.environ[name] for name in names if name in os.environ}
+    names = "STRICT CPU_ARCH DEBUG SANITIZE_OVERFLOW DEFAULT_FP_FUSION FORCE_DISABLE_FP_FUSION"
+    return {name: os.environ[name] for name in (f"TRITON_{each}" for each in names.split()) if name in os.environ}
 
 
 _ABSENT = {

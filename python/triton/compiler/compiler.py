@@ -40,6 +40,7 @@ def describe(kernel, signature, options, target, standalone):
     info.update((name, flag(variable, True)) for name, variable in _SWITCHES.items())
     info.update((name, _checked(kernel, name, value)) for name, value in options.items() if value is not None)
     info["debug"] |= flag("TRITON_DEBUG")
+    info["enable_fp_fusion"] &= not flag("TRITON_FORCE_DISABLE_FP_FUSION")
     _check_arch(kernel, info.pop("arch", None), target)
     _C.background_breathe()
     entries = dict(zip((param.name for param in kernel.params), signature, strict=True))

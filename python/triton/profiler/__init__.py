@@ -245,6 +245,14 @@ def state(name):
         exit_state()
 
 
+COMPUTE_METADATA_SCOPE_NAME = "__proton_launch_metadata"
+
+
+def metadata_state():
+    """The `state` of kernels that only compute what a program says of its launches."""
+    return state(COMPUTE_METADATA_SCOPE_NAME)
+
+
 context = SimpleNamespace(depth=lambda session=0: len(_scopes))  # how many scopes there are around
 
 

@@ -19,6 +19,7 @@ INSTEAD = {
     "TRITON_ENABLE_ASAN": "TRITON_DEBUG=1 checks accesses on every target",
     "TRITON_ENABLE_LLVM_DEBUG": "TRITON_DUMP=after:all prints the IR after each pass that changed it",
     "TRITON_F32_DEFAULT": "tl.dot(..., input_precision=) says how float32 is multiplied",
+    "TRITON_FPSAN_HOMOMORPHIC_CASTS": "there is no instrumentation of kernels",
     "TRITON_FRONT_END_DEBUGGING": "an error has its place in the kernel, and as its cause what Python raised",
     "TRITON_INSTRUMENTATION_MODE": "there is no instrumentation of kernels",
     "TRITON_LLVM_DEBUG_ONLY": "TRITON_DUMP=after:PASS prints the IR after one pass",

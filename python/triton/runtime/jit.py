@@ -384,6 +384,12 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         """The numbers of the parameters that are compile-time values."""
         return [param.num for param in self.params if param.is_constexpr]
 
+    kernel = None  # of the public API, which leaves it so
+
+    def is_gluon(self):
+        """Is it of the lower-level language beside the public API? No."""
+        return False
+
     @property
     def module(self):
         """The name of the module that the function was defined in."""

@@ -22,32 +22,32 @@ def create_ragged_descriptor(T, block_shape, ragged_dim=0, write_only=False):
 
 
 @jit
-def _batch(desc, batch_offset, batch_size, ragged_dim: tl.constexpr):
+def _batch(desc, slice_off, slice_size, ragged_dim: tl.constexpr):
     """The descriptor of one batch: its rows are all that there is."""
     rank: tl.constexpr = len(desc.block_shape)
     axis: tl.constexpr = ragged_dim % rank
-    base = desc.base + tl.cast(batch_offset, tl.int64) * desc.strides[axis]
-    size = tl.minimum(batch_size, desc.shape[axis] - batch_offset)
+    base = desc.base + tl.cast(slice_off, tl.int64) * desc.strides[axis]
+    size = tl.minimum(slice_size, desc.shape[axis] - slice_off)
     shape = desc.shape[:axis] + (size,) + desc.shape[axis + 1 :]
     return tensor_descriptor(base, shape, desc.strides, desc.block_shape, desc.padding_option, desc.round_f32_to_tf32)
 
 
 @jit
-def load_ragged(TMA, batch_offset, batch_size, coords, ragged_dim: tl.constexpr = 0):
-    """The tile at `coords` of the batch that begins at `batch_offset` and has `batch_size` rows; 0 beyond it.
+def load_ragged(TMA, slice_off, slice_size, coords, ragged_dim: tl.constexpr = 0):
+    """The tile at `coords` of the batch that begins at `slice_off` and has `slice_size` rows; 0 beyond it.
 
     :param coords: indices of the first element; that of `ragged_dim` counts from the beginning of the batch.
     """
-    return _batch(TMA, batch_offset, batch_size, ragged_dim).load(coords)
+    return _batch(TMA, slice_off, slice_size, ragged_dim).load(coords)
 
 
 @jit
-def store_ragged(TMA, batch_offset, batch_size, coords, data, ragged_dim: tl.constexpr = 0):
+def store_ragged(TMA, slice_off, slice_size, coords, data, ragged_dim: tl.constexpr = 0):
     """Store a tile there; what is beyond the batch is left out."""
-    _batch(TMA, batch_offset, batch_size, ragged_dim).store(coords, data)
+    _batch(TMA, slice_off, slice_size, ragged_dim).store(coords, data)
 
 
 @jit
-def atomic_add_ragged(TMA, batch_offset, batch_size, coords, data, ragged_dim: tl.constexpr = 0):
+def atomic_add_ragged(TMA, slice_off, slice_size, coords, data, ragged_dim: tl.constexpr = 0):
     """Add a tile to what is there, element by element atomically; what is beyond the batch is left out."""
-    _batch(TMA, batch_offset, batch_size, ragged_dim).atomic_add(coords, data)
+    _batch(TMA, slice_off, slice_size, ragged_dim).atomic_add(coords, data)

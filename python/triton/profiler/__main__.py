@@ -1,0 +1,7 @@
+"""``python -m triton.profiler script.py``: see `proton`."""
+
+import sys
+
+from .proton import main
+
+sys.exit(main())
