@@ -53,4 +53,4 @@ def test_message_says_where_and_what_to_do(case):
 
 
 def test_there_are_enough():
-    assert len(CASES) >= 60
+    assert len(CASES) >= 100

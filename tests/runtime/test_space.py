@@ -1,5 +1,6 @@
 """Spaces of configurations: what is tunable, how a space is searched, and what the compiler adds to it."""
 
+import random
 from typing import Annotated
 
 import numpy as np
@@ -71,7 +72,6 @@ def test_a_small_space_is_timed_as_a_whole():
 @pytest.mark.parametrize("seed", range(5))
 def test_a_good_order_finds_the_best_with_few_timings(seed):
     """The estimates are wrong by up to half."""
-    import random
 
     noise = random.Random(seed)
     points = sorted(SPACE.points(), key=lambda point: (cost(point) + 0.2) * noise.uniform(0.7, 1.5))
@@ -90,6 +90,38 @@ def test_points_that_fail():
 
     assert search(SPACE.points(), SPACE.neighbours, time)[0]["b"] == 0
     assert search(SPACE.points()[1:9], lambda point: [], lambda points, share: [float("inf")] * len(points))[1] > 1e9
+
+
+class Clock:
+    """What a search would take: each point its time, noisier the shorter it is measured."""
+
+    def __init__(self, seed):
+        self.random, self.spent, self.shares = random.Random(seed), 0.0, []
+
+    def time(self, points, share):
+        self.shares.append((len(points), share))
+        self.spent += share * sum(map(milliseconds, points))
+        return [milliseconds(point) * (1 + self.random.gauss(0, 0.02 / share**0.5)) for point in points]
+
+
+def milliseconds(point):
+    return 1 + abs(point["rows"] - 4) / 4 + abs(point["depth"] - 3) / 5 + point["warps"] % 3 / 6
+
+
+WIDE = Space([Choice("rows", range(12)), Choice("depth", range(10)), Choice("warps", range(8))])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_successive_halving_by_a_clock(seed):
+    """A fiftieth of an exhaustive search's time, and 3 % of its result, with estimates that are wrong by a third."""
+    clock, points = Clock(seed), WIDE.points()
+    wrong = random.Random(seed)
+    ordered = sorted(points, key=lambda point: milliseconds(point) * wrong.uniform(0.67, 1.5))
+    best, _ = search(ordered, WIDE.neighbours, clock.time, seed=seed)
+    assert milliseconds(best) <= 1.03 * min(map(milliseconds, points))
+    assert clock.spent <= 0.02 * sum(map(milliseconds, points))
+    (first, share), (second, twice) = clock.shares[:2]
+    assert second == first // 2 and twice == 2 * share and clock.shares[-1][1] == 1
 
 
 # ---- kernels
@@ -126,6 +158,24 @@ def test_the_space_of_a_kernel(target):
     assert len(kernel.cache) == 1
     kernel[grid](x, 10000)
     assert len(kernel.timings) == 1
+
+
+def test_most_points_are_estimated_and_not_compiled(target):
+    only_on_cpus(target)
+
+    @triton.jit
+    def fill(x, n, BLOCK: triton.tunable(1, 512), A: triton.tunable(range(10)), B: triton.tunable(range(5))):
+        index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(x + index, A * B, mask=index < n)
+
+    def bench(launch, quantiles):
+        return [launch().metadata.constants["A"]]
+
+    kernel = triton.autotune("auto", key=["n"], do_bench=bench)(fill)
+    kernel[grid](np.zeros(64, np.float32), 64)
+    assert len(kernel.space) == kernel.considered == 500 and kernel.best_config.kwargs["A"] == 0
+    compiled = {tuple(sorted(each.metadata.constants.items())) for each in fill.variants()}
+    assert 8 < len(compiled) == len(kernel.timings[0]["configurations"]) <= 30
 
 
 def test_what_the_launch_gives_is_not_chosen(target):
