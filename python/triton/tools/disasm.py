@@ -4,7 +4,6 @@ It takes cuobjdump or nvdisasm of the CUDA toolkit (TRITON_CUOBJDUMP_PATH, TRITO
 """
 
 import subprocess
-import sys
 import tempfile
 
 from ..compiler.compiled import cuda_tool
@@ -43,4 +42,10 @@ def get_sass(cubin_asm, fun=None):
 
 
 if __name__ == "__main__":
-    print(extract(*sys.argv[1:3]))
+    import argparse
+
+    parser = argparse.ArgumentParser("python -m triton.tools.disasm", description=__doc__)
+    parser.add_argument("file", help="a cubin")
+    parser.add_argument("kernel", nargs="?", help="one kernel, instead of all")
+    asked = parser.parse_args()
+    print(extract(asked.file, asked.kernel))
