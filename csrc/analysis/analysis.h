@@ -58,6 +58,13 @@ typedef struct IntBounds {
 } IntBounds;
 bool tt_int_bounds(const Value *value, IntBounds *bounds);
 
+/* ---- extrema.c --------------------------------------------------------------------------------------------
+ * The operation by which a reduction or scan combines its two scalars, if that is all it does; else TT_OPCODES. */
+Opcode tt_combining_opcode(const Op *op);
+/* Is each element of a float 0, negative, or no number in every run, being what it was before less a maximum of that and
+ * of others? */
+bool tt_is_never_positive(const Value *value);
+
 /* ---- residues.c -------------------------------------------------------------------------------------------
  * Numbers that are, but for multiples of `modulus` (a power of two), between low and high. */
 typedef struct Residues {

@@ -281,6 +281,16 @@ static LLVMValueRef math(Simt *s, Opcode opcode, LLVMValueRef const *operands)
     return text ? nvptx_asm(s, ASM_PURE, text, constraints, type, operands, two ? 2 : 1) : NULL;
 }
 
+static LLVMValueRef multiply_toward_zero(Simt *s, LLVMValueRef a, LLVMValueRef b)
+{
+    return nvptx_asm(s, ASM_PURE, "mul.rz.f32 $0, $1, $2;", "=f,f,f", s->f32, (LLVMValueRef[]){a, b}, 2);
+}
+
+static LLVMValueRef saturate(Simt *s, LLVMValueRef x)
+{
+    return nvptx_asm(s, ASM_PURE, "cvt.sat.f32.f32 $0, $1;", "=f,f", s->f32, &x, 1);
+}
+
 /* What LLVM computes without libdevice. */
 static const char *intrinsic_for(const char *name)
 {
@@ -523,6 +533,8 @@ const TargetOps tt_nvptx_ops = {
     .advance = advance,
     .negate = negate,
     .math = math,
+    .multiply_toward_zero = multiply_toward_zero,
+    .saturate = saturate,
     .library = library,
     .narrow = narrow,
     .narrow_int = narrow_int,

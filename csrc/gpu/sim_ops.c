@@ -312,6 +312,27 @@ static LLVMValueRef advance(Simt *s, LLVMValueRef pointer, LLVMValueRef bytes)
 
 static LLVMValueRef negate(Simt *s, LLVMValueRef x) { return LLVMBuildNeg(s->b, x, ""); }
 
+/* f64 holds the product; where it was rounded away from zero, the next number toward it has the bits before. */
+static LLVMValueRef multiply_toward_zero(Simt *s, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMValueRef product =
+        LLVMBuildFMul(s->b, LLVMBuildFPExt(s->b, a, s->f64, ""), LLVMBuildFPExt(s->b, b, s->f64, ""), "");
+    LLVMValueRef rounded = LLVMBuildFPTrunc(s->b, product, s->f32, "");
+    LLVMValueRef size = simt_intrinsic1(s, "llvm.fabs", LLVMBuildFPExt(s->b, rounded, s->f64, ""));
+    LLVMValueRef is_above =
+        LLVMBuildFCmp(s->b, LLVMRealOGT, size, simt_intrinsic1(s, "llvm.fabs", product), "");
+    LLVMValueRef bits = LLVMBuildBitCast(s->b, rounded, s->i32, "");
+    bits = LLVMBuildSub(s->b, bits, LLVMBuildZExt(s->b, is_above, s->i32, ""), "");
+    return LLVMBuildBitCast(s->b, bits, s->f32, "");
+}
+
+/* Of what is no number and another number, LLVM's maximum is the latter. */
+static LLVMValueRef saturate(Simt *s, LLVMValueRef x)
+{
+    x = simt_intrinsic2(s, "llvm.maxnum", x, LLVMConstReal(s->f32, 0));
+    return simt_intrinsic2(s, "llvm.minnum", x, LLVMConstReal(s->f32, 1));
+}
+
 /* What libm computes, or ops.def: nothing is approximated. */
 static LLVMValueRef math(Simt *s, Opcode opcode, LLVMValueRef const *operands)
 {
@@ -393,6 +414,8 @@ const TargetOps tt_sim_ops = {
     .advance = advance,
     .negate = negate,
     .math = math,
+    .multiply_toward_zero = multiply_toward_zero,
+    .saturate = saturate,
     .library = library,
     .narrow = narrow,
     .narrow_int = narrow_int,

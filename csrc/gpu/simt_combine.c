@@ -5,20 +5,6 @@
 
 /* ---- known operations --------------------------------------------------------------------------------------------------------------- */
 
-/* The operation when the region is `yield op(a, b)` on its two arguments. */
-static Opcode single_opcode(const Op *op)
-{
-    const Region *region = op->regions[0];
-    const Op *first = region->first;
-    if (op->operand_count != 1 || !first || first->next != region->last || first->operand_count != 2 ||
-        first->result_count != 1 || tt_operand(region->last, 0) != first->results[0])
-        return TT_OPCODES;
-    const Value *a = tt_operand(first, 0), *b = tt_operand(first, 1);
-    bool in_order = a == region->args[0] && b == region->args[1];
-    bool swapped = b == region->args[0] && a == region->args[1] && tt_has(first, COMMUTES);
-    return in_order || swapped ? first->opcode : TT_OPCODES;
-}
-
 static int64_t lowest_int(int bits) { return bits == 1 ? 1 : (int64_t)(~0ull << (bits - 1)); }
 
 static LLVMValueRef neutral_of(Simt *s, Opcode opcode, const Type *type)
@@ -62,7 +48,7 @@ Combine simt_combine_of(Simt *s, const Op *op)
                        TT_MAX_COMBINED);
     Combine combine = {.op = op, .count = op->operand_count, .single = TT_OPCODES};
     if (op->region_count)
-        combine.single = single_opcode(op);
+        combine.single = tt_combining_opcode(op);
     else
         combine.count = 1;
     if (combine.single != TT_OPCODES)

@@ -50,20 +50,32 @@ static LLVMValueRef fast(Simt *s, Opcode opcode, LLVMValueRef const *x)
 /* ---- exp, log, log2 of f32 ------------------------------------------------------------------------------------------------------- */
 
 static const double log2_e = 0x1.715476p+0, log2_e_low = 0x1.4ae0c0p-26; /* two parts of log2(e) */
+static const double log2_e_above = 0x1.715478p+0;                        /* the next f32 */
 static const double ln_2 = 0x1.62e430p-1;
 /* the same such that the first has few enough bits for an exponent times it to be exact */
 static const double ln_2_high = 0x1.62e400p-1, ln_2_low = 0x1.7f7d1cp-20;
 
-/* 2^(x log2(e)): the product is rounded, and what that lost, x - power ln(2), makes a factor close to 1. It is no number
- * when x is infinite; there the maximum makes it one. Within 6 ulp (2 with ln(2) in two parts, an operation more, which
- * rows of 256 in a softmax and cross entropies feel); results below the normal range may become 0. */
+/* 2^(x log2(e)): the product is rounded, and what that lost, x - power ln(2), is added. Rounded toward zero it is no
+ * infinity unless x is one, where the loss is no number, and the minimum makes it one; and loses nothing negative where the
+ * power is infinite. Within 6 ulp (2 with ln(2) in two parts, an operation more, which rows of 256 in a softmax and cross
+ * entropies feel); results below the normal range may become 0. */
 static LLVMValueRef exp_of(Simt *s, LLVMValueRef x)
 {
-    LLVMValueRef power = LLVMBuildFMul(s->b, x, real(x, log2_e), "");
+    LLVMValueRef power = s->ops->multiply_toward_zero(s, x, real(x, log2_e));
     LLVMValueRef lost = fma_of(s, power, real(x, -ln_2), x);
-    lost = simt_intrinsic2(s, "llvm.maxnum", lost, real(x, -0.5));
-    LLVMValueRef factor = LLVMBuildFAdd(s->b, lost, real(x, 1), "");
-    return LLVMBuildFMul(s->b, fast(s, OP_exp2, &power), factor, "");
+    lost = simt_intrinsic2(s, "llvm.minnum", lost, real(x, 0.5));
+    LLVMValueRef result = fast(s, OP_exp2, &power);
+    return fma_of(s, result, lost, result);
+}
+
+/* The same where x is never positive: with log2(e) a little too large the loss never is negative, so that saturation
+ * changes nothing but what is no number; and no power is infinite. An operation less. */
+static LLVMValueRef exp_of_negative(Simt *s, LLVMValueRef x)
+{
+    LLVMValueRef power = LLVMBuildFMul(s->b, x, real(x, log2_e_above), "");
+    LLVMValueRef lost = s->ops->saturate(s, fma_of(s, power, real(x, -ln_2), x));
+    LLVMValueRef result = fast(s, OP_exp2, &power);
+    return fma_of(s, result, lost, result);
 }
 
 /* x = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); e as a float. Sets *tail such that log(1 + f) = f + *tail:
@@ -113,11 +125,12 @@ static LLVMValueRef log_of(Simt *s, LLVMValueRef x, bool binary)
 /* ---- all of them ----------------------------------------------------------------------------------------------------------------- */
 
 /* In f32 or f64, by an instruction, in line, or by a call. */
-static LLVMValueRef wide_math(Simt *s, Opcode opcode, LLVMValueRef const *x)
+static LLVMValueRef wide_math(Simt *s, const Op *op, LLVMValueRef const *x)
 {
+    Opcode opcode = op->opcode;
     bool single = LLVMTypeOf(x[0]) == s->f32;
     if (single && opcode == OP_exp)
-        return exp_of(s, x[0]);
+        return tt_is_never_positive(tt_operand(op, 0)) ? exp_of_negative(s, x[0]) : exp_of(s, x[0]);
     if (single && (opcode == OP_log || opcode == OP_log2))
         return log_of(s, x[0], opcode == OP_log2);
     return fast(s, opcode, x);
@@ -132,7 +145,7 @@ void simt_math(Simt *s, Batch *batch)
         LLVMValueRef x[4];
         for (int operand = 0; operand < op->operand_count; operand++)
             x[operand] = simt_cast_scalar(s, batch->operands[operand][i], type, wide);
-        batch->results[i] = simt_cast_scalar(s, wide_math(s, op->opcode, x), wide, type);
+        batch->results[i] = simt_cast_scalar(s, wide_math(s, op, x), wide, type);
     }
 }
 

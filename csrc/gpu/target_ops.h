@@ -156,6 +156,8 @@ typedef struct TargetOps {
     /* By one instruction, if the target has it for this operation of f32 or f64, 2 ulp off at most; exp2's results below the
      * normal range may become 0. NULL: it has none. */
     LLVMValueRef (*math)(Simt *s, Opcode opcode, LLVMValueRef const *operands);
+    LLVMValueRef (*multiply_toward_zero)(Simt *s, LLVMValueRef a, LLVMValueRef b); /* f32 */
+    LLVMValueRef (*saturate)(Simt *s, LLVMValueRef x); /* f32: 0 if below or no number, 1 if above */
     /* A function of the mathematical library by its base name ("acosh"); the result is f32 or f64. */
     LLVMValueRef (*library)(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *operands,
                             int count);

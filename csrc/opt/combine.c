@@ -31,19 +31,6 @@ static Value *accumulate_onto(Builder *b, Op *op)
     return NULL;
 }
 
-/* The opcode of the one operation by which a reduction combines its two scalars, if that is all it does. */
-static Opcode combining_opcode(const Op *reduce)
-{
-    const Region *region = reduce->regions[0];
-    const Op *op = region->first;
-    if (reduce->operand_count != 1 || !op || op->next != region->last || op->result_count != 1 ||
-        tt_operand(region->last, 0) != op->results[0] || op->operand_count != 2)
-        return TT_OPCODES;
-    bool both = tt_operand(op, 0) != tt_operand(op, 1) && tt_operand(op, 0)->region == region &&
-                tt_operand(op, 1)->region == region;
-    return both && tt_has(op, COMMUTES) ? op->opcode : TT_OPCODES;
-}
-
 /* The matrix in an operand of the product that is broadcast along dimension `missing` of three. */
 static Value *matrix_of(Builder *b, Value *operand, int missing)
 {
@@ -68,7 +55,7 @@ static bool is_worth_a_dot(const Type *type)
  * numbers. */
 static Value *sum_of_products(Builder *b, Op *op)
 {
-    if (op->opcode != OP_reduce || tt_int_attr(op, ATTR_axis, 0) != 1 || combining_opcode(op) != OP_fadd)
+    if (op->opcode != OP_reduce || tt_int_attr(op, ATTR_axis, 0) != 1 || tt_combining_opcode(op) != OP_fadd)
         return NULL;
     const Op *product = tt_def(tt_operand(op, 0), OP_fmul);
     const Type *type = tt_operand(op, 0)->type;

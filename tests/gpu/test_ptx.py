@@ -557,6 +557,24 @@ def test_the_largest_of_halves_is_found_before_they_are_widened(dtype):
     assert used.registers <= 96 and used.spills == 0
 
 
+@triton.jit
+def exponentials_of_a_square(x_ptr, out_ptr, N: tl.constexpr, ALONG: tl.constexpr):
+    places = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + places)
+    top = tl.max(x, axis=1)
+    tl.store(out_ptr + places, tl.exp(x - (top[:, None] if ALONG else top[None, :])))
+
+
+def test_exponentials_that_are_never_above_one_are_shorter():
+    """What a row's largest was taken from cannot be positive; what another row's was may be."""
+    compiled = compile_kernel(logarithm_of_sum, F32, F32, integer(), BLOCK=1024)
+    assert compiled.count(r"\bcvt\.sat\.f32") == 8 and not compiled.count(r"\bmul\.rz\.f32")
+    for along in (True, False):
+        compiled = compile_kernel(exponentials_of_a_square, F32, F32, N=32, ALONG=along)
+        assert compiled.count(r"\bcvt\.sat\.f32") == (8 if along else 0)
+        assert compiled.count(r"\bmul\.rz\.f32") == (0 if along else 8)
+
+
 def test_elements_that_take_many_registers_are_computed_in_turns_before_a_reduction():
     """Ten numbers for each of 32 elements at a time would be a third of the programs on a multiprocessor."""
     used = assemble(compile_kernel(largest_of_random, F32, F32, I32, integer(), BLOCK=4096), 90)

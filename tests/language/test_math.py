@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from harness import Array, array, check, round_to
+from harness import Array, array, check, random, round_to
 
 ERF = np.vectorize(math.erf, otypes=[np.float64])
 
@@ -24,7 +24,17 @@ FUNCTIONS = {
 }  # fmt: skip
 # where exactly these come out
 SPECIAL = {
-    "exp": [(-np.inf, 0), (np.inf, np.inf), (0.0, 1), (1000.0, np.inf), (-1000.0, 0), (np.nan, np.nan)],
+    "exp": [
+        (-np.inf, 0),
+        (np.inf, np.inf),
+        (0.0, 1),
+        (1000.0, np.inf),
+        (-1000.0, 0),
+        (np.nan, np.nan),
+        (-3.4e38, 0),
+        (3.4e38, np.inf),
+        (-2e38, 0),
+    ],
     "exp2": [(-np.inf, 0), (np.inf, np.inf), (0.0, 1), (10.0, 1024), (2000.0, np.inf), (-2000.0, 0), (np.nan, np.nan)],
     "log": [
         (0.0, -np.inf),
@@ -143,6 +153,48 @@ def test_sigmoid():
     x = np.linspace(-20, 20, 501).astype(np.float32)
     check("tl.sigmoid(x)", {"x": x}, sigmoid(x.astype(np.float64)).astype(np.float32), ulps=4)
     check("x.sigmoid()", {"x": x}, sigmoid(x.astype(np.float64)).astype(np.float32), ulps=4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    "code, axis",
+    [
+        ("tl.exp(x - tl.max(x, 1)[:, None])", 1),
+        ("tl.exp(x - tl.max(x, 0)[None, :])", 0),
+        ("tl.exp(x - tl.max(x, 1, keep_dims=True))", 1),
+        ("tl.exp(x - tl.max(tl.max(x, 1), 0))", None),
+        ("tl.exp(x - tl.max(x))", None),
+        ("tl.exp(x - tl.maximum(tl.max(x, 1), -200.0)[:, None])", 1),
+        ("tl.exp(tl.minimum(x, 90.0) - tl.maximum(tl.max(x, 1)[:, None], x))", 1),
+    ],
+)
+def test_exponentials_of_what_is_less_than_the_largest(code, axis, dtype):
+    x = random((16, 32), dtype, low=-87, high=87)
+    values = x.values.astype(np.float32)
+    values[3, 5], values[:, 7], values[4] = -3e38, -np.inf, values[4] / 100
+    x = round_to(values, dtype)
+    wide = x.values.astype(np.float32)
+    expected = np.exp((wide - wide.max(axis, keepdims=True)).astype(np.float64)).astype(np.float32)
+    check(f"x = x.to(tl.float32)\nout = {code}", {"x": x}, expected, ulps=GPU_EXP_ULPS, atol=1.2e-38)
+
+
+def test_exponentials_less_another_row_s_largest():
+    """What is subtracted lies along the other dimension of a square: results may be large."""
+    x = random((16, 16), "float32", low=-40, high=40)
+    rows, columns = x.values.max(1)[None, :], x.values.max(0)[:, None]
+    for code, largest in [("tl.max(x, 1)[None, :]", rows), ("tl.max(x, 0)[:, None]", columns)]:
+        expected = np.exp((x.values - largest).astype(np.float64)).astype(np.float32)
+        check(f"tl.exp(x - {code})", {"x": x}, expected, ulps=GPU_EXP_ULPS, atol=1.2e-38)
+
+
+@pytest.mark.parametrize(
+    "row", [[np.nan, 1.0, 2.0, -np.inf], [np.inf, 1.0, -np.inf, 0.0], [-np.inf] * 4, [3e38, -3e38, 0.0, 1.0]]
+)
+def test_exponentials_less_a_largest_that_is_no_usual_number(row):
+    x = round_to(np.float32(row), "float32")
+    with np.errstate(invalid="ignore", over="ignore"):
+        expected = np.exp(x.values - np.fmax.reduce(x.values))
+    check("tl.exp(x - tl.max(x))", {"x": x}, expected, ulps=GPU_EXP_ULPS)
 
 
 def test_functions_of_expressions_and_scalars():
