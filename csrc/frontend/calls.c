@@ -70,7 +70,21 @@ static int parameter_index(const Signature *signature, PyObject *name)
         if (parameter->name == name || PyUnicode_Compare(parameter->name, name) == 0)
             return i;
     }
+    for (int i = 0; signature->is_of_libdevice && i < signature->count; i++) {
+        const char number[] = {'a', 'r', 'g', (char)('0' + i), 0};
+        if (!PyUnicode_CompareWithASCIIString(name, number))
+            return i;
+    }
     return -1;
+}
+
+void tt_note_module(Walker *w, PyObject *function, Signature *signature)
+{
+    PyObject *name = tt_attribute_or_null(w, function, FIELD___module__);
+    const char *module = name && PyUnicode_Check(name) ? tt_utf8(w, name) : "";
+    signature->is_of_libdevice =
+        !strncmp(module, "triton.language.extra.", strlen("triton.language.extra.")) ||
+        !strcmp(module, "triton.language.math");
 }
 
 /* What can be passed, for messages. */
@@ -229,6 +243,7 @@ static void make_builtin(Walker *w, Callee *callee, const char *name)
 {
     callee->signature.name = tt_arena_format(w->arena, "tl.%s", name);
     tt_read_stub(w, callee->object, &callee->signature);
+    tt_note_module(w, callee->object, &callee->signature);
     callee->kind = CALLEE_BUILTIN;
     for (int i = 0; builtins[i].name; i++)
         if (!strcmp(builtins[i].name, name))

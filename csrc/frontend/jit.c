@@ -53,6 +53,7 @@ FunctionInfo *tt_function_info(Walker *w, PyObject *object)
     info = TT_NEW(w->arena, FunctionInfo);
     info->object = tt_keep(w, Py_NewRef(object));
     info->signature.name = tt_arena_strdup(w->arena, tt_utf8(w, tt_attribute(w, object, FIELD___name__)));
+    tt_note_module(w, object, &info->signature);
     info->node = tt_keep(w, PyObject_CallMethodObjArgs(object, w->state->fields[FIELD_parse], NULL));
     info->statements = tt_field(w, info->node, FIELD_body);
     info->file = tt_arena_strdup(w->arena, tt_utf8(w, tt_attribute(w, object, FIELD_source_file)));

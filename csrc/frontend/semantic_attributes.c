@@ -135,11 +135,13 @@ static Term method(Walker *w, Term t, PyObject *name)
     return bound_method(w, t, found);
 }
 
-/* The type of a block pointer is that of a pointer to tiles; its only method is advance. */
+/* The type of a block pointer is that of a pointer to tiles; its methods are advance, load and store. */
 static Term block_pointer_attribute(Walker *w, Term t, PyObject *name)
 {
-    if (!PyUnicode_CompareWithASCIIString(name, "advance"))
-        return bound_method(w, t, tt_language_object(w, "advance"));
+    static const char *const methods[] = {"advance", "load", "store"};
+    for (size_t i = 0; i < TT_COUNT(methods); i++)
+        if (!PyUnicode_CompareWithASCIIString(name, methods[i]))
+            return bound_method(w, t, tt_language_object(w, methods[i]));
     if (PyUnicode_CompareWithASCIIString(name, "type") && PyUnicode_CompareWithASCIIString(name, "dtype"))
         unknown_attribute(w, t, name);
     PyObject *tile = tile_type(w, t.items[0].dtype->pointee, t.block->shape, t.block->rank);

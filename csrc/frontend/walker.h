@@ -95,7 +95,10 @@ typedef struct Signature {
     const char *name; /* of the function, for messages */
     Parameter *parameters;
     int count;
+    bool is_of_libdevice; /* whose parameters the public API calls arg0, arg1, ... */
 } Signature;
+/* Sets that. */
+void tt_note_module(Walker *w, PyObject *function, Signature *signature);
 
 typedef struct FunctionInfo {
     PyObject *object; /* the JITFunction */

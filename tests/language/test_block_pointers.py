@@ -161,3 +161,16 @@ def test_type_of_what_a_block_pointer_points_to():
     x, y = Buffer(np.arange(8, dtype=np.float32)), Buffer(np.zeros(8, np.float16))
     halve[(1,)](x.argument, y.argument, 8)
     assert (y.host().values == np.arange(8) / 2).all()
+
+
+def test_methods():
+    """A block pointer is loaded from, stored to and moved as other pointers are."""
+    kernel = jit("""
+        def kernel(x, out):
+            source = tl.make_block_ptr(x, (8,), (1,), (0,), (4,), (0,)).advance((4,))
+            target = tl.make_block_ptr(out, (6,), (1,), (0,), (4,), (0,)).advance((4,))
+            target.store(source.load(), boundary_check=(0,))
+    """)
+    out = Buffer(np.full(8, -1, np.int32))
+    kernel[(1,)](Buffer(np.arange(8, dtype=np.int32)).argument, out.argument)
+    assert out.host().values.tolist() == [-1, -1, -1, -1, 4, 5, -1, -1]

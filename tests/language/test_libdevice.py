@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from harness import INTS, Array, check, random, round_to
 
+import triton
+
 
 def lifted(function):
     return np.vectorize(function, otypes=[np.float64])
@@ -137,3 +139,17 @@ def test_functions_of_two_broadcast():
     x, y = np.linspace(0.1, 2, 4).astype(np.float32)[:, None], np.linspace(0.5, 3, 6).astype(np.float32)[None, :]
     check("tl.extra.libdevice.pow(x, y)", {"x": x, "y": y}, (x.astype(np.float64) ** y).astype(np.float32), ulps=2)
     assert INTS
+
+
+def test_parameters_by_number():
+    """As the public API calls them, of builtins and of what is written in the language."""
+    x, y = np.array([2.0, 9.0], np.float32), np.array([3.0, 0.5], np.float32)
+    calls = {
+        "pow(arg1=y, arg0=x)": x**y, "sqrt(arg0=x)": np.sqrt(x), "add_rd(arg0=x, arg1=y)": x + y,
+        "fma(x, arg2=y, arg1=y)": x * y + y,
+    }  # fmt: skip
+    for code, expected in calls.items():
+        check(f"tl.extra.libdevice.{code}", {"x": x, "y": y}, expected, ulps=4)
+    for code in ("tl.extra.libdevice.pow(x, arg2=x)", "tl.sum(arg0=x)"):
+        with pytest.raises(triton.CompilationError, match="has no parameter `arg[02]`"):
+            check(code, {"x": x}, x)
