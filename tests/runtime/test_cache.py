@@ -7,6 +7,7 @@ import pickle
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -112,6 +113,32 @@ def test_texts_are_those_of_a_fresh_kernel(program):
     assert {stage: fresh.asm[stage] for stage in fresh.asm} == {stage: cached.asm[stage] for stage in cached.asm}
     assert fresh.hash == cached.hash and fresh.metadata.shared == cached.metadata.shared
     assert fresh.signature == cached.signature
+
+
+def cell(program, process, **change):
+    """The namespace of a notebook's cell, whose file is named after the process and its text."""
+    import linecache
+
+    file, text = f"/nowhere/kernels_{process}/1234.py", program.write(**change).path.read_text()
+    linecache.cache[file] = len(text), None, text.splitlines(True), file
+    namespace = {}
+    exec(compile(text, file, "exec"), namespace)
+    return SimpleNamespace(**namespace)
+
+
+def test_a_cell_of_a_notebook_in_another_process(program, monkeypatch):
+    import linecache
+
+    monkeypatch.setattr(linecache, "cache", {})
+    assert run(program, module=cell(program, 1)) == (2, False)
+    assert run(program, module=cell(program, 2)) == (2, True)
+    assert run(program, module=cell(program, 3, helper="return x * 3")) == (3, False)  # though its name is the same
+    linecache.cache.clear()
+    with pytest.raises(
+        triton.CompilationError, match=r"<1234.py>:\d+:.*missing(.|\n)*\| .*x \+ missing\n.*\^"
+    ) as error:
+        run(program, module=cell(program, 4, helper="return x + missing"))
+    assert "kernels_4" not in str(error.value)
 
 
 def test_variants_are_entries_of_their_own(program):

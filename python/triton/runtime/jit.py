@@ -246,7 +246,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         self.noinline = bool(noinline)
         self.repr = repr or partial(_own_name, fn.__name__)
         self.launch_metadata = launch_metadata
-        self._source, self._lines = None, read_lines(fn)
+        self._source, self._known = None, read_lines(fn)
         self._stated = {}  # of a text that was given: its lines and the number of the first one, for tools to show
         self.arg_names = [param.name for param in self.params]
         self.__name__ = fn.__name__
@@ -265,7 +265,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
     def source(self):
         """The `KernelSource`; parsed on first use, for most kernels of a library are never launched."""
         if self._source is None:
-            self._source = KernelSource(self.fn, known=self._lines)
+            self._source = KernelSource(self.fn, known=self._known)
         elif self._stated and not self._source.is_placed:
             self._source = KernelSource(self.fn, self._source.text, place=self._line_of_def())
         return self._source
@@ -273,7 +273,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
     @property
     def _text(self):
         """File, first line and text that say what a compilation would read; None where only that can tell."""
-        return read_first_block(self.fn, self._lines) if self._source is None else self._source.block
+        return read_first_block(self.fn, self._known) if self._source is None else self._source.block
 
     def parse(self):
         """The `ast.FunctionDef`, its positions as in the file; the same object on every call."""

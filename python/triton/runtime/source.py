@@ -2,6 +2,7 @@
 
 from functools import cached_property
 from operator import itemgetter
+from os import path
 
 _LINE = itemgetter(2)  # of what co_lines() gives
 
@@ -12,10 +13,10 @@ class KernelSource:
     ``lines`` starts at ``first_line`` of ``file`` with the decorators. The tree's positions are the file's.
     """
 
-    def __init__(self, fn, text=None, known=(), place=None):
+    def __init__(self, fn, text=None, known=None, place=None):
         """The source of `fn` where it was defined, or `text`, a definition that stands for it.
 
-        known   the lines of the file when `fn` was defined, of `read_lines`
+        known   the file and its lines when `fn` was defined, of `read_lines`
         place   the number of the line of that file at which `text`, taken before without one, is said to stand
         """
         self.function, self._known = fn, known
@@ -53,7 +54,7 @@ class KernelSource:
 
 
 def read_lines(fn):
-    """The lines of the file that a function is defined in, one list for all of them; empty where there is none.
+    """The file that a function is defined in, and its lines, one list for all of them; empty where there is none.
 
     Read when the function is defined, so that it is compiled as it was imported, whatever becomes of its file.
     """
@@ -61,37 +62,51 @@ def read_lines(fn):
 
     file = fn.__code__.co_filename
     linecache.checkcache(file)
-    return linecache.getlines(file, fn.__globals__)
+    lines = linecache.getlines(file, fn.__globals__)
+    return _lasting_name(fn, file, lines), lines
 
 
-def _find(fn, lines):
+def _lasting_name(fn, file, lines):
+    """What other processes call the file, too: what is kept on disk names it. The cells of a notebook are in no files,
+    and are said to lie in a folder that is named after the process."""
+    import linecache
+
+    folder, base = path.split(file)
+    if not folder or not lines or fn.__globals__.get("__file__") == file or path.exists(file):
+        return file
+    name = f"<{base}>"
+    entry = linecache.cache.setdefault(name, (sum(map(len, lines)), None, lines, name))
+    return name if len(entry) == 4 and entry[2] == lines else file
+
+
+def _find(fn, known):
     """File, its lines, the number of the function's first one, and of the last one with code; None where the text does
     not lie as it usually does."""
-    code = fn.__code__
-    file, first = code.co_filename, code.co_firstlineno
+    code, (file, lines) = fn.__code__, known or ("", ())
+    first = code.co_firstlineno
     if not 0 < first <= len(lines) or not lines[first - 1].lstrip().startswith(("@", "def ")):
         return None
     return file, lines, first, max(filter(None, map(_LINE, code.co_lines())), default=first)
 
 
-def read_first_block(fn, lines):
+def read_first_block(fn, known):
     """File, first line and text of a function as far as indentation tells, or None.
 
     Most of the time that is all of it. The parser knows, and says so of the same text every time.
     """
-    found = _find(fn, lines)
+    found = _find(fn, known)
     if not found:
         return None
     file, lines, first, last_with_code = found
     return file, first, "".join(lines[first - 1 : next(_possible_ends(lines, first, last_with_code))])
 
 
-def _read_block(fn, lines):
+def _read_block(fn, known):
     """File, lines, first line and tree, or None.
 
     `inspect` would find the same, but it tokenizes the text in Python, which takes longer than all of a compilation.
     """
-    found = _find(fn, lines)
+    found = _find(fn, known)
     if not found:
         return None
     file, lines, first, last_with_code = found

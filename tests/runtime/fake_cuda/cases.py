@@ -6,9 +6,11 @@ import os
 import pickle
 import random
 import re
+import signal
 import subprocess
 import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -393,6 +395,72 @@ def test_a_launch_that_is_captured_is_not_done_without_its_variant(monkeypatch):
     cuda.fake_begin_capture(0x1008, GLOBAL)
     assert scale(kernel, 1000, stream=0x1008).metadata.divisibility["n"] == 8
     assert cuda.fake_end_capture()
+
+
+@pytest.mark.parametrize("mode", [GLOBAL, THREAD_LOCAL])
+def test_a_variant_that_is_due_when_a_capture_begins(monkeypatch, mode):
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    kernel = new_kernel()
+    scale(kernel, 1024)
+    assert background.wait()
+    cuda.fake_set_busy(1)
+    general = scale(kernel, 1000)
+    cuda.fake_begin_capture(0x1008, mode)
+    captured = scale(kernel, 1000, stream=0x1008)
+    other = scale(kernel, 1000)  # on a stream that is not captured
+    cuda.fake_set_busy(0)
+    assert background.wait()
+    assert scale(kernel, 1000) is captured is other is not general
+    assert cuda.fake_end_capture()
+
+
+def new_long_kernel():
+    @triton.jit
+    def long(x, y, n, COUNT: tl.constexpr):
+        offsets = tl.arange(0, 128)
+        value = tl.load(x + offsets, mask=offsets < n)
+        for i in tl.static_range(COUNT):
+            value = value * value + tl.load(x + offsets + i, mask=offsets < n - i)
+        tl.store(y + offsets, value, mask=offsets < n)
+
+    return lambda n: long[(1,)](Array(), Array(number=1), n, COUNT=60)
+
+
+@pytest.mark.parametrize("part", [0.05, 0.3, 0.6, 0.9])
+def test_an_interrupt_while_a_variant_is_compiled_behind(monkeypatch, part):
+    """It is the program's: what is compiled goes on, and is there for later launches."""
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    call = new_long_kernel()
+    call(1024)
+    start = time.perf_counter()
+    assert background.wait()
+    needed = time.perf_counter() - start
+    general = call(1000)
+    with pytest.raises(KeyboardInterrupt):
+        threading.Timer(needed * part, os.kill, (os.getpid(), signal.SIGINT)).start()
+        while True:
+            call(1000)
+    assert background.wait()
+    assert call(1000) is not general
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5])
+def test_an_interrupt_while_two_are_compiled(monkeypatch, part):
+    """The program's own compilation is given up, the one behind it is not."""
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    first, second = new_long_kernel(), new_long_kernel()
+    start = time.perf_counter()
+    first(1024)
+    needed = time.perf_counter() - start
+    assert background.wait()
+    general = first(1000)
+    with pytest.raises(KeyboardInterrupt):
+        threading.Timer(needed * part, os.kill, (os.getpid(), signal.SIGINT)).start()
+        while second(1024):
+            second = new_long_kernel()
+    assert background.wait()
+    assert first(1000) is not general
+    assert second(1024) is second(1024)
 
 
 def new_product():
