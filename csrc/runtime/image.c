@@ -197,10 +197,8 @@ static void make_for_cpu(Image *image, Module *module, Arena *arena)
 Image *tt_make_image(Module *module, const CodeOptions *options, Arena *arena)
 {
     if (options->target.kind != TARGET_CPU && options->num_ctas > 1)
-        tt_unsupported(module->functions->loc,
-                       "num_ctas=%d: a program runs on one block of threads, and clusters of "
-                       "them are not supported; leave num_ctas at 1",
-                       options->num_ctas);
+        tt_remark(module, module->functions->loc,
+                  "num_ctas=%d is not done: a program runs on one block of threads", options->num_ctas);
     Image *image = TT_NEW(arena, Image);
     module->asked_choices = options->choices;
     image->options = *options;

@@ -79,12 +79,13 @@ def test_assume(condition):
 
 
 OPTIONS = [
-    {"num_warps": 1}, {"num_warps": 8}, {"num_stages": 1}, {"num_stages": 5}, {"num_ctas": 1},
+    {"num_warps": 1}, {"num_warps": 8}, {"num_stages": 1}, {"num_stages": 5}, {"num_ctas": 1}, {"num_ctas": 4},
     {"num_warps": 4, "num_stages": 3},
     {"enable_fp_fusion": False}, {"maxnreg": 64},
 ]  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:.*num_ctas=4 is not done")
 @pytest.mark.parametrize("options", OPTIONS)
 def test_launch_options(options):
     check("x * 2", {"x": X}, X * 2, **options)

@@ -111,13 +111,17 @@ def _metadata_type(names):
     return namedtuple("KernelMetadata", names)
 
 
+# What runs, whatever was asked for.
+_CLUSTER = {"num_ctas": 1, "cluster_dims": (1, 1, 1)}
+
+
 def _metadata(info, hash):
     """num_warps, num_stages, num_ctas, shared, name, target, signature, constants, timings, ... as a named tuple.
 
     There is no global_scratch_size and no profile_scratch_size: launchers that find them pass two more arguments, and
     kernels take their own only.
     """
-    more = {"target": target_of(info["target"]), "cluster_dims": (1, 1, 1), "tmem_size": 0, "hash": hash}
+    more = {"target": target_of(info["target"]), "tmem_size": 0, "hash": hash} | _CLUSTER
     fields = info | more
     return _metadata_type(tuple(sorted(fields)))(**fields)
 
@@ -221,7 +225,7 @@ class CompiledKernel(_C.CompiledKernel):
     signature = property(lambda self: self.info["signature"], doc="Types of the parameters by name.")
     shared = property(lambda self: self.info["shared"], doc="Bytes of fast memory that a program keeps.")
     num_warps = property(lambda self: self.info["num_warps"])
-    num_ctas = property(lambda self: self.info["num_ctas"])
+    num_ctas = property(lambda self: _CLUSTER["num_ctas"])
     cluster_dims = property(lambda self: self.metadata.cluster_dims)
     run = property(
         lambda self: self._run,

@@ -306,9 +306,18 @@ def test_cooperative_and_early_launches():
         launch(kernel, launch_cooperative_grid=True)
 
 
-def test_clusters_are_refused():
-    with pytest.raises(triton.UnsupportedError, match="num_ctas=2: a program runs on one block of threads"):
+def test_a_cluster_is_one_block(monkeypatch):
+    kernel = new_kernel()
+    with pytest.warns(UserWarning, match="num_ctas=2 is not done: a program runs on one block of threads"):
+        compiled = launch(kernel, num_ctas=2)
+    assert compiled.metadata.num_ctas == 1 and compiled.metadata.cluster_dims == (1, 1, 1)
+    assert log()[-1] == "launch (8, 1, 1) of 128 on 0, stream 0"
+    monkeypatch.setenv("TRITON_STRICT", "1")
+    with pytest.raises(triton.CompilationError, match="num_ctas=2 is not done"):
         launch(new_kernel(), num_ctas=2)
+
+
+def test_early_launches_are_refused_where_there_are_none():
     with pytest.raises(triton.UnsupportedError, match="launch_pdl on GPUs of compute capability 8.0: it takes 9.0"):
         types = {"x": "*fp32", "y": "*fp32", "n": "i32"}
         source = triton.compiler.ASTSource(new_kernel(), types, {"BLOCK": 128})
