@@ -552,6 +552,14 @@ static void decide_by_fragments(LayoutGroups *g, const Region *region)
     }
 }
 
+/* Has a thread much more of the tile than its share? So it is where a row of few elements lies across the lanes. */
+static bool is_lopsided(const LayoutGroups *g, const LinearLayout *layout)
+{
+    enum { FEW = 32 /* registers */ };
+    int64_t registers = 1ll << layout->in_bits[LAYOUT_REGISTER], threads = TT_LANES * g->options->num_warps;
+    return registers > FEW && registers * threads > 2ll << tt_layout_out_total(layout);
+}
+
 static const LinearLayout *follow(const LayoutGroups *g, const Edge *edge, int way)
 {
     bool widens = edge->op->opcode == OP_broadcast;
@@ -561,9 +569,10 @@ static const LinearLayout *follow(const LayoutGroups *g, const Edge *edge, int w
                                          : NULL;
         return layout && !repeats_index_work(g, edge->from, layout) ? layout : NULL;
     }
-    return widens == (way == WIDENING) && edge->from->layout && !edge->to->layout
-               ? tt_layout_forward(edge->op, edge->operand, edge->from->layout)
-               : NULL;
+    const LinearLayout *layout = widens == (way == WIDENING) && edge->from->layout && !edge->to->layout
+                                     ? tt_layout_forward(edge->op, edge->operand, edge->from->layout)
+                                     : NULL;
+    return layout && !(widens && is_lopsided(g, layout)) ? layout : NULL;
 }
 
 static bool decide_by_edges(LayoutGroups *g, int last_way)
