@@ -170,7 +170,7 @@ static LLVMValueRef swap_loop(Simt *s, int kind, const Atomic *atomic, const Typ
 {
     Word word = word_of(s, &atomic->access, tt_byte_width(type));
     LLVMTypeRef llvm = simt_type(s, type);
-    LLVMValueRef first, zero = LLVMConstNull(word.llvm);
+    LLVMValueRef zero = LLVMConstNull(word.llvm);
     LLVMBasicBlockRef enter = simt_new_block(s, "swap"), body = simt_new_block(s, "try"),
                       done = simt_new_block(s, "");
     LLVMBasicBlockRef before = LLVMGetInsertBlock(s->b);
@@ -180,8 +180,13 @@ static LLVMValueRef swap_loop(Simt *s, int kind, const Atomic *atomic, const Typ
         LLVMBuildBr(s->b, enter);
     LLVMPositionBuilderAtEnd(s->b, enter);
     word.access.predicate = NULL;
-    word.access.is_volatile = true;
-    s->ops->load(s, &word.access, NULL, &first);
+    Atomic guess = {.kind = ATOMIC_LOAD,
+                    .access = word.access,
+                    .type = word.type,
+                    .sem = "relaxed",
+                    .scope = atomic->scope,
+                    .value = zero};
+    LLVMValueRef first = s->ops->atomic(s, &guess);
     LLVMBuildBr(s->b, body);
     LLVMPositionBuilderAtEnd(s->b, body);
     LLVMValueRef expected = LLVMBuildPhi(s->b, word.llvm, "");

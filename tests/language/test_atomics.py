@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import DTYPES, Array, Buffer, check, jit, random
+from harness import DTYPES, Array, Buffer, check, jit, random, round_to
 
 import triton
 
@@ -147,9 +147,11 @@ def test_values_broadcast_and_convert():
     check(code, {"x": x}, np.broadcast_to(np.arange(4, dtype=np.float32) + 0.5, (3, 4)))
 
 
-def test_same_address_within_one_tile():
-    code = "tl.atomic_add(x_ptr + tl.arange(0, 96) % 3, 1)\nout = tl.load(x_ptr + tl.arange(0, 3))"
-    check(code, {"x": np.zeros(3, np.int32)}, np.full(3, 32, np.int32))
+@pytest.mark.parametrize("dtype", ["int32", *FLOATS])
+def test_same_address_within_one_tile(dtype):
+    """What a target has no instruction for waits for its turn, and what it looks at first is no race."""
+    code = "tl.atomic_add(x_ptr + tl.arange(0, 96) % 3, 1)\ntl.debug_barrier()\nout = tl.load(x_ptr + tl.arange(0, 3))"
+    check(code, {"x": round_to(np.zeros(3), dtype)}, round_to(np.full(3, 32), dtype))
 
 
 def test_float_minimum_and_maximum_of_both_signs():
