@@ -6,6 +6,7 @@
     loops      random loops of loads, products, reductions and other tiles have to compute what NumPy says (loops.py)
     flow       random branches, loops and calls around tiles have to compute what Python says (flow.py)
     indices    random indices have to be the same whatever a launch's numbers prove of them (indices.py)
+    windows    random windows onto arrays and atomic operations have to do what NumPy does (windows.py)
     c-programs random programs in Triton-C have to compute what NumPy says (programs_c.py)
     c-mutants  mangled programs in Triton-C have to compile or to raise (mutate_c.py)
 
@@ -47,6 +48,7 @@ FUZZERS = {
     "products": ("products", ["sim:80", "sim:90"], 50),
     "loops": ("loops", ["cpu", "sim:80", "sim:90"], 50),
     "flow": ("flow", ["cpu", "sim:80", "sim:90"], 50),
+    "windows": ("windows", ["cpu", "sim:80", "sim:90"], 50),
     "indices": ("indices", ["cpu", "sim:80", "sim:90"], 20),
     "c-programs": ("programs_c", ["cpu", "sim:90"], 200),
     "c-mutants": ("mutate_c", ["cpu", "ptx"], 2000),

@@ -11,7 +11,7 @@ import textwrap
 from dataclasses import dataclass, field
 
 import numpy as np
-from harness import DTYPES, INTS, PADDINGS, offsets, random, round_to, ulp
+from harness import DTYPES, INTS, NARROW, PADDINGS, Array, offsets, random, round_to, ulp
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 LIMIT = 4096  # elements of a tile; 16 a thread, before padding, where that is fewer
@@ -22,6 +22,31 @@ PADDED = [1, 3, 4, 5, 7, 12, 13, 17, 24, 40, 48, 65, 96, 129, 200]
 def large():
     """Programs of a large launch."""
     return 8 if os.environ.get("TRITON_TARGET", "").startswith("sim") else 1 << 18
+
+
+def edges(dtype):
+    """Where a dtype's range begins and ends, what lies beside that, and what is no number."""
+    if DTYPES[dtype].kind != "float":
+        limits = np.iinfo(DTYPES[dtype].numpy)
+        near = [
+            0,
+            1,
+            2,
+            3,
+            limits.max // 2,
+            limits.max // 2 + 1,
+            limits.max - 1,
+            limits.max,
+            limits.min,
+            limits.min + 1,
+        ]
+        return np.array([*near, -1, -2] if limits.min else near, DTYPES[dtype].values)
+    bits, mantissa = DTYPES[dtype].bits, DTYPES[dtype].mantissa
+    normal = 2.0 ** (2 - 2 ** (bits - mantissa - 2)) if dtype not in NARROW else 2.0 ** (1 - NARROW[dtype][2])
+    largest = 2.0 ** (1 - np.log2(normal)) * (2 - 2.0**-mantissa)
+    magnitudes = [0, 0.5, 1, 1.5, 2.5, normal, normal / 2, normal * 2.0**-mantissa, largest / 2, largest]
+    magnitudes += [2.0**7, 2.0**15, 2.0**31, 2.0**63, np.inf, np.nan]
+    return round_to(np.array([*magnitudes, *np.negative(magnitudes)]), dtype).values
 
 
 @dataclass(frozen=True)
@@ -210,6 +235,7 @@ class Generator:
         options = {"num_warps": self.pick([1, 2, 4, 4, 8]), "num_stages": self.integer(1, 5)}
         padding = self.pick([None, *PADDINGS])
         self.limit = min(LIMIT, 512 * options["num_warps"])
+        self.has_edges = self.chance(0.3)
         self.program = Program(seed, grid, options, padding, launched=large() if self.chance(0.25) else grid)
         self.values = []  # References of the first program
 
@@ -236,6 +262,9 @@ class Generator:
         x = random((self.program.grid, *shape), dtype, seed=self.integer(0, 1 << 30))
         if DTYPES[dtype].kind == "float" and self.chance(0.5):
             x = round_to(np.round(x.values.astype(np.float64) * 4), dtype)
+        if self.has_edges and dtype != "int1":
+            at_edge = self.random.random(x.shape) < self.pick([0.1, 1])
+            x = Array(np.where(at_edge, self.random.choice(edges(dtype), x.shape), x.values), dtype)
         size = int(np.prod(shape))
         masked = self.chance(0.25) and not dtype.startswith("float8")
         count, other = (self.integer(0, size + 1), self.integer(0, 2)) if masked else (None, 0)

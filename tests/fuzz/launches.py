@@ -63,7 +63,10 @@ class Launch:
                 yield self.verdict(found, expected)
 
     def verdict(self, found, expected):
-        differing = {name: found[name] != values for name, values in expected.items()}
+        differing = {
+            name: (found[name] != values) & ((found[name] == found[name]) | (values == values))  # NaNs are alike
+            for name, values in expected.items()
+        }
         wrong = [f"{each.sum()} of {each.size} of {name}" for name, each in differing.items() if each.any()]
         return f"differs: {', '.join(wrong)}\n{self.about()}" if wrong else "agrees"
 

@@ -1,4 +1,4 @@
-"""Samples of random loops over tiles, and of control flow; tests/fuzz/campaign.py runs as many as one likes."""
+"""Samples of random loops, control flow, windows and atomics; tests/fuzz/campaign.py runs as many as one likes."""
 
 import numpy as np
 import smallest
@@ -15,6 +15,11 @@ def test_random_loops_agree_with_numpy(target, tmp_path):
 def test_random_control_flow_agrees_with_python(target, tmp_path):
     result = sample("flow", 50, tmp_path, target)
     assert result["counts"][target]["agrees"] == 50
+
+
+def test_random_windows_and_atomics_agree_with_numpy(target, tmp_path):
+    result = sample("windows", 40, tmp_path, target)
+    assert result["counts"][target]["agrees"] == 40
 
 
 def test_what_is_wrong_is_told_in_few_lines(monkeypatch):
