@@ -42,13 +42,32 @@ static bool shifted_bounds(const Op *op, int depth, bool is_signed, IntBounds *o
     return true;
 }
 
+/* The index of a loop that counts upwards lies between its bounds. */
+static bool index_bounds(const Value *index, int depth, IntBounds *out)
+{
+    const Op *loop = index->region ? index->region->op : NULL;
+    IntBounds lower, upper;
+    int64_t step;
+    if (!loop || loop->opcode != OP_for || index != index->region->args[0] ||
+        !tt_constant_int(tt_operand(loop, 2), &step) || step <= 0 ||
+        !find(tt_operand(loop, 0), depth + 1, &lower) || !find(tt_operand(loop, 1), depth + 1, &upper) ||
+        lower.lowest >= upper.highest)
+        return false;
+    *out = (IntBounds){lower.lowest, upper.highest - 1};
+    if (lower.lowest == lower.highest)
+        out->highest -= (int64_t)(((uint64_t)out->highest - (uint64_t)out->lowest) % (uint64_t)step);
+    return true;
+}
+
 static bool find(const Value *value, int depth, IntBounds *out)
 {
     const Op *op = value->op;
     int bits = tt_bit_width(value->type);
     IntBounds a, b;
-    if (!op || depth == DEEPEST || !tt_is_int(value->type) || bits == 1)
+    if (depth == DEEPEST || !tt_is_int(value->type) || bits == 1)
         return false;
+    if (!op)
+        return index_bounds(value, depth, out);
     switch (op->opcode) {
     case OP_constant:
         out->lowest = out->highest = tt_int_attr(op, ATTR_value, 0);

@@ -145,15 +145,20 @@ static bool same_attr(const Attr *a, const Attr *b)
     }
 }
 
-bool tt_same_attrs(const Op *a, const Op *b)
+bool tt_same_attrs_but(const Op *a, const Op *b, int ignored)
 {
     int count_a = 0, count_b = 0;
     for (Attr *attr = b->attrs; attr; attr = attr->next)
-        count_b++;
-    for (Attr *attr = a->attrs; attr; attr = attr->next, count_a++) {
+        count_b += (int)attr->key != ignored;
+    for (Attr *attr = a->attrs; attr; attr = attr->next) {
         Attr *other = tt_find_attr(b, attr->key);
+        if ((int)attr->key == ignored)
+            continue;
         if (!other || !same_attr(attr, other))
             return false;
+        count_a++;
     }
     return count_a == count_b;
 }
+
+bool tt_same_attrs(const Op *a, const Op *b) { return tt_same_attrs_but(a, b, -1); }

@@ -304,6 +304,8 @@ void tt_remove_attr(Op *op, AttrKey key);
 Attr *tt_copy_attrs(Module *module,
                     const Attr *attrs); /* a list is changed in place, so each op has its own */
 bool tt_same_attrs(const Op *a, const Op *b);
+/* ... but for one key. */
+bool tt_same_attrs_but(const Op *a, const Op *b, int ignored);
 
 /* Where new operations go. With `raw` set nothing folds (for tests and for passes that must keep what they build). */
 typedef struct Builder {

@@ -41,6 +41,9 @@ static uint64_t hash_attr(const Attr *attr)
     }
 }
 
+/* How long caches should keep what a load reads makes no difference to what it gives. */
+static int ignored_attr(const Op *op) { return tt_is_plain_load(op) ? ATTR_evict : -1; }
+
 /* The order of attributes, and of operands that commute, makes no difference. */
 static uint64_t hash_op(const Op *op)
 {
@@ -50,7 +53,7 @@ static uint64_t hash_op(const Op *op)
         operands = tt_has(op, COMMUTES) ? operands + operand : mix(operands, operand);
     }
     for (const Attr *attr = op->attrs; attr; attr = attr->next)
-        attrs += hash_attr(attr);
+        attrs += (int)attr->key == ignored_attr(op) ? 0 : hash_attr(attr);
     for (int i = 0; i < op->result_count; i++)
         hash = mix(hash, (uintptr_t)op->results[i]->type);
     return mix(mix(hash, operands), attrs);
@@ -92,7 +95,7 @@ static bool same_region(const Region *a, const Region *b, Map *map, Arena *scrat
 static bool same_op(const Op *a, const Op *b, Map *map, Arena *scratch)
 {
     if (a->opcode != b->opcode || a->result_count != b->result_count || !same_operands(a, b, map) ||
-        !tt_same_attrs(a, b))
+        !tt_same_attrs_but(a, b, ignored_attr(a)))
         return false;
     for (int i = 0; i < a->result_count; i++)
         if (a->results[i]->type != b->results[i]->type || a->results[i]->layout != b->results[i]->layout)
@@ -149,6 +152,17 @@ static void visit_regions(Table *table, Op *op)
     table->state = writes ? ++table->states : before;
 }
 
+/* The earlier of two loads of the same says about caches what the later one, which is the last use, said. */
+static void take_hint(Op *earlier, const Op *later)
+{
+    const Attr *hint = tt_find_attr(later, ATTR_evict);
+    if (!tt_is_plain_load(earlier) || (!hint && !tt_find_attr(earlier, ATTR_evict)))
+        return;
+    tt_remove_attr(earlier, ATTR_evict);
+    if (hint)
+        tt_set_attr(earlier, tt_attr_string(earlier->parent->function->module, ATTR_evict, hint->s, NULL));
+}
+
 static void visit_op(Table *table, Op *op)
 {
     if (tt_is_pure(op) || tt_is_plain_load(op)) {
@@ -159,6 +173,7 @@ static void visit_op(Table *table, Op *op)
         }
         for (int i = 0; i < op->result_count; i++)
             tt_replace_all_uses(op->results[i], earlier->results[i]);
+        take_hint(earlier, op);
         tt_erase_op(op);
         table->changed = true;
     } else if (op->region_count) {

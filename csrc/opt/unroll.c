@@ -1,9 +1,12 @@
 /* Unrolls the loops that ask for it (attribute `unroll` = n > 1): the body stands n times in a loop of n
  * times the step, and a second loop does what remains. A loop of at most n iterations, by constant bounds,
- * disappears altogether. The step must be a constant, so that n times as much is known not to overflow. */
+ * disappears altogether. The step must be a constant, so that n times as much is known not to overflow.
+ *
+ * Short loops of a few constant iterations disappear unasked, unless `unroll` is 1: what begins with constants (a count of elements, whether
+ * it is the first iteration) is constant in each copy, and loads of all iterations are under way at once. */
 #include "opt/pass.h"
 
-enum { MOST_COPIES = 256 };
+enum { MOST_COPIES = 256, FEW_ITERATIONS = 4, FEW_OPS = 160 };
 
 /* Copies the body with its arguments replaced; afterwards `carried` holds what it yields. */
 static void copy_body(Builder *b, const Loop *loop, Value *index, Value **carried, Arena *scratch)
@@ -56,6 +59,12 @@ static Value *end_of_groups(Builder *b, const Op *op, int64_t step, int64_t copi
     return tt_build2(b, OP_add, lower, tt_build2(b, OP_mul, grouped, tt_build_int(b, type, step)));
 }
 
+/* The loop stays as it is from now on. */
+static void keep(Op *loop)
+{
+    tt_set_attr(loop, tt_attr_int(loop->parent->function->module, ATTR_unroll, 1, NULL));
+}
+
 static void unroll_by(const Loop *loop, int64_t step, int64_t copies, Arena *scratch)
 {
     Op *op = loop->op;
@@ -73,8 +82,8 @@ static void unroll_by(const Loop *loop, int64_t step, int64_t copies, Arena *scr
     }
     Op *main_loop =
         tt_build_op(&b, OP_for, operands, count, types, loop->count, tt_copy_attrs(b.module, op->attrs));
-    tt_remove_attr(main_loop, ATTR_unroll);
-    tt_remove_attr(op, ATTR_unroll);
+    keep(main_loop);
+    keep(op);
     Value *index = tt_add_region_arg(main_loop->regions[0], middle->type);
     index->name = loop->body->args[0]->name;
     Value **carried = TT_NEW_ARRAY(scratch, Value *, loop->count);
@@ -95,17 +104,44 @@ static void unroll_by(const Loop *loop, int64_t step, int64_t copies, Arena *scr
 /* The request is dropped, and that is said. */
 static void give_up(Op *op, const char *why)
 {
-    int copies = (int)tt_int_attr(op, ATTR_unroll, 1);
-    if (copies > 1)
-        tt_remark(op->parent->function->module, op->loc, "loop_unroll_factor=%d is not done: %s", copies,
-                  why);
-    tt_remove_attr(op, ATTR_unroll);
+    tt_remark(op->parent->function->module, op->loc, "loop_unroll_factor=%d is not done: %s",
+              (int)tt_int_attr(op, ATTR_unroll, 1), why);
+    keep(op);
+}
+
+/* Operations of a body without loops, products and effects; more than FEW_OPS when it has some. */
+static int count_simple_ops(const Region *body)
+{
+    int count = 0;
+    TT_FOR_OPS(op, body)
+    {
+        if (tt_is_loop(op) || tt_has(op, HAS_EFFECT) || op->opcode == OP_dot)
+            return FEW_OPS + 1;
+        count++;
+        for (int i = 0; i < op->region_count; i++)
+            count += count_simple_ops(op->regions[i]);
+    }
+    return count;
+}
+
+static bool unroll_short(Op *op, Arena *scratch)
+{
+    int64_t count, step;
+    if (op->opcode != OP_for || tt_find_attr(op, ATTR_num_stages) || !tt_trip_count(op, &count) ||
+        count < 2 || count > FEW_ITERATIONS || !tt_constant_int(tt_operand(op, 2), &step) ||
+        count * count_simple_ops(op->regions[0]) > FEW_OPS)
+        return false;
+    Loop loop = tt_loop(op);
+    unroll_fully(&loop, step, count, scratch);
+    return true;
 }
 
 static bool unroll(Op *op, Arena *scratch)
 {
     int64_t copies = tt_int_attr(op, ATTR_unroll, 1), step, count, whole;
     if (!tt_find_attr(op, ATTR_unroll))
+        return unroll_short(op, scratch);
+    if (copies <= 1)
         return false;
     if (op->opcode != OP_for) {
         give_up(op, "the loop may end early");
@@ -113,7 +149,7 @@ static bool unroll(Op *op, Arena *scratch)
     }
     Loop loop = tt_loop(op);
     int bits = tt_bit_width(tt_operand(op, 0)->type);
-    bool known = tt_constant_int(tt_operand(op, 2), &step) && step > 0 && copies > 1 && copies <= MOST_COPIES;
+    bool known = tt_constant_int(tt_operand(op, 2), &step) && step > 0 && copies <= MOST_COPIES;
     if (known && tt_trip_count(op, &count) && count <= copies) {
         unroll_fully(&loop, step, count, scratch);
     } else if (known && !__builtin_mul_overflow(step, copies, &whole) &&
@@ -140,4 +176,11 @@ static bool visit_region(Region *region, Arena *scratch)
     return changed;
 }
 
-bool tt_opt_unroll(Function *function, Arena *scratch) { return visit_region(function->body, scratch); }
+/* Copies of a loop show bounds of loops inside it. */
+bool tt_opt_unroll(Function *function, Arena *scratch)
+{
+    bool changed = false;
+    while (visit_region(function->body, scratch))
+        changed = true;
+    return changed;
+}

@@ -58,8 +58,8 @@ class range:
         ``num_stages``. With more than one, an iteration's loads may come before what earlier iterations
         store through other pointers. Fewer, with a warning, where shared memory is too small;
         more where a product's launch has so few programs that memory would lie idle (``TRITON_DEEPEN=0``: never).
-    :param loop_unroll_factor: how many iterations the body is repeated for; 1 or less keeps the loop as it
-        is.
+    :param loop_unroll_factor: how many iterations the body is repeated for; 1 keeps the loop as it is.
+        Unasked, short loops of two to four iterations by constant bounds are written out.
     :param disallow_acc_multi_buffer: keep one buffer for the accumulator of a `dot` in the loop, as is always done.
     :param flatten: join this loop with the one inside it; not done.
     :param warp_specialize: let different warps load and compute; not done.
