@@ -83,15 +83,16 @@ static LLVMValueRef *part(const WarpExchange *x, Partial *partial, int i)
     return i < x->combine->count ? &partial->at[i] : &partial->valid;
 }
 
-/* What a vector of partials has of an operand. Flags: those that have none hold, but not all may; false when all do. */
+/* What a vector of partials has of an operand. Flags: those that have none hold. False when all are constants, which every
+ * warp has alike (how many elements a partial is of, say): they need not be exchanged. */
 static bool collect_parts(Simt *s, const WarpExchange *x, Partial *partials, int i, LLVMValueRef *elements)
 {
     bool any = false;
     for (int j = 0; j < 1 << x->vector_bits; j++) {
         elements[j] = *part(x, &partials[j], i);
-        any |= elements[j] != NULL;
         if (!elements[j])
             elements[j] = simt_int(s->i1, 1);
+        any |= !LLVMIsConstant(elements[j]);
     }
     return any;
 }
@@ -145,7 +146,8 @@ void simt_load_partials(Simt *s, const WarpExchange *x, int first, Partial *own,
 {
     int vector = 1 << x->vector_bits, warps = simt_partials_read(x);
     for (int j = 0; j < vector; j++)
-        memset(rows[j], 0, sizeof *rows[j] * (size_t)warps);
+        for (int w = 0; w < warps; w++)
+            rows[j][w] = own[first + j];
     for (int i = 0; i <= x->combine->count; i++) {
         LLVMValueRef loaded[MOST_IN_VECTOR * MOST_WARPS], elements[MOST_IN_VECTOR];
         if (!collect_parts(s, x, &own[first], i, elements))

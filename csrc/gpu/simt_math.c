@@ -41,8 +41,11 @@ static LLVMValueRef any_math(Simt *s, Opcode opcode, LLVMValueRef const *x)
     }
 }
 
+/* By an instruction, but what is constant is divided here, so that LLVM goes on with the quotient. */
 static LLVMValueRef fast(Simt *s, Opcode opcode, LLVMValueRef const *x)
 {
+    if (opcode == OP_fdiv && LLVMIsConstant(x[0]) && LLVMIsConstant(x[1]))
+        return any_math(s, opcode, x);
     LLVMValueRef result = s->ops->math(s, opcode, x);
     return result ? result : any_math(s, opcode, x);
 }

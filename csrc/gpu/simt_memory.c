@@ -93,6 +93,7 @@ typedef struct Load {
     Vectors vectors;
     Masks masks;
     const Tile *pointers, *other; /* other: NULL for zeros */
+    const AxisInfo *info;         /* of the pointers */
     Tile *result;
     LLVMValueRef all_whole;     /* no vector of this thread is cut; NULL: none can be */
     LLVMValueRef *single_masks; /* of registers that were loaded by themselves */
@@ -128,8 +129,9 @@ static void load_elements(Simt *s, const Load *load, int first, int count, LLVMV
 static int same_load(const Load *load, int reg, LLVMValueRef mask)
 {
     const Tile *other = load->other;
+    int alike = simt_alike(load->masks.layout, load->info, reg);
     for (int r = 0; r < reg && !tt_int_attr(load->op, ATTR_volatile, 0); r++)
-        if (load->result->at[r] && load->pointers->at[r] == load->pointers->at[reg] &&
+        if (load->result->at[r] && (r == alike || load->pointers->at[r] == load->pointers->at[reg]) &&
             load->single_masks[r] == mask && (!other || other->at[r] == other->at[reg]))
             return r;
     return -1;
@@ -190,8 +192,10 @@ void simt_load(Simt *s, const Op *op)
 {
     const Value *value = op->results[0];
     const LinearLayout *layout = value->layout;
-    Load load = {
-        .op = op, .masks = simt_masks_of(s, op, 1, layout), .pointers = simt_tile(s, tt_operand(op, 0))};
+    Load load = {.op = op,
+                 .masks = simt_masks_of(s, op, 1, layout),
+                 .pointers = simt_tile(s, tt_operand(op, 0)),
+                 .info = tt_axis_info(s->axis_infos, tt_operand(op, 0))};
     if (op->operand_count > 2)
         load.other = simt_tile(s, tt_operand(op, 2));
     int bytes = tt_byte_width(value->type);

@@ -60,9 +60,11 @@ void simt_sync(Simt *s)
 
 /* ---- shuffles ---------------------------------------------------------------------------------------------------------------------- */
 
-/* A value of any type as i32 words, moved one by one. */
+/* A value of any type as i32 words, moved one by one. A constant is the same in every lane. */
 static LLVMValueRef shuffle(Simt *s, LLVMValueRef value, int mask, LLVMValueRef lane)
 {
+    if (LLVMIsConstant(value))
+        return value;
     LLVMTypeRef type = LLVMTypeOf(value);
     LLVMValueRef bits = simt_to_bits(s, value);
     LLVMTypeRef bits_type = LLVMTypeOf(bits);

@@ -42,15 +42,14 @@ Vectors simt_plan_vectors(Simt *s, const Op *op, const LinearLayout *layout, int
 
 static bool is_true(LLVMValueRef x) { return LLVMIsAConstantInt(x) && !LLVMIsNull(x); }
 
-/* The first register whose element lies in the same group of equal elements of the mask, by its place. */
-static int alike(const Masks *m, int reg)
+int simt_alike(const LinearLayout *layout, const AxisInfo *info, int reg)
 {
-    for (int bit = 0; m->layout && reg >> bit; bit++) {
+    for (int bit = 0; layout && reg >> bit; bit++) {
         bool stays = reg >> bit & 1;
-        for (int axis = 0; axis < m->layout->rank; axis++) {
-            uint64_t step = m->layout->bases[bit] >> tt_layout_axis_start(m->layout, axis) &
-                            ((1ull << m->layout->out_bits[axis]) - 1);
-            int64_t group = m->info->constancy[axis] & -m->info->constancy[axis];
+        for (int axis = 0; axis < layout->rank; axis++) {
+            uint64_t step = layout->bases[bit] >> tt_layout_axis_start(layout, axis) &
+                            ((1ull << layout->out_bits[axis]) - 1);
+            int64_t group = info->constancy[axis] & -info->constancy[axis];
             stays &= step < (uint64_t)group;
         }
         reg &= stays ? ~(1 << bit) : -1;
@@ -61,7 +60,7 @@ static int alike(const Masks *m, int reg)
 /* NULL: always. */
 static LLVMValueRef element_mask(Simt *s, const Masks *m, int reg)
 {
-    LLVMValueRef mask = m->tile ? m->tile->at[alike(m, reg)] : NULL;
+    LLVMValueRef mask = m->tile ? m->tile->at[simt_alike(m->layout, m->info, reg)] : NULL;
     mask = mask && !is_true(mask) ? mask : NULL;
     return simt_and(s, mask, m->type ? simt_in_bounds(s, m->type, m->layout, reg) : NULL);
 }

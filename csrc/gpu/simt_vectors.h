@@ -22,6 +22,8 @@ typedef struct Masks {
 /* The widest vectors of up to `most` elements (a power of two) that the operation's pointers allow. */
 Vectors simt_plan_vectors(Simt *s, const Op *op, const LinearLayout *layout, int bytes, int most);
 int simt_vector_register(const Vectors *v, int first, int at);
+/* The first register whose element lies in the same group of equal elements of the tile, by its place. */
+int simt_alike(const LinearLayout *layout, const AxisInfo *info, int reg);
 /* `operand`: the number of the operation's mask, which need not be there. */
 Masks simt_masks_of(Simt *s, const Op *op, int operand, const LinearLayout *layout);
 /* Is the mask the same for the whole vector? */

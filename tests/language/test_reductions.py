@@ -239,10 +239,11 @@ def test_tiles_of_one_element_in_a_combination_are_scalars(name, dtype):
         check(f"tl.associative_scan(x, {axis}, {name})", {"x": x}, expected, names=names)
 
 
-def test_welford():
-    x = random((8, 100), "float32")
-    code = """
-        mean, m2, count = tl.reduce((x, tl.zeros_like(x), tl.full((8, 100), 1.0, tl.float32)), 1, welford)
+@pytest.mark.parametrize("shape", [(8, 100), (2, 512), (1, 1000)])  # counts are known, or masked, or of several warps
+def test_welford(shape):
+    x = random(shape, "float32")
+    code = f"""
+        mean, m2, count = tl.reduce((x, tl.zeros_like(x), tl.full({shape}, 1.0, tl.float32)), 1, welford)
         variance = m2 / count
     """
     expected = {"mean": x.values.mean(1, dtype=np.float32), "variance": x.values.var(1, dtype=np.float32)}
