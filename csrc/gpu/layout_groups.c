@@ -14,6 +14,7 @@ typedef struct Preference {
     int64_t next;
     int64_t vector, lanes, bytes; /* bytes of an element */
     int64_t weight;
+    bool can_repeat; /* several threads may load an element: the first cache has it */
 } Preference;
 
 typedef struct Group {
@@ -26,6 +27,7 @@ typedef struct Group {
     uint32_t loaded_axes;   /* and those that members are read from */
     bool is_under_way;      /* a member is, between wgmma and its wait */
     bool is_voted;          /* the layout is what its accesses prefer */
+    bool is_broadcast;      /* along another dimension, to a larger tile */
     int cheap_size;         /* > 0: operations in the chain that makes the value; it has no group */
     int64_t index_work; /* instructions that divide integers and compute with quotients, for each element */
     bool is_in_loop;    /* some of that, or of what else makes members, is */
@@ -242,6 +244,7 @@ static bool preference_of(const LayoutGroups *g, const Op *op, Preference *prefe
     preference->bytes = bytes;
     preference->next = neighbours_in_table(op, info, preference);
     preference->weight = type->count * bytes;
+    preference->can_repeat = op->opcode == OP_load && tt_is_plain_load(op) && !tt_find_attr(op, ATTR_cache);
     return run > 1 || tt_is_faster_axis(info, fastest, preference->order[type->rank - 1]);
 }
 
@@ -264,6 +267,7 @@ static void vote(LayoutGroups *g, const Value *value, Preference preference, int
             known->next = TT_MIN(known->next, preference.next);
             known->lanes = TT_MIN(known->lanes, preference.lanes);
             known->weight += preference.weight;
+            known->can_repeat &= preference.can_repeat;
             return;
         }
     }
@@ -357,6 +361,39 @@ const LinearLayout *tt_everywhere_layout(Module *module, const Type *type, int n
     layout.in_bits[LAYOUT_LANE] = TT_LANE_BITS; /* the rest is copies */
     layout.in_bits[LAYOUT_WARP] = tt_log2(num_warps);
     return tt_intern_layout(module, &layout);
+}
+
+/* Bytes in a row that a warp touches in one access: vectors along `axis`, then lanes that continue them. */
+static int64_t bytes_in_a_row(const LinearLayout *layout, int axis, int64_t bytes, int64_t *vector)
+{
+    int start = tt_layout_axis_start(layout, axis), bit = 0;
+    int registers = layout->in_bits[LAYOUT_REGISTER], lanes = layout->in_bits[LAYOUT_LANE];
+    for (bool in_lanes = false; bit < layout->out_bits[axis]; bit++) {
+        bool found = false;
+        int first = in_lanes ? registers : 0, end = in_lanes ? registers + lanes : registers;
+        for (int i = first; i < end; i++)
+            found |= layout->bases[i] == 1ull << (start + bit);
+        if (!in_lanes && (!found || bytes << bit >= 16)) {
+            *vector = 1ll << bit;
+            in_lanes = true;
+            bit--;
+        } else if (!found) {
+            break;
+        }
+    }
+    return bytes << bit;
+}
+
+/* Does an access in this layout use memory about as well as in the one it prefers? */
+static bool suits(const LinearLayout *layout, const Preference *preference)
+{
+    int64_t bytes = preference->bytes;
+    int axis = preference->order[0];
+    int64_t vector = 1ll << layout->out_bits[axis];
+    int64_t run = bytes_in_a_row(layout, axis, bytes, &vector);
+    int64_t whole = bytes << layout->out_bits[axis], wanted = preference->lanes * preference->vector * bytes;
+    return run >= TT_MIN(TT_MIN(SECTOR_RUN, wanted), whole) &&
+           vector * bytes >= TT_MIN(4, preference->vector * bytes);
 }
 
 /* ---- deciding ---------------------------------------------------------------------------------------------------------------- */
@@ -490,18 +527,49 @@ static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
                       g->options->num_warps);
 }
 
-static bool decide_by_votes(LayoutGroups *g)
+/* Tiles that are broadcast, as they are or in another shape. */
+static void note_broadcasts(LayoutGroups *g)
 {
-    bool changed = false;
-    for (int i = 0; i < g->all.count; i++) {
-        Group *group = g->all.data[i];
-        if (!group->parent && !group->layout) {
-            group->layout = voted(g, group);
-            group->is_voted = group->layout != NULL;
-            changed |= group->is_voted;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int i = 0; i < g->edges.count; i++) {
+            const Edge *edge = &g->edges.data[i];
+            Group *from = root(edge->from);
+            bool reshapes = edge->op->opcode == OP_expand_dims || edge->op->opcode == OP_reshape;
+            if (from->is_broadcast ||
+                !(edge->op->opcode == OP_broadcast || (reshapes && root(edge->to)->is_broadcast)))
+                continue;
+            from->is_broadcast = changed = true;
         }
     }
-    return changed;
+}
+
+/* Groups that are broadcast come after those that they are broadcast to. */
+static void decide_by_votes(LayoutGroups *g, bool broadcast)
+{
+    for (int i = 0; i < g->all.count; i++) {
+        Group *group = g->all.data[i];
+        if (!group->parent && !group->layout && (broadcast || !group->is_broadcast)) {
+            group->layout = voted(g, group);
+            group->is_voted = group->layout != NULL;
+        }
+    }
+}
+
+/* Are the accesses of a group as good in a layout in which several threads may have an element? To load the weights of
+ * columns in all warps that have rows costs less than to pass them on through shared memory, behind a barrier. */
+static bool can_access(const LayoutGroups *g, const Group *group, const LinearLayout *layout)
+{
+    enum { MOST_THREADS = 4 /* that load an element */, CACHED = 32 << 10 /* bytes */ };
+    int64_t share = elements_per_thread(g, group->type), has = 1ll << layout->in_bits[LAYOUT_REGISTER];
+    for (int i = 0; i < group->votes.count; i++) {
+        const Preference *vote = &group->votes.data[i];
+        bool repeats =
+            vote->can_repeat && has <= MOST_THREADS * share && group->type->count * vote->bytes <= CACHED;
+        if (!suits(layout, vote) || (has > share && !repeats))
+            return false;
+    }
+    return true;
 }
 
 /* ---- indices --------------------------------------------------------------------------------------------------------------------- */
@@ -567,7 +635,9 @@ static const LinearLayout *follow(const LayoutGroups *g, const Edge *edge, int w
         const LinearLayout *layout = !edge->from->layout && edge->to->layout
                                          ? tt_layout_backward(edge->op, edge->operand, edge->to->layout)
                                          : NULL;
-        return layout && !repeats_index_work(g, edge->from, layout) ? layout : NULL;
+        bool can_have =
+            layout && !repeats_index_work(g, edge->from, layout) && can_access(g, edge->from, layout);
+        return can_have ? layout : NULL;
     }
     const LinearLayout *layout = widens == (way == WIDENING) && edge->from->layout && !edge->to->layout
                                      ? tt_layout_forward(edge->op, edge->operand, edge->from->layout)
@@ -657,39 +727,6 @@ static bool decide_one_by_default(LayoutGroups *g)
     return false;
 }
 
-/* Bytes in a row that a warp touches in one access: vectors along `axis`, then lanes that continue them. */
-static int64_t bytes_in_a_row(const LinearLayout *layout, int axis, int bytes, int64_t *vector)
-{
-    int start = tt_layout_axis_start(layout, axis), bit = 0;
-    int registers = layout->in_bits[LAYOUT_REGISTER], lanes = layout->in_bits[LAYOUT_LANE];
-    for (bool in_lanes = false; bit < layout->out_bits[axis]; bit++) {
-        bool found = false;
-        int first = in_lanes ? registers : 0, end = in_lanes ? registers + lanes : registers;
-        for (int i = first; i < end; i++)
-            found |= layout->bases[i] == 1ull << (start + bit);
-        if (!in_lanes && (!found || bytes << bit >= 16)) {
-            *vector = 1ll << bit;
-            in_lanes = true;
-            bit--;
-        } else if (!found) {
-            break;
-        }
-    }
-    return (int64_t)bytes << bit;
-}
-
-/* Does an access in this layout use memory about as well as in the one it prefers? */
-static bool suits(const LinearLayout *layout, const Type *type, const Preference *preference)
-{
-    int bytes = tt_byte_width(type->element->element), axis = preference->order[0];
-    int64_t vector = 1ll << layout->out_bits[axis];
-    int64_t run = bytes_in_a_row(layout, axis, bytes, &vector);
-    int64_t whole = (int64_t)bytes << layout->out_bits[axis],
-            wanted = preference->lanes * preference->vector * bytes;
-    return run >= TT_MIN(TT_MIN(SECTOR_RUN, wanted), whole) &&
-           vector * bytes >= TT_MIN(4, preference->vector * bytes);
-}
-
 typedef struct Move {
     LayoutGroups *g;
     const Group *group;
@@ -707,7 +744,7 @@ static void check_access(Op *op, void *context)
     for (int i = 0; i < op->result_count; i++)
         is_member |= group_of(move->g, op->results[i]) == move->group;
     if (is_member && accesses_memory(op) && is_strong(move->g, op, &preference))
-        move->suits &= suits(move->layout, tt_operand(op, 0)->type, &preference);
+        move->suits &= suits(move->layout, &preference);
 }
 
 static bool has_edges(const LayoutGroups *g, const Group *group)
@@ -756,8 +793,11 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
     spread_stored_axes(g, function->body);
     note_index_work(g, function->body, false);
     collect_votes(g, function->body, 0, false);
-    decide_by_votes(g);
-    follow_back(g);
+    note_broadcasts(g);
+    for (int broadcast = 0; broadcast < 2; broadcast++) {
+        decide_by_votes(g, broadcast);
+        follow_back(g);
+    }
     decide_by_fragments(g, function->body);
     follow_back(g);
     for (int stored = 1; stored >= 0; stored--)
@@ -766,7 +806,7 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
     while (decide_by_accessed(g, function->body))
         follow_back(g);
     collect_votes(g, function->body, 0, true);
-    decide_by_votes(g);
+    decide_by_votes(g, true);
     while (decide_by_edges(g, WIDENING) || decide_one_by_default(g))
         ;
     move_to_accessed(g, function, function->body);
@@ -791,7 +831,7 @@ const LinearLayout *tt_memory_layout(const LayoutGroups *g, const Op *op)
     Preference preference;
     bool strong = is_strong(g, op, &preference);
     bool fits = type->count * tt_byte_width(type->element->element) <= tt_shared_limit(g->options->sm);
-    if (layout && (!strong || !fits || suits(layout, type, &preference)))
+    if (layout && (!strong || !fits || suits(layout, &preference)))
         return layout;
     return blocked(g->module, type, preference.order, preference.vector, preference.lanes,
                    g->options->num_warps);
