@@ -28,7 +28,7 @@ class HostClock:
     """Times calls that have ended when they return."""
 
     @staticmethod
-    def sample(function, count):
+    def sample(function, count, lead=0):
         times = []
         for _ in range(count):
             start = time.perf_counter()
@@ -42,14 +42,21 @@ class HostClock:
 
 
 class EventClock:
-    """Times between events on the GPU, the cache overwritten before each call, which hides what a launch costs."""
+    """Times between events on the GPU, the cache overwritten before each call, which hides what a launch costs.
+
+    A call that keeps the host busy for longer than that (50 µs) takes a `lead`: seconds for which the GPU waits before.
+    """
+
+    CYCLES = 2e9  # of the GPU in a second, about
 
     def __init__(self):
         self.cache = torch.empty(CLEARED_BYTES // 4, dtype=torch.int32, device="cuda")
 
-    def sample(self, function, count):
+    def sample(self, function, count, lead=0):
         starts, ends = ([torch.cuda.Event(enable_timing=True) for _ in range(count)] for _ in range(2))
         for start, end in zip(starts, ends, strict=True):
+            if lead:
+                torch.cuda._sleep(int(lead * self.CYCLES))
             self.cache.zero_()
             start.record()
             function()

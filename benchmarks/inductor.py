@@ -1,5 +1,7 @@
 """Graphs that torch.compile makes kernels of: time of a call and of compiling them, beside a peer and torch without it.
 
+On a GPU the time of a call is the GPU's; how long the host takes for it, checks and all, is a row of its own.
+
 The kernels are compiled by whichever `triton` is imported. To compare two, run this twice: first with the peer on
 PYTHONPATH and --json FILE, then with ours and --peer FILE; on one machine, the one right after the other. Without a GPU
 torch's kernels for the CPU are ours too, and the peer is what torch makes in C++ (--cpp).
@@ -188,15 +190,29 @@ def peer_values(path):
         return {row["case"]: row["ours"] for row in json.load(file)["rows"]}
 
 
+def on_host(clock, function):
+    """Seconds that the host takes for a call."""
+
+    def measured(count):
+        clock.synchronize()
+        start = time.perf_counter()
+        for _ in range(count):
+            function()
+        return (time.perf_counter() - start) / count
+
+    return min(measured(10) for _ in range(5))
+
+
 def sampled(clock, functions):
-    """Microseconds a call of each of {name: function}, taken in turns."""
-    samples = {name: [] for name in functions}
+    """Microseconds a call of each of {name: function}, taken in turns, and of its host."""
+    samples, hosts = {name: [] for name in functions}, {name: on_host(clock, functions[name]) for name in functions}
     for _ in range(5):
         for name, function in functions.items():
             function()
             clock.synchronize()
-            samples[name] += clock.sample(function, 20)
-    return {name: median(values) * 1e3 for name, values in samples.items()}
+            samples[name] += clock.sample(function, 20, lead=2 * hosts[name])
+    times = {name: median(values) * 1e3 for name, values in samples.items()}
+    return times, {name: seconds * 1e6 for name, seconds in hosts.items()}
 
 
 def run(results, name, peer, clock):
@@ -206,8 +222,10 @@ def run(results, name, peer, clock):
     others = {"cpp": compile_anew(function, values, "cpp")} if results.options.cpp else {}
     ours = compile_anew(function, values)
     functions = {"ours": ours[0], **{other: made[0] for other, made in others.items()}, "eager": function}
-    times = sampled(clock, {who: lambda made=made: made(*values) for who, made in functions.items()})
+    times, hosts = sampled(clock, {who: lambda made=made: made(*values) for who, made in functions.items()})
     add(results, peer, name, "µs", times.pop("ours"), times, GOAL)
+    if DEVICE == "cuda":
+        add(results, peer, f"host, {name}", "µs", hosts.pop("ours"), hosts)
     add(results, peer, f"compile, {name}", "ms", ours[1], {other: made[1] for other, made in others.items()})
     add(results, peer, f"kernels, {name}", "ms", ours[2], {})
 
