@@ -1,5 +1,7 @@
 """Expressions of Triton-C: types, C's conversions, broadcasting, operators, memory, builtins."""
 
+import math
+
 import numpy as np
 import pytest
 from programs import launch
@@ -365,11 +367,12 @@ def test_extrema_of_two():
 
 
 @pytest.mark.parametrize(
-    "name", ["exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "floor", "ceil", "abs"]
+    "name", ["exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "floor", "ceil", "abs"]
 )
 def test_functions_of_elements(name):
     x = np.array([0.25, 1.5, 2.0, 3.75], np.float32)
-    expected = 1 / np.sqrt(x) if name == "rsqrt" else getattr(np, name)(x)
+    others = {"rsqrt": lambda x: 1 / np.sqrt(x), "erf": np.vectorize(math.erf)}
+    expected = others.get(name, getattr(np, name, None))(x)
     assert np.allclose(compute(f"{name}(a)", "float", a=x, a_kind="float", count=4), expected, rtol=1e-5)
 
 
@@ -390,6 +393,56 @@ def test_atomics():
     old = np.zeros(2, np.int32)
     launch("kernel void f(int *p) { p[1] = atomic_cas(p, 0, 9) + 1; }", old)
     assert list(old) == [9, 1]
+
+
+@pytest.mark.parametrize("name, expected", [
+    ("min", 3), ("max", 12), ("and", 8), ("or", 15), ("xor", 15 ^ 0), ("xchg", 3), ("add", 15),
+])  # fmt: skip
+def test_an_atomic_gives_what_was_there(name, expected):
+    """12, and then 3 or, for `and`, 10."""
+    out, operand = np.array([12, 0], np.int32), 10 if name == "and" else 3
+    launch(f"kernel void f(int *p, int n) {{ p[1] = atomic_{name}(p, n); }}", out, operand)
+    assert list(out) == [expected, 12]
+
+
+@pytest.mark.parametrize("name", ["max", "min", "fmax", "fmin"])
+def test_a_nan_loses(name):
+    x, y = [np.nan, 1.0, np.nan], [2.0, np.nan, np.nan]
+    found = compute(f"{name}(a, b)", "float", a=x, b=y, a_kind="float", b_kind="float", count=3)
+    assert found[:2] == [2, 1] and np.isnan(found[2])
+
+
+def test_products_of_batches():
+    a, b = (np.random.default_rng(seed).integers(-3, 4, (2, 16, 16)).astype(np.float16) for seed in (3, 4))
+    out = np.zeros((2, 16, 16), np.float32)
+    launch("""kernel void f(half *a, half *b, float *c) {
+        int n[2] = 0 ... 2, i[16] = 0 ... 16;
+        int at[2, 16, 16] = n[:, newaxis, newaxis] * 256 + i[:, newaxis] * 16 + i;
+        half A[2, 16, 16] = *(a + at), B[2, 16, 16] = *(b + at);
+        *(c + at) = dot(A, B);
+    }""", a, b, out)  # fmt: skip
+    assert (out == a.astype(np.float32) @ b.astype(np.float32)).all()
+
+
+@pytest.mark.parametrize(
+    "how, error", [("tf32", 1e-2), ("tf32x3", 1e-5), ("bf16x3", 1e-3), ("bf16x6", 1e-5), ("ieee", 1e-5)]
+)
+def test_how_floats_are_multiplied(how, error):
+    a = np.random.default_rng(5).standard_normal((16, 16)).astype(np.float32)
+    out = np.zeros((16, 16), np.float32)
+    launch(f"""kernel void f(float *a, float *c) {{
+        int i[16] = 0 ... 16, at[16, 16] = i[:, newaxis] * 16 + i;
+        float A[16, 16] = *(a + at);
+        *(c + at) = dot(A, A, "{how}");
+    }}""", a, out)  # fmt: skip
+    assert np.abs(out - a.astype(np.float64) @ a).max() < error
+
+
+def test_sums_of_narrow_floats():
+    """Of `bfloat16` they are float, of `half` added in float."""
+    x = np.full(64, 257, np.float32)
+    assert compute("sum((bfloat16)a, 0)", "float", a=x, a_kind="float", count=64)[0] == 64 * 256
+    assert compute("sum((half)a, 0)", "float", a=[2048, 1, 1, 1], a_kind="float", count=4)[0] == 2052
 
 
 def test_hints_and_barriers_change_nothing():
