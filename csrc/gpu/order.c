@@ -217,8 +217,19 @@ static int registers(const Order *o)
     return most;
 }
 
+/* What nothing uses would never be placed, and so stay in front of the block's phis. */
+static void drop_unused(const Order *o)
+{
+    for (LLVMValueRef i = LLVMGetLastInstruction(o->block), before; i; i = before) {
+        before = LLVMGetPreviousInstruction(i);
+        if (!LLVMGetFirstUse(i) && !has_effect(o, i))
+            LLVMInstructionEraseFromParent(i);
+    }
+}
+
 static void improve(Order *o)
 {
+    drop_unused(o);
     bool is_together = has_convergent(o);
     if (feeds_phi(o) || (is_together && o->has_products))
         return;

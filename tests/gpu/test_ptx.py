@@ -30,6 +30,7 @@ from gpu_kernels import (
 import triton
 import triton.language as tl
 from triton import _C
+from triton.language.extra import libdevice
 
 SMS = [80, 90]
 WIDE_LOAD, WIDE_STORE = r"\bld\.global[\w.:]*\.v4\.b32", r"\bst\.global[\w.:]*\.v4\.b32"
@@ -704,3 +705,22 @@ def test_libdevice_is_inlined():
         pytest.skip("no libdevice on this machine")
     assert "__nv_acosh" not in compiled.ptx and compiled.count(r"\bcall\b") == 0
     assemble(compiled, 80)
+
+
+@triton.jit
+def powers_inside(x, y, power, N: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    inside = i < N
+    base = tl.load(x + i, inside, other=0.0) - power
+    tl.store(y + i, tl.where((base > 0) & inside, libdevice.pow(base, power), 0.0), inside)
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+def test_inlined_code_that_nothing_needs(warps):
+    """Of elements past the end the power is computed for nothing. What is left stands behind phis."""
+    try:
+        compiled = compile_kernel(powers_inside, F32, F32, ("fp32", 1), N=200, BLOCK=1024, num_warps=warps)
+    except ValueError as error:
+        assert "libdevice, which is not found" in str(error)
+        pytest.skip("no libdevice on this machine")
+    assemble(compiled, 90)
