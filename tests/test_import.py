@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.version import parse
 
@@ -34,6 +35,11 @@ def test_import_is_light():
     """A command-line tool that merely imports triton must not pay for torch and numpy."""
     code = "import sys, triton; assert not {'torch', 'numpy', 'random', 'threading'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["errors.TritonError", "tools.tensor_descriptor.TensorDescriptor", "testing.do_bench"])
+def test_modules_are_there_without_being_imported(name):
+    subprocess.run([sys.executable, "-c", f"import triton; triton.{name}"], check=True)
 
 
 def test_free_threaded_python_is_told_why_there_is_no_build():

@@ -48,6 +48,7 @@ __all__ = [
     "compile",
     "compiler",
     "constexpr_function",
+    "errors",
     "heuristics",
     "jit",
     "knobs",
@@ -64,7 +65,8 @@ __all__ = [
     "tritonc_version",
 ]
 
-# Where names live whose modules not every program needs.
+# Modules, and where names live whose modules not every program needs.
+_MODULES = ["backends", "c", "compiler", "errors", "knobs", "language", "ops", "profiler", "testing", "tools"]
 _ERRORS = [
     "AutotunerError",
     "CompilationError",
@@ -106,7 +108,7 @@ _LATER = dict.fromkeys(_ERRORS, "errors") | {
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from . import backends, c, compiler, knobs, language, profiler, testing, tools
+    from . import backends, c, compiler, errors, knobs, language, profiler, testing, tools
     from .compiler import compile
     from .errors import (
         AutotunerError,
@@ -145,10 +147,7 @@ if TYPE_CHECKING:
 
 
 def _load(name):
-    if (
-        name in ("backends", "c", "compiler", "knobs", "language", "ops", "profiler", "testing", "tools")
-        or name in _LATER
-    ):
+    if name in _MODULES or name in _LATER:
         from importlib import import_module
 
         module = import_module(f".{_LATER.get(name, name)}", __name__)
