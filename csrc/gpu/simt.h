@@ -44,6 +44,8 @@ struct Simt {
 void tt_order_arithmetic(struct Codegen *codegen, bool has_products, Arena *arena);
 /* nvptx_constants.c: behind all passes, keeps constants of 8-bit floats from ptxas, which widens some of them wrongly. */
 void tt_nvptx_hide_constants(struct Codegen *codegen, Arena *arena);
+/* nvptx_negations.c: the same, of negations and magnitudes of 16-bit integers. */
+void tt_nvptx_widen_negations(struct Codegen *codegen);
 
 /* ---- simt_values.c: types and values --------------------------------------------------------------------------------- */
 

@@ -31,9 +31,10 @@ static LLVMValueRef neutral_of(Simt *s, Opcode opcode, const Type *type)
     case OP_fmul:
         return LLVMConstReal(llvm, 1);
     case OP_fmin:
+    case OP_fmax:
+        return LLVMConstReal(llvm, NAN); /* which loses */
     case OP_fmin_nan:
         return LLVMConstReal(llvm, INFINITY);
-    case OP_fmax:
     case OP_fmax_nan:
         return LLVMConstReal(llvm, -INFINITY);
     default:

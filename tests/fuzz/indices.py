@@ -8,6 +8,7 @@ the background, or with a new kernel that finds its code on the disk.
 """
 
 import contextlib
+import functools
 import mmap
 import os
 import shutil
@@ -449,7 +450,7 @@ class Case:
 
 
 class Memory:
-    """The large array, whose pages come and go."""
+    """The large array of a host, whose pages come and go."""
 
     def __init__(self):
         self.pages = mmap.mmap(-1, LARGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -459,9 +460,43 @@ class Memory:
         self.pages.madvise(mmap.MADV_DONTNEED)
 
     def elements(self, dtype, miss):
-        """All of them but for the first few, and the middle, from which the kernel counts."""
-        array = self.bytes.view(dtype)[miss:]
-        return array, array.size // 2 // 16 * 16
+        """All of them but for the first few."""
+        return self.bytes.view(dtype)[miss:]
+
+    def argument(self, array):
+        """An array as a kernel is given it."""
+        return array
+
+    def put(self, elements, places, values):
+        elements[places] = values
+
+    def get(self, elements, places):
+        return elements[places]
+
+
+class DeviceMemory:
+    """The same of a GPU: arguments and elements are tensors. What was touched is zeroed behind each launch."""
+
+    def __init__(self):
+        import torch
+
+        self.bytes = torch.zeros(LARGE, dtype=torch.uint8, device="cuda")
+        self.tensor = torch.from_numpy
+
+    def clear(self):
+        pass
+
+    def elements(self, dtype, miss):
+        return self.bytes.view(self.tensor(np.zeros(0, dtype)).dtype)[miss:]
+
+    def argument(self, array):
+        return self.tensor(array).to(self.bytes.device)
+
+    def put(self, elements, places, values):
+        elements[self.argument(places)] = self.argument(np.asarray(values, self.get(elements, places[:0]).dtype))
+
+    def get(self, elements, places):
+        return elements[self.argument(places)].cpu().numpy()
 
 
 def contents(places):
@@ -476,20 +511,24 @@ def near(touched):
 def wrong(case, kernel, launch, memory):
     """Launches; says what differs, or None."""
     numbers, grid, miss, (found, touched) = launch
-    x, middle = memory.elements(case.dtype, miss)
+    x = memory.elements(case.dtype, miss)
+    middle = len(x) // 2 // 16 * 16  # from which the kernel counts
     out = np.zeros(grid[0] * grid[1] * OUTPUTS * case.rows * case.width, case.dtype)
     around, expected = near(touched), np.zeros_like(out)
     if not case.stores:
-        x[around + middle] = contents(around)
+        memory.put(x, around + middle, contents(around))
     for at, place, mask in found.loads:
         expected[at] = np.where(mask, contents(place), 0)
+    out, table = memory.argument(out), memory.argument(case.table)
     try:
-        kernel[grid](x, out, case.table, middle, *numbers, case.width, case.rows)
+        kernel[grid](x, out, table, middle, *numbers, case.width, case.rows)
         if case.stores:
-            return None if (x[around + middle] == np.isin(around, touched)).all() else "what was stored"
-        return None if (out == expected).all() else f"{(out != expected).sum()} of {out.size} loaded"
+            stored = memory.get(x, around + middle)
+            return None if (stored == np.isin(around, touched)).all() else "what was stored"
+        differing = memory.get(out, np.arange(expected.size)) != expected
+        return f"{differing.sum()} of {expected.size} loaded" if differing.any() else None
     finally:
-        x[around + middle] = 0
+        memory.put(x, around + middle, np.zeros(around.size, case.dtype))
 
 
 def new_kernel(case):
@@ -519,19 +558,20 @@ def passes(case):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-_memory = []
+@functools.cache
+def memory_of(kind):
+    return kind()
 
 
 def outcomes(seed, targets, begin):
     begin(targets[0])
     case = Case(seed)
-    if not _memory:
-        _memory.append(Memory())
     for target in targets:
         begin(target)
         os.environ["TRITON_TARGET"] = target
-        yield verdict(case, _memory[0])
-        _memory[0].clear()
+        memory = memory_of(DeviceMemory if target.startswith("cuda") else Memory)
+        yield verdict(case, memory)
+        memory.clear()
 
 
 def verdict(case, memory):

@@ -724,3 +724,21 @@ def test_inlined_code_that_nothing_needs(warps):
         assert "libdevice, which is not found" in str(error)
         pytest.skip("no libdevice on this machine")
     assemble(compiled, 90)
+
+
+@pytest.mark.parametrize("sm", SMS)
+def test_16_bit_integers_are_not_negated_as_such(sm):
+    """ptxas takes -(-32768) for 32768 where it is widened: see nvptx_negations.c."""
+
+    @triton.jit
+    def signs(source, target, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        x = tl.load(source + i)
+        tl.store(target + i, (-x).to(tl.int32))
+        tl.store(target + BLOCK + i, tl.abs(x).to(tl.int32))
+        tl.store(target + 2 * BLOCK + i, (x * -1 < tl.flip(x)).to(tl.int32))
+        tl.store(target + 3 * BLOCK + i, (tl.where(x < 0, -x, x) >> 2).to(tl.int32))
+
+    ptx = compile_kernel(signs, pointer("i16"), I32, sm=sm, BLOCK=128).ptx
+    assert not re.search(r"\b(neg|abs)\.s16\b|\bsub\.s16\s+%rs\d+, 0,", ptx)
+    assert re.search(r"\bneg\.s32", ptx) and re.search(r"\babs\.s32", ptx)

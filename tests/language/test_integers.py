@@ -184,3 +184,16 @@ def test_wide_products_of_program_ids():
     """Casting to int64 before multiplying keeps what int32 would lose."""
     check("tl.full((1,), n, tl.int64) * n", {"n": 100_000}, Array(np.array([10**10]), "int64"))
     check("n.to(tl.int64) * n", {"n": 100_000}, Array(np.asarray(10**10), "int64"))
+
+
+@pytest.mark.parametrize("dtype", SIGNED)
+@pytest.mark.parametrize("code", ["-x", "tl.abs(x)", "0 - x", "x * -1"])
+def test_the_lowest_number_is_its_own_opposite(code, dtype):
+    """Also where it is used as a wider number, is compared or is shifted: ptxas forgets that of int16."""
+    x = np.array([np.iinfo(dtype).min, np.iinfo(dtype).min + 1, -1, 0, 5, np.iinfo(dtype).max], dtype)
+    low = np.full(6, -5, dtype)
+    expected = np.abs(x) if "abs" in code else -x
+    check(f"({code}).to(tl.int64)", {"x": x}, expected.astype(np.int64))
+    check(f"({code}).to(tl.float32)", {"x": x}, expected.astype(np.float32))
+    check(f"({code}) < low", {"x": x, "low": low}, expected < low)
+    check(f"({code}) >> 2", {"x": x}, expected >> 2)

@@ -100,6 +100,22 @@ def test_running_maximum(shape):
         check(code, {"x": x}, expected, names=NAMES)
 
 
+@pytest.mark.parametrize("num_warps", [1, 2, 4])
+@pytest.mark.parametrize("shape", [(3, 48), (48, 24), (100, 3)])
+def test_a_running_maximum_begins_with_nan(shape, num_warps):
+    """What comes before the first number must not win over it."""
+    x = np.sin(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape)
+    x[np.arange(shape[0])[:, None] + np.arange(shape[1]) < 4] = np.nan
+    for axis in range(2):
+        expected = {
+            "a": np.fmax.accumulate(x, axis),
+            "b": backwards(np.fmax.accumulate, np.flip(x, axis), axis),
+        }
+        code = f"a = tl.associative_scan(x, {axis}, maximum)\n"
+        code += f"b = tl.associative_scan(tl.flip(x, {axis}), {axis}, maximum, reverse=True)"
+        check(code, {"x": x}, expected, names=NAMES, num_warps=num_warps)
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("shape", [(1,), (6,), (33,), (4, 9)])
 def test_a_combination_that_does_not_commute(shape, reverse):
