@@ -91,6 +91,18 @@ static Module *run_passes(Module *given, GpuOptions *options)
     }
 }
 
+static _Noreturn void too_many_threads(int num_warps)
+{
+    enum { MOST = 1024 }; /* of a block, on every GPU */
+    Diagnostic diag = {.kind = TT_OUT_OF_RESOURCES,
+                       .message = "a program has 32 threads for each of its num_warps",
+                       .remedy = "use 1, 2, 4, 8, 16 or 32",
+                       .resource = "threads",
+                       .needed = 32 * (int64_t)num_warps,
+                       .available = MOST};
+    tt_raise(&diag);
+}
+
 static void check_options(const GpuOptions *options)
 {
     if (options->sm < 75)
@@ -99,9 +111,11 @@ static void check_options(const GpuOptions *options)
     if (options->early && options->sm < 90)
         tt_unsupported(NULL, "launch_pdl on GPUs of compute capability %d.%d: it takes 9.0", options->sm / 10,
                        options->sm % 10);
-    if (!tt_is_pow2(options->num_warps) || options->num_warps > 32)
+    if (!tt_is_pow2(options->num_warps))
         tt_error_with_remedy(NULL, "use 1, 2, 4, 8, 16 or 32",
                              "num_warps is %d; it must be a power of 2 up to 32", options->num_warps);
+    if (options->num_warps > 32)
+        too_many_threads(options->num_warps);
 }
 
 /* The oldest PTX with everything that the code for `sm` may use. */

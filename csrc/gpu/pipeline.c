@@ -374,17 +374,32 @@ static int64_t slot_bytes(const Staged *staged)
     return staged->is_kept ? 0 : (int64_t)bytes << tt_layout_out_total(staged->layout);
 }
 
-/* Is what reads a buffer still to come when the loop begins? */
-static bool has_uses_from(const Op *loop, const Value *buffer)
+/* Is what reads a buffer still to come when the operation begins? */
+static bool has_uses_from(const Op *op, const Value *buffer)
 {
     TT_FOR_USES(use, buffer)
     {
-        Op *user = use->user, *part = pipeline_part_of(loop->parent, user);
+        Op *user = use->user, *part = pipeline_part_of(op->parent, user);
         bool passes = user->opcode == OP_smem_view || user->opcode == OP_smem_permute;
-        if (!part || pipeline_comes_before(loop, part) || (passes && has_uses_from(loop, user->results[0])))
+        if (!part || pipeline_comes_before(op, part) || (passes && has_uses_from(op, user->results[0])))
             return true;
     }
     return false;
+}
+
+/* Does the buffer that `alloc` makes live while the loop runs? What stands around the loop, in the innermost region that has
+ * both, says so: buffers of other loops before and behind it do not. */
+static bool lives_in(const Op *loop, Op *alloc)
+{
+    const Op *around = loop;
+    Op *made = NULL;
+    for (; around && !(made = pipeline_part_of(around->parent, alloc)); around = around->parent->op)
+        ;
+    if (!made || made == loop)
+        return true;
+    if (made == around) /* they are in different regions of it */
+        return made->opcode != OP_if;
+    return pipeline_comes_before(made, around) && has_uses_from(around, alloc->results[0]);
 }
 
 typedef struct Occupied {
@@ -398,9 +413,7 @@ static void count_buffer(Op *op, void *context)
     Occupied *occupied = context;
     if (op->opcode != OP_smem_alloc)
         return;
-    const Op *made = pipeline_part_of(occupied->loop->parent, op);
-    if (!made || made == occupied->loop ||
-        (pipeline_comes_before(made, occupied->loop) && has_uses_from(occupied->loop, op->results[0])))
+    if (lives_in(occupied->loop, op))
         occupied->bytes += tt_buffer_bytes(op->results[0]);
 }
 

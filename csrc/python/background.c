@@ -23,6 +23,7 @@ struct Request {
     int slot_count;
     int32_t extents[3];
     int multiprocessors;
+    bool is_spare;
     Request *next;
 };
 
@@ -80,6 +81,8 @@ Request *tt_new_request(Kernel *kernel, const Specialization *s, const int32_t e
     request->multiprocessors = tt_multiprocessors(s->target, s->place.device);
     return request;
 }
+
+void tt_ask_in_advance(Request *request) { request->is_spare = true; }
 
 static bool asks_for(const Request *request, const Request *other)
 {
@@ -188,6 +191,7 @@ static bool compile(const Request *request)
         tt_compile_variant(request->kernel, &request->key, request->target, request->device, &numbers, true);
     if (!compiled)
         return false;
+    compiled->is_spare = request->is_spare;
     bool done = load(request, compiled) && tt_add_variant(request->kernel, &request->key, compiled, &numbers);
     Py_DECREF((PyObject *)compiled);
     return done;

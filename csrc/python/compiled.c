@@ -130,6 +130,12 @@ static PyObject *get_kernel(PyObject *self, void *unused)
     return has_code((Compiled *)self) ? Py_NewRef((PyObject *)((Compiled *)self)->kernel) : NULL;
 }
 
+static PyObject *is_spare(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((Compiled *)self)->is_spare);
+}
+
 static PyObject *get_ir(PyObject *self, void *unused)
 {
     (void)unused;
@@ -246,6 +252,7 @@ static PyObject *stages(PyObject *self, PyObject *unused)
 static PyGetSetDef compiled_getset[] = {
     {"info", get_info, NULL, "The dict behind `metadata`.", NULL},
     {"fn", get_kernel, NULL, "The JITFunction it was compiled from.", NULL},
+    {"_is_spare", is_spare, NULL, "Compiled for launches to come; none has asked for it yet.", NULL},
     {"_ir", get_ir, NULL, "The tile IR with its places, from which the same code can be made again.", NULL},
     {"image", get_image, NULL,
      "All of it as bytes; another process, with the same compiler, makes the code of them.", NULL},

@@ -352,6 +352,7 @@ typedef struct Compiled {
     int slot_count;
     const bool *order;          /* see tt_analyze_order; in the code's memory */
     bool had_effects;           /* the program did something while it was read */
+    bool is_spare;              /* compiled behind for launches to come; none of its class was there yet */
     bool checks_bounds;         /* the slots have the ranges behind them */
     unsigned rests_on;          /* LaunchFacts */
     const RangeProgram *checks; /* which hold for a launch; NULL: all do, for each */
@@ -449,6 +450,8 @@ bool tt_add_variant(Kernel *kernel, const Key *key, Compiled *compiled, const La
 typedef struct Request Request;
 bool tt_background_enabled(void);
 /* For the variant of a specialisation; NULL when there is no memory. */
+/* Sets `is_spare` of what is compiled. */
+void tt_ask_in_advance(Request *request);
 Request *tt_new_request(Kernel *kernel, const Specialization *s, const int32_t extents[3]);
 void tt_release_request(Request *request);
 /* Takes the request over. */

@@ -291,11 +291,14 @@ static bool specialize_again(Launch *launch, bool generally)
     return specialize(launch->kernel, &launch->call, s, generally);
 }
 
-/* A graph keeps the code that it was captured with, which is to be the best there is. */
+/* A graph keeps the code that it was captured with, which is to be the best there is. Hooks are told by the launch that asks
+ * for a variant, in its thread. */
 static bool may_do_without(Launch *launch)
 {
     const Specialization *s = &launch->specialization;
-    return !launch->kernel->never_behind && tt_background_enabled() && choose_stream(launch) &&
+    PyObject *const *hooks = launch->kernel->state->kernel_hooks;
+    return !launch->kernel->never_behind && !hooks[BEFORE_COMPILE] && !hooks[AFTER_COMPILE] &&
+           tt_background_enabled() && choose_stream(launch) &&
            !(s->target.kind == TARGET_CUDA && tt_cuda_is_captured(s->place.stream));
 }
 
@@ -358,6 +361,8 @@ static bool compile_general(Launch *launch, const Compiled *compiled, const int3
         return false;
     if (s->any_special && !tt_table_find(&kernel->table, &s->key))
         launch->request = tt_new_request(kernel, s, extents);
+    if (launch->request)
+        tt_ask_in_advance(launch->request);
     return !PyErr_Occurred() && specialize_again(launch, false);
 }
 
@@ -388,7 +393,9 @@ static Compiled *launch_specialized(Launch *launch)
     if (!read_grid(launch, extents))
         return NULL;
     Compiled *compiled = tt_find_ready(launch->kernel, &s->key, numbers_of(launch, extents));
-    if (!compiled && !PyErr_Occurred())
+    if (compiled)
+        compiled->is_spare = false;
+    else if (!PyErr_Occurred())
         compiled = find_missing(launch, extents);
     if (compiled && !start(launch, compiled, extents))
         Py_CLEAR(compiled);

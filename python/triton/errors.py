@@ -100,11 +100,11 @@ class OutOfResources(CompilationError):
     def __init__(self, required, limit, name, *, message=None, location=None, remedy=None, notes=()):
         self.required, self.limit, self.name = required, limit, name
         self._detail = message
-        detail = message or f"required: {required}, hardware limit: {limit}"
+        what = f"out of resource: {name}, Required: {required}, Hardware limit: {limit}"
         super().__init__(
-            f"out of resource: {name}: {detail}",
+            f"{what}: {message}" if message else what,
             location=location,
-            remedy=remedy or "smaller block sizes or a smaller num_stages need less",
+            remedy=remedy or "Reducing block sizes or `num_stages` may help.",
             notes=notes,
         )
 

@@ -82,8 +82,8 @@ class runtime_knobs(_Group):
     ``@triton.jit(launch_metadata=...)`` adds. On a GPU a launch ends before its kernel does.
 
     ``jit_cache_hook`` and ``jit_post_compile_hook`` are called before a launch compiles, and when it has, with the
-    keywords key, repr, fn, compile, is_manual_warmup and already_compiled; what asks not to compile by returning
-    something true raises a RuntimeError. ``kernel_load_start_hook`` and
+    keywords key, repr, fn, compile, is_manual_warmup and already_compiled, once for each key; what asks not to compile
+    by returning something true raises a RuntimeError. ``kernel_load_start_hook`` and
     ``kernel_load_end_hook`` are chains that are called around the loading of compiled code with (module, function,
     name, metadata_group, hash).
     """

@@ -130,6 +130,35 @@ def tensor_core_product(dtype, sm, warps=8, other=None, **options):
     return compile_kernel(matmul, *entries, sm=sm, num_warps=warps, **{**TILE, **options})
 
 
+@triton.jit
+def several_products(a_ptr, b_ptr, c_ptr, n, count: tl.constexpr, BRANCH: tl.constexpr):
+    """One after the other, each in tiles that the programs share; half of them in branches."""
+    rows, depths = tl.arange(0, 128), tl.arange(0, 64)
+    for each in tl.static_range(count):
+        for tile in range(tl.program_id(0), n, tl.num_programs(0)):
+            first, sums = (each * n + tile) * 128, tl.zeros((128, 128), tl.float32)
+            if BRANCH and tile % 2 == 0:
+                for k in range(0, n, 64):
+                    a = tl.load(a_ptr + (first + rows)[:, None] * n + k + depths)
+                    sums = tl.dot(a, tl.load(b_ptr + (k + depths)[:, None] * n + rows), sums)
+            else:
+                for k in range(0, n, 64):
+                    a = tl.load(a_ptr + (first + rows)[:, None] * n + k + depths)
+                    sums = tl.dot(a, tl.load(b_ptr + (k + depths)[:, None] * n + rows), sums)
+            tl.store(c_ptr + (first + rows)[:, None] * n + rows, sums)
+
+
+def test_products_one_after_the_other_share_their_buffers():
+    entries = [F16, F16, F32, integer()]
+    options = {"sm": 90, "num_warps": 8, "num_stages": 4}
+    alone = compile_kernel(several_products, *entries, count=1, BRANCH=False, **options)
+    copies = alone.count(r"cp\.async\.cg\.shared\.global")
+    for count, branch in [(2, False), (4, False), (4, True)]:
+        compiled = compile_kernel(several_products, *entries, count=count, BRANCH=branch, **options)
+        assert compiled.shared == alone.shared
+        assert compiled.count(r"cp\.async\.cg\.shared\.global") == copies * count * (2 if branch else 1)
+
+
 @pytest.mark.parametrize("columns, left, barriers", [(256, 2, 1), (128, 1, 2)])
 def test_products_of_warpgroups(columns, left, barriers):
     """Operands come in vectors and are read where they land; products stay under way in the next iteration. Where a

@@ -215,8 +215,12 @@ def test_pruning():
     kernel[grid](x, 64)
     assert kernel.best_config.kwargs == {"BLOCK": 32}
     assert len(timed) == 5
+    half = {"early_config_prune": lambda configs, named, **kwargs: configs[:2], "perf_model": model, "top_k": 0.5}
+    kernel = tuned(configs(16, 32, 64, 128), do_bench=bench, prune_configs_by=half)
+    kernel[grid](x, 64)
+    assert len(timed) == 5  # half of what is left is one
     kernel = tuned(configs(16, 32), prune_configs_by={"early_config_prune": lambda configs, named, **kwargs: []})
-    with pytest.raises(triton.AutotunerError, match="early_config_prune left no configuration"):
+    with pytest.raises(triton.AutotunerError, match="No valid autotuner configs after pruning"):
         kernel[grid](x, 64)
 
 

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import namedtuple
 from types import SimpleNamespace
 
 import numpy as np
@@ -287,11 +288,14 @@ def test_types_and_keys_of_arguments():
     assert mangle_type(descriptor) == keys(descriptor)[0] == "tensordesc<fp32[2, 4]>"
     assert mangle_type((1.5, descriptor)) == ("fp32", "tensordesc<fp32[2, 4]>")
 
-    assert keys(x) == ("*fp32", "D") and keys(x[1:]) == ("*fp32", None)
-    assert keys(x, is_const=True) == ("*kfp32", "D") and keys(x, align=False) == ("*fp32", None)
-    assert keys(32) == ("i32", "D") and keys(24) == ("i32", "D8") and keys(7) == ("i32", None)
-    assert keys(1) == ("constexpr", None) and keys(1, specialize_value=False) == ("i32", None)
-    assert keys((x, 7)) == (("*fp32", "i32"), ("D", None))
+    assert keys(x) == ("*fp32", "D") and keys(x[1:]) == ("*fp32", "")
+    assert keys(x, is_const=True) == ("*kfp32", "D") and keys(x, align=False) == ("*fp32", "")
+    assert keys(32) == ("i32", "D") and keys(24) == ("i32", "D8") and keys(7) == ("i32", "")
+    assert keys(1) == ("constexpr", 1) and keys(1, specialize_value=False) == ("i32", None)
+    assert keys((x, 7)) == keys((x, 7), is_const=True) == (("*fp32", "i32"), ("D", ""))
+    assert keys(True) == ("u1", None) and keys(1.5) == ("fp32", None) and keys(descriptor)[1] is None
+    sizes = namedtuple("sizes", "rows columns")
+    assert keys(sizes(1, (16, True))) == (sizes("constexpr", ("i32", "u1")), sizes(1, ("D", None)))
     assert BaseBackend.parse_attr("D") == [["tt.divisibility", 16]] and BaseBackend.parse_attr("D8")[0][1] == 8
     assert BaseBackend.parse_attr("relu") == []
 
@@ -376,3 +380,10 @@ def test_the_walk_over_a_module():
 def test_there_is_nothing_else_in_the_extension():
     with pytest.raises(AttributeError, match="has no attribute 'libtritonn'"):
         triton._C.libtritonn  # noqa: B018
+
+
+def test_more_threads_than_a_block_has():
+    with pytest.raises(triton.OutOfResources, match="resource: threads, Required: 4096, Hardware limit: 1024") as error:
+        compiled_scale(GPUTarget("cuda", 90, 32), num_warps=128)
+    assert (error.value.name, error.value.required, error.value.limit) == ("threads", 4096, 1024)
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)

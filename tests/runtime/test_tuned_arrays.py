@@ -113,6 +113,32 @@ def test_configurations_that_fail_when_they_run():
     assert (x == 6).all()
 
 
+def test_hooks_are_told_of_what_does_not_compile():
+    @triton.jit
+    def small(x, BLOCK: tl.constexpr):
+        tl.static_assert(BLOCK <= 16, "too large")
+        tl.store(x + tl.arange(0, BLOCK), 7)
+
+    counts, failures, x = [0], [], np.full(64, 5, np.float32)
+
+    def before(arguments):
+        counts[0] += 1
+        arguments["x"][:] = 100
+
+    def after(arguments, exception):
+        counts[0] -= 1
+        if exception is not None:
+            failures.append((arguments["BLOCK"], exception))
+
+    configs = blocks(32, 16)
+    kernel = triton.autotune(configs, key=[], restore_value=["x"], pre_hook=before, post_hook=after)(small)
+    kernel[(1,)](x)
+    ((block, failure),) = failures
+    assert block == 32 and isinstance(failure, triton.errors.CompileTimeAssertionFailure)
+    assert counts == [1]  # the launch that was asked for is made ready and not timed
+    assert (x[:16] == 7).all() and (x[16:] == 100).all()
+
+
 def test_an_error_that_ends_tuning_restores():
     def interrupt(launch, quantiles):
         launch()

@@ -6,7 +6,8 @@ Each is a `Backend` of a compiler (a `BaseBackend`) and a driver (a `DriverBase`
 from collections import namedtuple
 
 from ..runtime.cuda import CUDADriver
-from ..runtime.driver import CPUDriver, DriverBase
+from ..runtime.driver import CPUDriver
+from ..runtime.driver_base import DriverBase
 from . import compiler, driver
 from .compiler import BaseBackend
 

@@ -1,5 +1,5 @@
 """The base of all drivers, under the name that code written for the public API imports from here."""
 
-from ..runtime.driver import DriverBase
+from ..runtime.driver_base import DriverBase
 
 __all__ = ["DriverBase"]

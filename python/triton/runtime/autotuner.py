@@ -239,6 +239,7 @@ class Autotuner(Launchable):
                 same = None if launch is None else firsts.setdefault((launch, id(config.pre_hook)), number)
                 if failure is not None:
                     contest.fail(number, failure)
+                    self._tell_failure(contest.configs[number], failure, args, kwargs)
                 elif same in (None, number):
                     self._time(contest, number, args, kwargs)
                 else:
@@ -257,6 +258,15 @@ class Autotuner(Launchable):
     def _time(self, contest, number, args, kwargs):
         times = self._bench(*args, config=contest.configs[number], **kwargs)
         contest.add(number, times, getattr(self._tuning, "share", 1.0) < 1)
+
+    def _tell_failure(self, config, failure, args, kwargs):
+        """What does not compile is no launch, but its hooks are called as if it were one that fails."""
+        if self._post_hook is None:
+            return
+        named = {**self._named(args, kwargs), **self._checked(config, kwargs)}
+        with self._restoring(named):
+            self.pre_hook(named)
+            self.post_hook(named, exception=failure)
 
     def _may_time_again(self):
         """Where it is this class that times, and nobody said for how long."""
@@ -500,10 +510,15 @@ class Autotuner(Launchable):
         if self.early_config_prune is not None:
             configs = self.early_config_prune(configs, named, **kwargs)
             if not configs:
-                raise AutotunerError(f"kernel {self.__name__!r}: early_config_prune left no configuration")
+                error = AutotunerError(
+                    "Autotuner error: No valid autotuner configs after pruning. `early_config_prune` should return at "
+                    "least one config."
+                )
+                error.add_note(f"of kernel {self.__name__!r}")
+                raise error
         if self.perf_model is not None:
             top = self.configs_top_k
-            count = top if isinstance(top, int) else int(len(self.configs) * top)
+            count = top if isinstance(top, int) else int(len(configs) * top)
             if len(configs) > count:
                 estimates = {config: self.perf_model(**named, **kwargs, **config.all_kwargs()) for config in configs}
                 configs = sorted(configs, key=estimates.get)[: max(count, 1)]

@@ -3,7 +3,8 @@
 from contextlib import contextmanager
 
 from .. import _C
-from .driver import DriverBase, current_stream, torch_on_cuda
+from .driver import current_stream, torch_on_cuda
+from .driver_base import DriverBase
 from .target import GPUTarget
 
 

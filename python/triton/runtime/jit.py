@@ -217,6 +217,15 @@ class _Emptied(dict):
         self._on_clear()
 
 
+class _ByDevice(_Emptied):
+    """By the number of the device; the CPU, which is number 0 here, is "cpu" for torch."""
+
+    def __missing__(self, device):
+        if str(device) != "cpu":
+            raise KeyError(device)
+        return self[0]
+
+
 class JITCallable:
     """What `triton.jit` makes: a function of kernels with its source."""
 
@@ -404,14 +413,17 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
 
     @property
     def device_caches(self):
-        """For the current device: the compiled kernels by a text that tells them apart, and the target. ``clear()``, of
-        it or of these, makes launches compile anew."""
+        """For the current device: the compiled kernels that launches asked for, by a text that tells them apart, and
+        the target; after what is being compiled behind launches. ``clear()``, of it or of these, makes launches
+        compile anew."""
+        from .background import wait
         from .driver import driver
-        from .kernel_hooks import variant_key
+        from .kernel_hooks import asked_variants
 
-        variants = _Emptied({variant_key(each.info): each for each in self.variants()}, self._forget)
+        wait()
+        variants = _Emptied(asked_variants(self), self._forget)
         active = driver.active
-        return _Emptied({active.get_current_device(): (variants, active.get_current_target())}, self._forget)
+        return _ByDevice({active.get_current_device(): (variants, active.get_current_target())}, self._forget)
 
     @property
     def cache_key(self):
@@ -503,11 +515,22 @@ def get_device_key():
 
 
 def native_specialize_impl(backend, argument, is_const=False, specialize_value=True, align=True):
-    """The type of an argument, and a key of what else makes its variant: see `BaseBackend.parse_attr`."""
+    """The type of an argument, and a key of what else makes its variant: a compile-time value itself, "D" or "" for
+    what is a multiple of 16 or not (`BaseBackend.parse_attr`), None for what has no more; of a tuple, tuples."""
     from ..compiler.compiler import divisibility_of, spelled_type
 
+    if isinstance(argument, tuple):
+        pairs = [native_specialize_impl(backend, each) for each in argument]
+        made = getattr(type(argument), "_make", tuple)
+        return made(kind for kind, _ in pairs), made(key for _, key in pairs)
     entry = argument_entry(argument, is_const, not specialize_value, not align)
-    return spelled_type(entry), backend.attr_key(divisibility_of(entry))
+    kind = spelled_type(entry)
+    if kind == "constexpr":
+        return kind, argument.cache_key if isinstance(argument, JITCallable) else argument
+    divisibility = divisibility_of(entry) if specialize_value else None
+    has_divisor = kind[0] == "*" or kind[1:] in ("8", "16", "32", "64")  # other than floats, and descriptors
+    key = backend.attr_key(divisibility) or "" if has_divisor and divisibility is not None else None
+    return "u1" if kind == "i1" else kind, key
 
 
 def get_jit_fn_file_line(fn):

@@ -57,6 +57,8 @@ def _before_compile(kernel, signature, options, target, is_warmup):
     from ..knobs import runtime
 
     info = describe(kernel, signature, options, target, False)
+    if variant_key(info) in asked_variants(kernel):
+        return  # one of its class was told of
     if _report(runtime.jit_cache_hook, kernel, info, is_warmup):
         raise RuntimeError(
             f"jit_cache_hook asks not to compile kernel {kernel.__name__!r}: a launch compiles what it runs"
@@ -73,17 +75,36 @@ def _times(info):
     return CompileTimes(read, [(name, times[name]) for name in ("passes", "lowering", "llvm")], stored)
 
 
+def _public_class(divisor):
+    """A number's of which that is known: the public API tells multiples of 16 from others."""
+    if isinstance(divisor, tuple):
+        return tuple(map(_public_class, divisor))
+    return divisor if divisor is None else 1 if divisor % 16 else 16
+
+
 def variant_key(info):
-    """What tells a variant of a kernel from its others."""
-    names = "target", "signature", "constants", "divisibility", "options", "debug"
-    return str(tuple(info[name] for name in names))
+    """What tells a variant of a kernel from its others, as the public API tells them apart. The compiler knows more of
+    numbers, so several of its variants may have one key."""
+    names = "target", "signature", "constants", "options", "debug"
+    classes = {name: _public_class(divisor) for name, divisor in info["divisibility"].items()}
+    return str((*(info[name] for name in names), classes))
+
+
+def asked_variants(kernel):
+    """The variants that launches have asked for, by `variant_key`; of several, the first one."""
+    found = {}
+    for each in kernel.variants():
+        if not each._is_spare:
+            found.setdefault(variant_key(each.info), each)
+    return found
 
 
 def _after_compile(compiled, is_warmup):
     from .. import knobs
 
-    if knobs.runtime.jit_post_compile_hook:
-        _report(knobs.runtime.jit_post_compile_hook, compiled.fn, compiled.info, is_warmup)
+    hook, kernel = knobs.runtime.jit_post_compile_hook, compiled.fn
+    if hook and variant_key(compiled.info) not in asked_variants(kernel):
+        _report(hook, kernel, compiled.info, is_warmup)
     if knobs.compilation.listener:
         knobs.compilation.listener(
             src=compiled.src,

@@ -625,8 +625,9 @@ def test_too_many_registers():
         launch(kernel, num_warps=32)
     assert (error.value.name, error.value.required, error.value.limit) == ("registers", 204800, 65536)
     assert str(error.value) == (
-        "error: out of resource: registers: kernel scale: 1024 threads (num_warps=32) of 200 registers each need "
-        "204800, and Fake GPU has 65536 for a program\nhelp: use a smaller num_warps or maxnreg, or smaller tiles"
+        "error: out of resource: registers, Required: 204800, Hardware limit: 65536: kernel scale: 1024 threads "
+        "(num_warps=32) of 200 registers each need 204800, and Fake GPU has 65536 for a program\n"
+        "help: use a smaller num_warps or maxnreg, or smaller tiles"
     )
     cuda.fake_reset()
     kernel = new_kernel()
@@ -660,7 +661,7 @@ def test_the_autotuner_leaves_out_what_does_not_fit():
     assert times[configs[0]][0] == float("inf") and times[configs[1]][0] == pytest.approx(1)
     tuner = triton.autotune([configs[0], triton.Config({"ROWS": 512, "COLUMNS": 1024}, num_warps=32)], key=[])(turn)
     with pytest.raises(
-        triton.AutotunerError, match="(?s)none of the 2 configurations .* out of resource: shared memory"
+        triton.AutotunerError, match="(?s)none of the 2 configurations .* out of resource: shared memory, Required: "
     ):
         tuner[(1,)](Array())
 
