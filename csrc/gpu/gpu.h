@@ -18,6 +18,7 @@ typedef struct GpuOptions {
     bool enable_fp_fusion; /* a * b + c may be rounded once */
     bool debug;            /* a failed assertion leaves a record (below); else it ends the context */
     bool early;            /* launched while the kernel before still runs, for which it has to wait */
+    bool waits_as_written; /* if it is: where the program says so, in case that it does */
     const char *libdevice; /* path of libdevice's bitcode; NULL: looked for when it is needed */
     bool texts;            /* are wanted: ttgir and llir */
     bool locations;        /* of operations, in ttgir */

@@ -414,6 +414,16 @@ static bool bool_option(const Compilation *c, const char *name, bool otherwise)
     return value && value != Py_None ? PyObject_IsTrue(value) == 1 : otherwise;
 }
 
+/* What the launch said of it, if anything. */
+static EarlyLaunch early_option(const Compilation *c)
+{
+    PyObject *options = PyDict_GetItemString(c->compiled->info, "options");
+    PyObject *given = options && PyDict_Check(options) ? PyDict_GetItemString(options, "launch_pdl") : NULL;
+    if (!given || given == Py_None)
+        return EARLY_IF_POSSIBLE;
+    return bool_option(c, "launch_pdl", false) ? EARLY_AS_WRITTEN : EARLY_NEVER;
+}
+
 /* Its text as bytes, or NULL. */
 static PyObject *text_option(const Compilation *c, const char *name)
 {
@@ -450,7 +460,7 @@ static bool read_options(Compilation *c)
     c->build->checks_bounds = c->compiled->checks_bounds = checks_bounds(c);
     options->no_fusion = !bool_option(c, "enable_fp_fusion", true);
     options->cooperative = bool_option(c, "launch_cooperative_grid", false);
-    options->early = bool_option(c, "launch_pdl", false);
+    options->early = early_option(c);
     choose_store(c->build);
     PyObject *choices = text_option(c, "choices");
     bool done = tt_try(&trap, &c->build->arena);

@@ -33,7 +33,7 @@ static CudaKernel *new_cuda_kernel(const Image *image)
                                            .effort = image->effort,
                                            .parameter_count = image->parameter_count,
                                            .cooperative = options->cooperative,
-                                           .early = options->early,
+                                           .early = options->early > EARLY_NEVER,
                                            .failure_words = records ? (int)(sizeof(FailureRecord) / 4) : 0});
 }
 

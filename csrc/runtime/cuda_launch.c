@@ -3,7 +3,7 @@
 
 /* A launch with attributes. */
 static CUresult enqueue_specially(const CudaImage *image, const LoadedKernel *loaded,
-                                  const CudaLaunch *launch, void **parameters)
+                                  const CudaLaunch *launch, bool early, void **parameters)
 {
     CUlaunchAttribute attributes[2];
     unsigned count = 0;
@@ -12,7 +12,7 @@ static CUresult enqueue_specially(const CudaImage *image, const LoadedKernel *lo
         attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
         attributes[count++].value.cooperative = 1;
     }
-    if (image->early) {
+    if (early) {
         attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
         attributes[count++].value.programmaticStreamSerializationAllowed = 1;
     }
@@ -32,11 +32,11 @@ static CUresult enqueue_specially(const CudaImage *image, const LoadedKernel *lo
 }
 
 static CUresult enqueue(const CudaKernel *kernel, const LoadedKernel *loaded, const CudaLaunch *launch,
-                        void **parameters)
+                        bool early, void **parameters)
 {
     const int32_t *grid = launch->grid;
-    if (kernel->image.cooperative || kernel->image.early)
-        return enqueue_specially(&kernel->image, loaded, launch, parameters);
+    if (kernel->image.cooperative || early)
+        return enqueue_specially(&kernel->image, loaded, launch, early, parameters);
     return tt_cuda_api.cuLaunchKernel(loaded->function, (unsigned)grid[0], (unsigned)grid[1],
                                       (unsigned)grid[2], (unsigned)kernel->image.threads, 1, 1,
                                       (unsigned)kernel->image.shared_bytes, launch->stream, parameters, NULL);
@@ -54,7 +54,7 @@ static CUresult run_checked(const CudaKernel *kernel, const LoadedKernel *loaded
     parameters[kernel->image.parameter_count] = &record;
     error = tt_cuda_api.cuMemsetD32Async(record, 0, words, launch->stream);
     if (!error)
-        error = enqueue(kernel, loaded, launch, parameters);
+        error = enqueue(kernel, loaded, launch, false, parameters);
     if (!error)
         error = tt_cuda_api.cuMemcpyDtoHAsync_v2(launch->failure, record, words * sizeof(int32_t),
                                                  launch->stream);
@@ -118,6 +118,8 @@ static bool launch_loaded(const CudaKernel *kernel, LoadedKernel *loaded, const 
     }
     if (captured)
         loaded->captured = true;
+    /* graphs have edges for it since CUDA 12.3, as whose driver a device takes PTX 8.3 */
+    bool early = kernel->image.early && (!captured || tt_cuda_device(launch->device)->ptx_version >= 83);
     CUresult error = CUDA_SUCCESS;
     for (int i = 0; i < launch->awaited_count && !error; i++)
         error = wait_for(launch->stream, launch->awaited[i]);
@@ -128,7 +130,7 @@ static bool launch_loaded(const CudaKernel *kernel, LoadedKernel *loaded, const 
         error = run_checked(kernel, loaded, launch, parameters);
         tt_cuda_exchange_capture_mode(&mode);
     } else if (!error) {
-        error = enqueue(kernel, loaded, launch, parameters);
+        error = enqueue(kernel, loaded, launch, early, parameters);
     }
     if (error)
         *diag = launch_failed(kernel, loaded, launch, error, arena);

@@ -65,9 +65,21 @@ static const char *environment(const char *name)
     return text ? text : "";
 }
 
+/* Nothing is lost by it, and in a stream of short kernels each begins a microsecond sooner. Code for others' launchers is
+ * launched as they like. */
+static EarlyLaunch choose_early(const CodeOptions *options)
+{
+    const char *asked = environment("TRITON_EARLY_LAUNCH");
+    bool possible = options->target.kind == TARGET_CUDA && options->target.sm >= 90 &&
+                    !options->cooperative && !options->traps;
+    return possible && (!*asked || tt_is_set("TRITON_EARLY_LAUNCH")) ? EARLY : EARLY_NEVER;
+}
+
 void tt_complete_options(CodeOptions *options, Arena *arena)
 {
     TargetKind kind = options->target.kind;
+    if (options->early == EARLY_IF_POSSIBLE)
+        options->early = choose_early(options);
     const char *asked = environment("TRITON_DEEPEN");
     options->deepens = kind != TARGET_CPU && options->num_stages > 1 && !options->cooperative &&
                        (!*asked || tt_is_set("TRITON_DEEPEN"));
@@ -137,7 +149,8 @@ static GpuOptions gpu_options(const CodeOptions *options)
                         .debug = options->debug && !options->traps,
                         .left_out = options->left_out,
                         .padding = options->padding,
-                        .early = options->early};
+                        .early = options->early > EARLY_NEVER,
+                        .waits_as_written = options->early == EARLY_AS_WRITTEN};
 }
 
 static void make_for_cuda(Image *image, Module *module, Arena *arena)

@@ -15,6 +15,15 @@ typedef struct Target {
 bool tt_target_parse(const char *name, Target *target);
 const char *tt_target_name(Target target, char out[16]);
 
+/* Whether a kernel's blocks may be set up before the kernel in front of it in the stream has ended (programmatic dependent
+ * launch; compute capability 9.0). It always waits for that one's end before it touches memory. */
+typedef enum EarlyLaunch {
+    EARLY_IF_POSSIBLE, /* tt_complete_options() decides between the next two */
+    EARLY_NEVER,
+    EARLY,           /* it waits first of all */
+    EARLY_AS_WRITTEN /* the program asked for it: it waits where the program says so, else first of all */
+} EarlyLaunch;
+
 /* What decides the code of a kernel beside its tile IR. */
 typedef struct CodeOptions {
     Target target;
@@ -24,7 +33,7 @@ typedef struct CodeOptions {
     bool traps; /* one that fails on CUDA ends the context; the kernel has no parameter for a record of it */
     bool no_fusion;      /* a product and a sum are never one fma unless the program says so */
     bool cooperative;    /* all programs run at the same time, or the launch fails */
-    bool early;          /* blocks may be set up while the kernel before still runs */
+    EarlyLaunch early;   /* CUDA */
     bool deepens;        /* GPUs: loops load further ahead in launches of few programs */
     int left_out;        /* GpuOptions.left_out; only tests set it */
     const char *choices; /* GPUs: Module.asked_choices */

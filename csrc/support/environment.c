@@ -17,6 +17,7 @@ static const char *const names[] = {
     "TRITON_CPU_THREADS",
     "TRITON_DEEPEN",
     "TRITON_DUMP",
+    "TRITON_EARLY_LAUNCH",
     "TRITON_HOME",
     "TRITON_LIBDEVICE_PATH",
     "TRITON_SIM_MULTIPROCESSORS",

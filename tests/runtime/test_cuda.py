@@ -247,24 +247,107 @@ def test_a_cooperative_launch():
         meet[(1 << 20,)](count, out, launch_cooperative_grid=True)
 
 
-def test_early_launches_see_what_came_before():
+def needs_early_launches():
     if torch.cuda.get_device_capability() < (9, 0):
         pytest.skip("needs compute capability 9.0")
+
+
+@pytest.mark.parametrize("options", [{}, {"launch_pdl": True}, {"launch_pdl": False}])
+def test_early_launches_see_what_came_before(options):
+    needs_early_launches()
     x, y, out = tensors(1 << 22)
     add, graph = new_add(), torch.cuda.CUDAGraph()
-    launch(add, x, y, out, launch_pdl=True)
+    launch(add, x, y, out, **options)
     with torch.cuda.graph(graph):
         for _ in range(10):
-            launch(add, out, y, out, launch_pdl=True)
+            launch(add, out, y, out, **options)
     expected = x + y
     for _ in range(10):
-        launch(add, out, y, out, launch_pdl=True)
+        launch(add, out, y, out, **options)
         expected += y
     assert torch.equal(out, expected)
     for _ in range(10):
         expected += y
     graph.replay()
     assert torch.equal(out, expected)
+
+
+@pytest.mark.parametrize("size", [1, 1000, 1 << 16, 1 << 22])
+@pytest.mark.parametrize("captured", [False, True])
+def test_early_launches_among_others(size, captured):
+    """Kernels of torch, copies and sets of memory before and after them, each of which needs the one before."""
+    add, x, total, copy = new_add(), *(torch.zeros(size, device="cuda") for _ in range(3))
+    one = torch.ones_like(x)
+
+    def steps():
+        x.zero_()  # a set
+        launch(add, x, one, x)
+        launch(add, x, one, x)
+        x.mul_(3)
+        launch(add, x, one, x)
+        copy.copy_(x)  # a copy
+        launch(add, copy, one, copy)
+        launch(add, total, copy, total)
+
+    steps()
+    total.zero_()
+    if captured:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(20):
+                steps()
+        torch.cuda.synchronize()
+        graph.replay()
+    else:
+        for _ in range(20):
+            steps()
+    assert (total == 20 * 8).all()
+
+
+def test_early_launches_read_what_the_host_sent():
+    add, sent = new_add(), torch.zeros(1 << 20).pin_memory()
+    x, out, one = (torch.ones(1 << 20, device="cuda") for _ in range(3))
+    for i in range(20):
+        torch.cuda.synchronize()
+        sent.fill_(i)
+        x.copy_(sent, non_blocking=True)
+        launch(add, x, one, out)
+        back = out.cpu()
+        assert (back == i + 1).all()
+
+
+def test_early_launches_wait_for_other_streams():
+    """For events, and in the legacy stream for all streams that it synchronizes with."""
+    cupy = pytest.importorskip("cupy")
+    stream = cupy.cuda.Stream()  # one that does
+    x, one, out = (cupy.zeros(1, dtype=cupy.float32) for _ in range(3))
+    add = new_add()
+    wait[(1,)](x, one, 1)
+    launch(add, one, one, out)
+    cupy.cuda.Device().synchronize()
+    for _ in range(3):
+        one.fill(0)
+        launch(add, one, one, out, stream=cupy.cuda.Stream.null)
+        with stream:
+            wait[(1,)](x, one, 2_000_000)
+        launch(add, one, one, out, stream=cupy.cuda.Stream.null)
+        with stream:
+            launch(add, out, one, out)
+        cupy.cuda.Device().synchronize()
+        assert out.item() == 3
+    first, second = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
+    for _ in range(3):
+        with first:
+            one.fill(0)
+            wait[(1,)](x, one, 2_000_000)
+            launch(add, one, one, out)
+            event = first.record()
+        second.wait_event(event)
+        with second:
+            launch(add, out, one, out)
+            launch(add, out, one, out)
+        second.synchronize()
+        assert out.item() == 4
 
 
 # ---- devices

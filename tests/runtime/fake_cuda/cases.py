@@ -64,8 +64,16 @@ def launch(kernel, x=None, y=None, grid=(8,), **options):
     return kernel[grid](x or Array(), y or Array(number=1), 1000, BLOCK=128, **options)
 
 
-def log():
+EARLY = "attribute 6 is 1"
+
+
+def whole_log():
     return cuda.fake_log().decode().splitlines()
+
+
+def log():
+    """Without what nearly all launches have in common."""
+    return [line for line in whole_log() if line != EARLY]
 
 
 def current():
@@ -284,10 +292,10 @@ def test_cooperative_and_early_launches():
     launch(kernel)
     cuda.fake_reset()
     launch(kernel, launch_cooperative_grid=True)
-    assert log()[1:] == ["attribute 2 is 1", "launch (8, 1, 1) of 128 on 0, stream 0"]
+    assert whole_log()[1:] == ["attribute 2 is 1", "launch (8, 1, 1) of 128 on 0, stream 0"]
     cuda.fake_reset()
     early = launch(kernel, launch_pdl=True, stream=0x1008)
-    assert log()[1:] == ["attribute 6 is 1", "launch (8, 1, 1) of 128 on 0, stream 0x1008"]
+    assert whole_log()[1:] == [EARLY, "launch (8, 1, 1) of 128 on 0, stream 0x1008"]
     assert early.asm["ptx"].count("griddepcontrol.wait;") == 1
 
     @triton.jit
@@ -299,11 +307,38 @@ def test_cooperative_and_early_launches():
     early = waits[(1,)](Array(), Array(number=1), launch_pdl=True)
     assert early.asm["ptx"].count("griddepcontrol.wait;") == 1
     assert early.asm["ptx"].index("vprintf,") < early.asm["ptx"].index("griddepcontrol.wait;")
-    launch(kernel, launch_pdl=False, launch_cooperative_grid=False)
-    assert "attribute" not in log()[-2]
+    late = launch(kernel, launch_pdl=False, launch_cooperative_grid=False)
+    assert "attribute" not in whole_log()[-2] and "griddepcontrol" not in late.asm["ptx"]
     cuda.fake_set_launch_error(COOPERATIVE_LAUNCH_TOO_LARGE)
     with pytest.raises(triton.CUDAError, match="launch_cooperative_grid=True: (.|\n)*launch fewer of them"):
         launch(kernel, launch_cooperative_grid=True)
+
+
+def test_launches_are_early_unless_they_are_told_not_to_be(monkeypatch):
+    compiled = launch(new_kernel())
+    assert whole_log()[-2:] == [EARLY, "launch (8, 1, 1) of 128 on 0, stream 0"]
+    assert compiled.asm["ptx"].count("griddepcontrol.wait;") == 1
+    assert compiled.metadata.launch_pdl is False
+
+    @triton.jit
+    def waits(x, y):
+        tl.store(y, tl.load(x))
+        tl.extra.cuda.gdc_wait()
+
+    compiled = waits[(1,)](Array(), Array(number=1))
+    text = compiled.asm["ptx"]
+    assert text.count("griddepcontrol.wait;") == 2
+    assert text.index("griddepcontrol.wait;") < text.index("ld.global")
+    monkeypatch.setenv("TRITON_EARLY_LAUNCH", "0")
+    cuda.fake_reset()
+    compiled = launch(new_kernel())
+    assert EARLY not in whole_log() and "griddepcontrol" not in compiled.asm["ptx"]
+
+
+def test_a_launch_that_is_checked_is_not_early():
+    cuda.fake_reset()
+    launch(new_kernel(), debug=True)
+    assert EARLY not in whole_log()
 
 
 def test_a_cluster_is_one_block(monkeypatch):
@@ -335,6 +370,9 @@ def test_the_first_launch_may_be_captured(mode):
     launch(kernel, stream=0x1008)
     assert cuda.fake_end_capture()
     assert [line.split()[0] for line in log()] == ["load", "launch", "launch"]
+    version = ctypes.c_int()
+    cuda.cuDriverGetVersion(ctypes.byref(version))
+    assert whole_log().count(EARLY) == (2 if version.value >= 12030 else 0)
 
 
 def scale(kernel, n, **options):

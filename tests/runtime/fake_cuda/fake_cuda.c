@@ -131,7 +131,11 @@ int cuInit(unsigned flags)
     return flags != 0;
 }
 
+#ifdef OLD_DRIVER
+int cuDriverGetVersion(int *version) { return *version = 12010, 0; }
+#else
 int cuDriverGetVersion(int *version) { return *version = 12080, 0; }
+#endif
 
 int cuGetErrorName(int error, const char **name)
 {
