@@ -82,11 +82,23 @@ Request *tt_new_request(Kernel *kernel, const Specialization *s, const int32_t e
     return request;
 }
 
-void tt_ask_in_advance(Request *request) { request->is_spare = true; }
+Request *tt_new_request_in_advance(Kernel *kernel, const Specialization *s, const int32_t extents[3])
+{
+    Request *request = tt_new_request(kernel, s, extents);
+    if (request)
+        request->is_spare = true;
+    return request;
+}
+
+static LaunchNumbers numbers_of(const Request *request)
+{
+    return (LaunchNumbers){request->slots, request->slot_count, request->extents, request->multiprocessors};
+}
 
 static bool asks_for(const Request *request, const Request *other)
 {
-    return request && request->kernel == other->kernel && tt_is_same_key(&request->key, &other->key);
+    return request && request->kernel == other->kernel && tt_is_same_key(&request->key, &other->key) &&
+           tt_facts_of_grid(numbers_of(request)) == tt_facts_of_grid(numbers_of(other));
 }
 
 static void nap(long microseconds) { nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000}, NULL); }
@@ -147,11 +159,6 @@ static PyObject *background_breathe(PyObject *module, PyObject *unused)
 }
 
 /* ---- compiling ----------------------------------------------------------------------------------------------------------- */
-
-static LaunchNumbers numbers_of(const Request *request)
-{
-    return (LaunchNumbers){request->slots, request->slot_count, request->extents, request->multiprocessors};
-}
 
 static bool is_there(const Request *request)
 {
@@ -372,6 +379,16 @@ static PyObject *background_wait(PyObject *module, PyObject *seconds)
     return PyBool_FromLong(has_ended);
 }
 
+static atomic_long stand_ins;
+
+void tt_count_stand_in(void) { atomic_fetch_add(&stand_ins, 1); }
+
+static PyObject *background_stand_ins(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromLong(atomic_load(&stand_ins));
+}
+
 /* Before the interpreter goes: nothing takes its lock afterwards. */
 static PyObject *background_stop(PyObject *module, PyObject *unused)
 {
@@ -406,6 +423,10 @@ PyMethodDef tt_background_methods[] = {
     {"background_wait", background_wait, METH_O,
      "background_wait(seconds) -> bool\n--\n\nWait until nothing is compiled in the background any more; "
      "False if it takes longer."},
+    {"background_stand_ins", background_stand_ins, METH_NOARGS,
+     "background_stand_ins() -> int\n--\n\nHow many launches have run another variant than their own, which "
+     "was not "
+     "compiled yet."},
     {"background_breathe", background_breathe, METH_NOARGS,
      "background_breathe()\n--\n\nIn the background's thread: let others have the interpreter."},
     {"background_stop", background_stop, METH_NOARGS,

@@ -440,7 +440,7 @@ unsigned tt_facts_of_variant(const Compiled *compiled, LaunchNumbers numbers);
 
 /* Is there one already? A new reference, or NULL, maybe with an error set. */
 Compiled *tt_find_ready(Kernel *kernel, const Key *key, LaunchNumbers numbers);
-/* Likewise one that gives the same results, though it was made for grids of other sizes. */
+/* Likewise one that gives the same results, though it was made for grids of other sizes: for large ones, if there is it. */
 Compiled *tt_find_for_other_grid(Kernel *kernel, const Key *key, LaunchNumbers numbers);
 /* For launches like the one that it was compiled for. False with an error set. */
 bool tt_add_variant(Kernel *kernel, const Key *key, Compiled *compiled, const LaunchNumbers *numbers);
@@ -449,10 +449,11 @@ bool tt_add_variant(Kernel *kernel, const Key *key, Compiled *compiled, const La
 
 typedef struct Request Request;
 bool tt_background_enabled(void);
+void tt_count_stand_in(void); /* a launch runs another variant than its own, which is compiled behind it */
 /* For the variant of a specialisation; NULL when there is no memory. */
-/* Sets `is_spare` of what is compiled. */
-void tt_ask_in_advance(Request *request);
 Request *tt_new_request(Kernel *kernel, const Specialization *s, const int32_t extents[3]);
+/* Likewise, of which no launch is yet: sets `is_spare` of what is compiled. */
+Request *tt_new_request_in_advance(Kernel *kernel, const Specialization *s, const int32_t extents[3]);
 void tt_release_request(Request *request);
 /* Takes the request over. */
 void tt_compile_behind(Request *request);

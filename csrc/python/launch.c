@@ -165,7 +165,7 @@ typedef struct Launch {
     Py_ssize_t count;
     PyObject *keywords;
     Call call;
-    Request *request; /* for a variant that is to be compiled in the background, or NULL */
+    Request *requests[2]; /* for variants that are to be compiled in the background, or NULL */
     Specialization specialization;
 } Launch;
 
@@ -309,8 +309,10 @@ static Compiled *find_for_other_grid(Launch *launch, const int32_t extents[3])
     Kernel *kernel = launch->kernel;
     const Specialization *s = &launch->specialization;
     Compiled *other = tt_find_for_other_grid(kernel, &s->key, numbers_of(launch, extents));
-    if (other && !other->had_effects)
-        launch->request = tt_new_request(kernel, s, extents);
+    if (other && !other->had_effects) {
+        launch->requests[0] = tt_new_request(kernel, s, extents);
+        tt_count_stand_in();
+    }
     return other;
 }
 
@@ -344,10 +346,12 @@ static Compiled *find_general(Launch *launch, const int32_t extents[3])
     Compiled *general = NULL;
     if (special && specialize_again(launch, true) && s->any_special)
         general = tt_find_ready(kernel, &s->key, numbers_of(launch, extents));
-    if (general)
-        launch->request = special;
-    else if (special)
+    if (general) {
+        launch->requests[0] = special;
+        tt_count_stand_in();
+    } else if (special) {
         tt_release_request(special);
+    }
     return general;
 }
 
@@ -360,10 +364,18 @@ static bool compile_general(Launch *launch, const Compiled *compiled, const int3
     if (!specialize_again(launch, true))
         return false;
     if (s->any_special && !tt_table_find(&kernel->table, &s->key))
-        launch->request = tt_new_request(kernel, s, extents);
-    if (launch->request)
-        tt_ask_in_advance(launch->request);
+        launch->requests[0] = tt_new_request_in_advance(kernel, s, extents);
     return !PyErr_Occurred() && specialize_again(launch, false);
+}
+
+/* Grids grow from launch to launch, of batches as of benchmarks, and where there are many programs, code for few of them is
+ * slower than what they would have had without it. */
+static void compile_for_many(Launch *launch, const Compiled *compiled)
+{
+    const Specialization *s = &launch->specialization;
+    int32_t many[3] = {2 * tt_multiprocessors(s->target, s->place.device) + 1, 1, 1};
+    if (compiled->checks && compiled->checks->counts_programs && compiled->rests_on & FACTS_OF_GRID)
+        launch->requests[1] = tt_new_request_in_advance(launch->kernel, s, many);
 }
 
 static Compiled *find_missing(Launch *launch, const int32_t extents[3])
@@ -382,6 +394,8 @@ static Compiled *find_missing(Launch *launch, const int32_t extents[3])
     compiled = tt_find_variant(kernel, s, &numbers);
     if (compiled && may && !compiled->had_effects && !compile_general(launch, compiled, extents))
         Py_CLEAR(compiled);
+    if (compiled && may && !compiled->had_effects)
+        compile_for_many(launch, compiled);
     return compiled;
 }
 
@@ -399,12 +413,15 @@ static Compiled *launch_specialized(Launch *launch)
         compiled = find_missing(launch, extents);
     if (compiled && !start(launch, compiled, extents))
         Py_CLEAR(compiled);
-    if (launch->request && !compiled) {
-        tt_release_request(launch->request);
-    } else if (launch->request) {
-        if (s->target.kind == TARGET_CUDA)
-            tt_cuda_mark(s->place.device, s->place.stream); /* which the background waits for */
-        tt_compile_behind(launch->request);
+    for (size_t i = 0; i < TT_COUNT(launch->requests); i++) {
+        Request *request = launch->requests[i];
+        if (request && !compiled) {
+            tt_release_request(request);
+        } else if (request) {
+            if (s->target.kind == TARGET_CUDA)
+                tt_cuda_mark(s->place.device, s->place.stream); /* which the background waits for */
+            tt_compile_behind(request);
+        }
     }
     return compiled;
 }
@@ -508,7 +525,7 @@ PyObject *tt_launch(Kernel *kernel, PyObject *grid, PyObject *const *args, Py_ss
     launch.count = count;
     launch.keywords = keywords;
     launch.call.values = values;
-    launch.request = NULL;
+    memset(launch.requests, 0, sizeof launch.requests);
     PyObject *result = launch_bound(&launch, warmup);
     tt_call_release(&launch.call);
     if (values != inline_values)

@@ -97,10 +97,12 @@ Compiled *tt_find_ready(Kernel *kernel, const Key *key, LaunchNumbers numbers)
 
 Compiled *tt_find_for_other_grid(Kernel *kernel, const Key *key, LaunchNumbers numbers)
 {
-    Compiled *compiled = tt_table_find(&kernel->table, key);
-    if (compiled)
-        compiled = resting_on(compiled, tt_facts_of_variant(compiled, numbers), ALL_FACTS & ~FACTS_OF_GRID);
-    return (Compiled *)Py_XNewRef((PyObject *)compiled);
+    static const unsigned slowest_last[] = {0, FACT_TWO_EACH, FACTS_OF_GRID};
+    Compiled *compiled = tt_table_find(&kernel->table, key), *other = NULL;
+    unsigned facts = compiled ? tt_facts_of_variant(compiled, numbers) & ~(unsigned)FACTS_OF_GRID : 0;
+    for (size_t i = 0; i < TT_COUNT(slowest_last) && !other; i++)
+        other = resting_on(compiled, facts | slowest_last[i], ALL_FACTS);
+    return (Compiled *)Py_XNewRef((PyObject *)other);
 }
 
 Compiled *tt_find_variant(Kernel *kernel, const Specialization *s, const LaunchNumbers *numbers)

@@ -129,11 +129,11 @@ def test_a_variant_for_few_programs_runs_many_until_there_is_another(monkeypatch
     monkeypatch.setenv("TRITON_BACKGROUND", "1")
     kernel = new_product()
     few, _ = launch(kernel, 1)
-    assert most(few) == 1 and background.wait()
-    compiled, c = launch(kernel, 5)
-    assert compiled is few and torch.equal(c.double(), expected(5, 256, torch.float16))
+    assert most(few) == 1
+    compiled, c = launch(kernel, 5)  # what it needs is being compiled
+    assert most(compiled) in (0, 1) and torch.equal(c.double(), expected(5, 256, torch.float16))
     assert background.wait()
-    assert most(launch(kernel, 5)[0]) == 0
+    assert most(launch(kernel, 5)[0]) == 0 and most(launch(kernel, 1)[0]) == 1
 
 
 def test_what_prints_while_it_is_compiled_does_so_once(monkeypatch, capsys):

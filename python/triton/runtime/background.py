@@ -17,5 +17,14 @@ def wait(seconds=60):
     return _C.background_wait(seconds)
 
 
+def settle(fn):
+    """Call `fn`, and see to it that its next call runs the variants that were made for its launches."""
+    before = _C.background_stand_ins()
+    result = fn()
+    if _C.background_stand_ins() != before:
+        wait()
+    return result
+
+
 atexit.register(_C.background_stop)
 os.register_at_fork(after_in_child=_C.wake_collector)

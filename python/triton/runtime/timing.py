@@ -7,6 +7,8 @@ after it ``finish``; neither is part of the time, except in a graph, which has n
 
 import time
 
+from .background import settle
+
 
 def _nothing():
     pass
@@ -142,7 +144,7 @@ class GraphClock:
 def measure(clock, warmup, rep, n_warmup=None, n_repeat=None):
     """Times of calls that go on for `rep` milliseconds, after `warmup` milliseconds of others; or of so many calls."""
     clock.prepare()
-    clock.fn()  # compiles
+    settle(clock.fn)  # compiles
     clock.finish()
     estimate = clock.estimate() if n_warmup is None or n_repeat is None else 1
     clock.repeat(max(1, int(warmup / estimate)) if n_warmup is None else n_warmup)
@@ -150,7 +152,7 @@ def measure(clock, warmup, rep, n_warmup=None, n_repeat=None):
 
 
 def measure_in_graph(clock):
-    clock.repeat(1)  # compiles
+    settle(lambda: clock.repeat(1))  # compiles
     return clock.sample(10)
 
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import itertools
 import os
 import pickle
 import random
@@ -74,6 +75,12 @@ def whole_log():
 def log():
     """Without what nearly all launches have in common."""
     return [line for line in whole_log() if line != EARLY]
+
+
+def driver_version():
+    version = ctypes.c_int()
+    cuda.cuDriverGetVersion(ctypes.byref(version))
+    return version.value
 
 
 def current():
@@ -370,9 +377,7 @@ def test_the_first_launch_may_be_captured(mode):
     launch(kernel, stream=0x1008)
     assert cuda.fake_end_capture()
     assert [line.split()[0] for line in log()] == ["load", "launch", "launch"]
-    version = ctypes.c_int()
-    cuda.cuDriverGetVersion(ctypes.byref(version))
-    assert whole_log().count(EARLY) == (2 if version.value >= 12030 else 0)
+    assert whole_log().count(EARLY) == (2 if driver_version() >= 12030 else 0)
 
 
 def scale(kernel, n, **options):
@@ -548,6 +553,48 @@ def test_what_few_programs_run_is_compiled_behind(monkeypatch):
     assert most_programs(multiply(kernel, 100)) == 0 and background.wait()
     assert most_programs(multiply(kernel, 100)) == 1
     assert [line.split()[0] for line in log() if "attribute" not in line] == ["launch", "record", "load", "launch"]
+
+
+@pytest.mark.parametrize("first, then", itertools.permutations((64, 200, 1000), 2))
+def test_each_number_of_programs_runs_what_is_best_for_it_in_the_end(monkeypatch, first, then):
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    kernel = new_product()
+    best = {64: 1, 200: 2, 1000: 0}
+    assert most_programs(multiply(kernel, first)) == best[first]
+    multiply(kernel, then)
+    assert background.wait()
+    assert most_programs(multiply(kernel, then)) == best[then]
+    assert most_programs(multiply(kernel, first)) == best[first]
+
+
+@pytest.mark.parametrize("few", [64, 200])
+def test_what_many_programs_run_is_compiled_behind_few(monkeypatch, few):
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    kernel = new_product()
+    multiply(kernel, few)
+    assert len(kernel.variants()) < 3 and background.wait()
+    assert most_programs(multiply(kernel, 1000)) == 0
+    assert {most_programs(variant) for variant in kernel.variants()} == {0, most_programs(multiply(kernel, few))}
+
+
+def test_what_stands_in_for_few_programs_was_made_for_more(monkeypatch):
+    """Code for one program a multiprocessor takes all its memory, so of two programs each would wait for the other."""
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    kernel = new_product()
+    multiply(kernel, 64)
+    assert background.wait()
+    assert most_programs(multiply(kernel, 200)) == 0 and background.wait()
+    assert most_programs(multiply(kernel, 200)) == 2
+
+
+def test_measuring_waits_for_the_variant_of_the_launch(monkeypatch):
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    kernel = new_product()
+    multiply(kernel, 1000)
+    assert background.wait()
+    seen = []
+    background.settle(lambda: seen.append(most_programs(multiply(kernel, 100))))
+    assert seen == [0] and most_programs(multiply(kernel, 100)) == 1
 
 
 def test_a_captured_launch_of_few_programs_runs_what_is_best_for_it(monkeypatch):
@@ -978,7 +1025,8 @@ def test_kernels_from_disk(monkeypatch, tmp_path):
     monkeypatch.delenv("TRITON_VERIFY")
     first, second = launch(new_kernel()), launch(new_kernel(), Array(1), Array(1, 1))
     assert first.timings["llvm"] > 0 and second.info["cached"]
-    assert first.asm["ptx"] == second.asm["ptx"] and ".version 8.7" in first.asm["ptx"]
+    newest = ".version 8.7" if driver_version() >= 12080 else ".version 8.1"
+    assert first.asm["ptx"] == second.asm["ptx"] and newest in first.asm["ptx"]
     assert log() == [
         "load on 0",
         "launch (8, 1, 1) of 128 on 0, stream 0",
