@@ -213,6 +213,20 @@ def test_multiples_of_pi():
     check(code, {"x": x}, expected, rtol=1e-14, atol=1e-300)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_large_multiples_of_pi(dtype):
+    """Whole numbers, all of which are even from some on: zeros have signs, and infinity has no sine."""
+    largest = np.finfo(dtype).max
+    x = np.array([largest, -largest, largest / 2, 3.0, -3.0, -4.0, 0.0, -0.0, 2.5, -3.5, np.inf, -np.inf], dtype)
+    signs = np.array([1, -1, 1, 1, -1, -1, 1, -1, 1, 1, np.nan, np.nan], dtype)
+    halves = np.abs(x) % 1 == 0.5
+    a, b = signs * np.where(halves, 1, 0), np.where(halves, 0, np.where(np.abs(x) == 3, -1, np.abs(signs)))
+    with np.errstate(divide="ignore"):
+        expected = {"a": a, "b": b, "c": 1 / a, "d": np.where(halves, np.inf, b)}
+    code = "a = tl.extra.libdevice.sinpi(x)\nb = tl.extra.libdevice.cospi(x)\nc = 1 / a\nd = 1 / b"
+    check(code, {"x": x}, {name: values.astype(dtype) for name, values in expected.items()})
+
+
 def test_norms():
     x, y, z, w = (random((20,), "float64", seed).values for seed in range(4))
     inputs = {"x": x, "y": y, "z": z, "w": w}

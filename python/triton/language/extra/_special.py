@@ -6,7 +6,7 @@ What is hard to keep accurate is computed in ``float64`` and rounded to the type
 from ...runtime.jit import jit
 from .. import core
 from ..core import constexpr
-from ._libm import cbrt, erfc, exp10, hypot, ldexp, log1p, log10, logb, pow, rint, round, tan, tanh
+from ._libm import cbrt, copysign, erfc, exp10, hypot, ldexp, log1p, log10, logb, pow, rint, round, tan, tanh
 
 HALF_ROOT_PI = constexpr(0.8862269254527580)  # sqrt(pi) / 2
 ROOT_PI = constexpr(1.7724538509055160)
@@ -226,25 +226,29 @@ def rcp64h(x):
 @jit
 def _turn(x):
     """The nearest quarter turn to ``pi * x``, numbered from 0 to 3, and the angle from there, in radians."""
+    x -= 2 * rint(0.5 * x)  # exactly: whole turns, of which a large number is nothing else
     quarters = rint(2 * x)
-    number = quarters - 4 * core.floor(quarters * 0.25)
-    return number, (x - quarters * 0.5) * PI
+    return core.where(quarters < 0, quarters + 4, quarters), (x - quarters * 0.5) * PI
 
 
 @jit
 def sinpi(x):
-    """Sine of ``pi * x``, exact at integers and halves."""
+    """Sine of ``pi * x``, exact at integers and halves: at an integer, zero with the sign of `x`."""
     number, angle = _turn(x)
-    size = core.where((number == 1) | (number == 3), core.cos(angle), core.sin(angle))
-    return core.where(number >= 2, -size, size)
+    is_odd = (number == 1) | (number == 3)
+    size = core.where(is_odd, core.cos(angle), core.sin(angle))
+    signed = core.where(number >= 2, -size, size)
+    return core.where((angle == 0) & ~is_odd, copysign(angle, x), signed)
 
 
 @jit
 def cospi(x):
-    """Cosine of ``pi * x``, exact at integers and halves."""
+    """Cosine of ``pi * x``, exact at integers and halves: half-way between two integers, positive zero."""
     number, angle = _turn(x)
-    size = core.where((number == 1) | (number == 3), core.sin(angle), core.cos(angle))
-    return core.where((number == 1) | (number == 2), -size, size)
+    is_odd = (number == 1) | (number == 3)
+    size = core.where(is_odd, core.sin(angle), core.cos(angle))
+    signed = core.where((number == 1) | (number == 2), -size, size)
+    return core.where((angle == 0) & is_odd, core.abs(angle), signed)
 
 
 # ---- the error function and its relatives
