@@ -7,6 +7,8 @@
     flow       random branches, loops and calls around tiles have to compute what Python says (flow.py)
     indices    random indices have to be the same whatever a launch's numbers prove of them (indices.py)
     windows    random windows onto arrays and atomic operations have to do what NumPy does (windows.py)
+    attention  random kernels of attention, forward and backward, have to compute what NumPy says (attention.py)
+    dequantise random products with weights of few bits have to compute what NumPy says (dequantise.py)
     c-programs random programs in Triton-C have to compute what NumPy says (programs_c.py)
     c-mutants  mangled programs in Triton-C have to compile or to raise (mutate_c.py)
 
@@ -49,6 +51,8 @@ FUZZERS = {
     "loops": ("loops", ["cpu", "sim:80", "sim:90"], 50),
     "flow": ("flow", ["cpu", "sim:80", "sim:90"], 50),
     "windows": ("windows", ["cpu", "sim:80", "sim:90"], 50),
+    "attention": ("attention", ["cpu", "sim:80", "sim:90"], 20),
+    "dequantise": ("dequantise", ["cpu", "sim:80", "sim:90"], 20),
     "indices": ("indices", ["cpu", "sim:80", "sim:90"], 20),
     "c-programs": ("programs_c", ["cpu", "sim:90"], 200),
     "c-mutants": ("mutate_c", ["cpu", "ptx"], 2000),

@@ -1,4 +1,4 @@
-"""Launches of random kernels on several targets, whose results have to be the same, bit by bit."""
+"""Launches of random kernels on several targets, whose results have to be the same, bit by bit or within bounds."""
 
 import argparse
 import functools
@@ -33,9 +33,10 @@ class Launch:
     source: str
     arrays: dict
     arguments: list
-    grid: int
+    grid: int | tuple
     options: dict
     padding: str | None  # what a simulator fills padding with, if not with what comes
+    bounds: dict | None = None  # name -> by how much its elements may be off; others may not
 
     @functools.cached_property
     def kernel(self):
@@ -45,8 +46,9 @@ class Launch:
         """Name -> values of every array afterwards."""
         os.environ["TRITON_TARGET"] = target
         buffers = {name: Buffer(array) for name, array in self.arrays.items()}
+        grid = self.grid if isinstance(self.grid, tuple) else (self.grid,)
         with padding(self.padding):
-            self.kernel[(self.grid,)](*(b.argument for b in buffers.values()), *self.arguments, **self.options)
+            self.kernel[grid](*(b.argument for b in buffers.values()), *self.arguments, **self.options)
         return {name: buffer.host().values for name, buffer in buffers.items()}
 
     def outcomes(self, expected, targets, begin):
@@ -67,6 +69,9 @@ class Launch:
             name: (found[name] != values) & ((found[name] == found[name]) | (values == values))  # NaNs are alike
             for name, values in expected.items()
         }
+        for name, bound in (self.bounds or {}).items():
+            with np.errstate(invalid="ignore"):
+                differing[name] &= ~(np.abs(found[name] - expected[name]) <= bound)
         wrong = [f"{each.sum()} of {each.size} of {name}" for name, each in differing.items() if each.any()]
         return f"differs: {', '.join(wrong)}\n{self.about()}" if wrong else "agrees"
 
@@ -103,6 +108,28 @@ def fuzzer(generator, file):
         yield from smallest.outcomes(generator(seed).launch(), targets, begin)
 
     return outcomes, prepare, script, explained
+
+
+def reference_fuzzer(generator, file):
+    """The same of a module whose generators say what to expect: `launch()`, and behind that `expected`."""
+
+    def outcomes(seed, targets, begin):
+        """Yields whether each target gives what is expected, or what differs."""
+        begin(targets[0])
+        made = generator(seed)
+        launch = made.launch()
+        yield from launch.outcomes(made.expected, targets, begin)
+
+    def prepare():
+        """What need not happen in each process."""
+        import torch  # noqa: F401
+
+    def script(seed, target):
+        """What shows the failure of a kernel."""
+        name = os.path.basename(file)
+        return f"# python tests/fuzz/{name} --explain {seed} --targets {target}\n{generator(seed).launch().source}"
+
+    return outcomes, prepare, script
 
 
 def explain(outcomes, targets, about):
