@@ -148,8 +148,8 @@ class Generator(Chooser):
             window = f"tl.make_block_ptr({base}, ({shape}), ({strides}), ({offsets}), ({tile}), ({order}))"
             text = f"tl.load({window}, boundary_check=(0, 1), padding_option='zero')"
         else:
-            made = f"tl.make_tensor_descriptor({base}, ({rows}, {self.depth}), ({self.depth}, 1), ({block}, {self.block_d}))"
-            self.before.append(f"of_{name} = {made}")
+            array = f"{base}, ({rows}, {self.depth}), ({self.depth}, 1)"
+            self.before.append(f"of_{name} = tl.make_tensor_descriptor({array}, ({block}, {self.block_d}))")
             text = f"of_{name}.load([{start}, 0])"
         if turned and not by_memory:
             text = self.pick(f"tl.trans({text})", f"{text}.T", f"tl.permute({text}, (1, 0))")
@@ -212,7 +212,7 @@ class Generator(Chooser):
         ]
         after += [self.stored("out_at", "acc", "queries", self.block_m, "first")]
         after += ["tl.store(lse + head * queries + i, lse_tile, mask=i < queries)"]
-        head = ["first = tl.program_id(0) * %d" % self.block_m, "head = tl.program_id(1)"]
+        head = [f"first = tl.program_id(0) * {self.block_m}", "head = tl.program_id(1)"]
         head += [f"i = first + tl.arange(0, {self.block_m})", f"kv = head // {self.group}"]
         head += [f"q_at = Q + head * queries * {self.depth}", f"out_at = out + head * queries * {self.depth}"]
         head += [f"k_at = K + kv * keys * {self.depth}", f"v_at = V + kv * keys * {self.depth}"]
@@ -266,7 +266,7 @@ class Generator(Chooser):
         lines += [f"dq_tile = {self.dot('ds', 'k')} * {self.scale}"]
         place = f"dq + (head * queries + i[:, None]) * {self.depth} + {column}"
         lines += [f"tl.atomic_add({place}, dq_tile, mask=(i[:, None] < queries) & ({column} < {self.depth}))"]
-        head = ["first = tl.program_id(0) * %d" % self.block_n, "kv = tl.program_id(1)"]
+        head = [f"first = tl.program_id(0) * {self.block_n}", "kv = tl.program_id(1)"]
         head += [f"j = first + tl.arange(0, {self.block_n})"]
         head += [
             f"{n}_at = {n if n[0] == 'd' else n.upper()} + kv * keys * {self.depth}" for n in ("k", "v", "dk", "dv")
@@ -275,7 +275,7 @@ class Generator(Chooser):
             kept = [line for line in self.before if not line.startswith(("of_q =", "of_do ="))]
             moved = [line for line in self.before if line not in kept]
             inner = [
-                *self.per_head("kv * %d + member" % self.group),
+                *self.per_head(f"kv * {self.group} + member"),
                 *moved,
                 *self.loop(lines, "queries", self.block_m),
             ]

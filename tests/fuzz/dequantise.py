@@ -1,9 +1,9 @@
 """Random products with weights of few bits: `python tests/fuzz/campaign.py dequantise` runs many.
 
-Weights are nibbles, two in a byte or eight in a word, along either axis, or bytes, or 8-bit floats; they are unpacked by
-shifts, interleaving, joining or a table, less their zeros and times their scales by groups, and multiplied with few rows
-or many, in parts that atomics add or at once; and microscaled ones. All values are whole and small, or powers of two:
-every target has to give what NumPy does, bit by bit. `--explain SEED` prints the kernel of one that differs.
+Weights are nibbles, two in a byte or eight in a word, along either axis, or bytes, or 8-bit floats; they are unpacked
+by shifts, interleaving, joining or a table, less their zeros and times their scales by groups, and multiplied with few
+rows or many, in parts that atomics add or at once; and microscaled ones. All values are whole and small, or powers of
+two: every target has to give what NumPy does, bit by bit. `--explain SEED` prints the kernel of one that differs.
 """
 
 import sys

@@ -1,9 +1,9 @@
 """Random loops over tiles, compared with NumPy: `python tests/fuzz/campaign.py loops` runs many.
 
 A loop loads tiles of a few shapes in several ways (`loop_memory.py`), combines them by products, reductions, scans,
-gathers, histograms, elementwise and by turning them, stores, and carries what it likes: what has to be pipelined, fused
-and laid out together. All numbers are whole
-and small, so every order of adding gives the same. `--explain SEED` shows the smallest part of one that is wrong.
+gathers, histograms, elementwise and by turning them, rearranges them (`loop_tiles.py`), stores, and carries what it
+likes: what has to be pipelined, fused and laid out together. All numbers are whole and small, so every order of adding
+gives the same. `--explain SEED` shows the smallest part of one that is wrong.
 """
 
 import sys
@@ -14,7 +14,9 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 
 from harness import PADDINGS  # noqa: E402
 from launches import Launch, explain, fuzzer, indented  # noqa: E402
-from loop_memory import Memory, Tile, index  # noqa: E402
+from loop_memory import Tile, index  # noqa: E402
+from loop_tiles import HELPERS as OTHER_HELPERS  # noqa: E402
+from loop_tiles import Tiles  # noqa: E402
 
 TARGETS = "cpu", "sim:80", "sim:90"
 DTYPES = "float16", "float16", "bfloat16", "float32", "int8", "float8e4nv", "float8e5"
@@ -28,7 +30,7 @@ def clamp(x):
 """
 
 
-class Generator(Memory):
+class Generator(Tiles):
     def __init__(self, seed):
         super().__init__(seed)
         self.extents = {
@@ -43,6 +45,7 @@ class Generator(Memory):
         self.sum = "int32" if self.dtype == "int8" else "float32"
         self.warps, self.stages = self.pick(1, 2, 4, 4, 8, 16), self.pick(1, 2, 3, 3, 4, 5)
         self.grid, self.count = self.pick(1, 1, 2), int(self.random.integers(0, 7))  # of programs, of iterations
+        self.moves_much = self.chance(0.35)
         self.is_plain = self.chance(0.25)  # products that stay under way, by warpgroups
         if self.is_plain:
             self.extents |= {"M": self.pick(64, 128), "N": self.pick(32, 64, 128), "K": self.pick(32, 64)}
@@ -185,9 +188,16 @@ class Generator(Memory):
 
     # ---- the kernel -------------------------------------------------------------------------------------------------
 
+    def moving(self):
+        pairs = self.swap_neighbours, self.choose_of_two, self.pair, self.pair
+        return self.sort, self.place_of_extreme, self.deal, self.call, self.barrier, *pairs
+
     def step(self):
         steps = [self.load_some, self.combine, self.where, self.power, self.reduce, self.scan, self.transpose]
         rare = self.pick(self.gather, self.histogram, self.atomic)
+        if self.moves_much or self.chance(0.05):
+            rare = self.pick(*self.moving(), rare)
+            steps += [self.pick(*self.moving())] * 4 * self.moves_much
         self.pick(*steps, self.load_some, self.combine, *[self.product] * 5, rare)()
 
     def sometimes(self):
@@ -235,13 +245,15 @@ class Generator(Memory):
     def source(self):
         self.body()
         lines = ["pid = tl.program_id(0)", *self.before, *self.loop()]
+        if self.chance(0.15):
+            lines[1:1] = [f"if n == {self.pick(0, 1)} or pid == {self.pick(1, 2)}:", "    return"]
         for tile in self.carried:
             count = self.elements(tile.axes)
             array = self.output(self.grid * count)
             lines.append(f"tl.store({array} + pid * {count} + {self.offsets(tile.axes)}, {tile.name})")
         extents = ", ".join(f"{name}: tl.constexpr" for name in self.extents)
         head = f"@triton.jit\ndef kernel({', '.join(self.arrays)}, n, limit, {extents}):\n"
-        return HELPERS + head + "\n".join(indented(lines)) + "\n"
+        return HELPERS + OTHER_HELPERS + head + "\n".join(indented(lines)) + "\n"
 
     def launch(self):
         source = self.source()

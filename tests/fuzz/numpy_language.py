@@ -58,6 +58,7 @@ class Language:
     arange, zeros, full = map(staticmethod, (np.arange, np.zeros, np.full))
     minimum, maximum, where, exp2, floor = map(staticmethod, (np.minimum, np.maximum, np.where, np.exp2, np.floor))
     trans, flip, reshape, max, min = map(staticmethod, (np.transpose, np.flip, np.reshape, np.max, np.min))
+    permute = staticmethod(np.transpose)
 
     def __init__(self, program):
         self.program = program
@@ -109,6 +110,40 @@ class Language:
     def gather(self, x, index, axis):
         return np.take_along_axis(x, index, axis)
 
+    def sort(self, x, dim=None, descending=False):
+        x = np.sort(x, -1)
+        return x[..., ::-1] if descending else x
+
+    def argmax(self, x, axis):
+        return x.argmax(axis).astype(np.int32)
+
+    def argmin(self, x, axis):
+        return x.argmin(axis).astype(np.int32)
+
+    def join(self, x, y):
+        return np.stack([x, y], -1)
+
+    def split(self, x):
+        return x[..., 0], x[..., 1]
+
+    def interleave(self, x, y):
+        return np.stack([x, y], -1).reshape(*x.shape[:-1], 2 * x.shape[-1])
+
+    def associative_scan(self, tiles, axis, combine, reverse=False):
+        """One element after the other."""
+        tiles = [np.moveaxis(np.flip(x, axis) if reverse else x, axis, 0) for x in tiles]
+        found = [tuple(x[0] for x in tiles)]
+        for k in range(1, len(tiles[0])):
+            found.append(combine(*found[-1], *(x[k] for x in tiles)))
+        results = [np.moveaxis(np.stack(x), 0, axis) for x in zip(*found, strict=True)]
+        return tuple(np.flip(x, axis) if reverse else x for x in results)
+
+    def reduce(self, tiles, axis, combine):
+        return tuple(np.take(x, -1, axis) for x in self.associative_scan(tiles, axis, combine))
+
+    def debug_barrier(self):
+        pass
+
     def histogram(self, x, bins):
         return np.bincount(x.ravel(), minlength=bins).astype(np.int32)
 
@@ -123,12 +158,16 @@ class Language:
         return x.astype(dtype) @ y.astype(dtype) + acc
 
 
+def jit(function=None, noinline=False):
+    return function or jit
+
+
 def run(source, arrays, arguments, programs):
     """Name -> values of each array after a launch of the source's `kernel`, whose first parameters the arrays are."""
     values = {name: array.values.copy() for name, array in arrays.items()}
     code = compile(source, "<kernel>", "exec")
     for program in range(programs):
-        space = {"tl": Language(program), "triton": SimpleNamespace(jit=lambda function: function)}
+        space = {"tl": Language(program), "triton": SimpleNamespace(jit=jit)}
         exec(code, space)
         with np.errstate(over="ignore"):
             space["kernel"](*map(Pointer, values.values()), *arguments)
