@@ -33,8 +33,6 @@ int64_t tt_meet_groups(int64_t a, int64_t b, int64_t extent);
 int64_t tt_divisor_at(AxisOperand x, int dim, int64_t group);
 /* What divides every element. */
 int64_t tt_divisor_of_all(AxisOperand x);
-/* Meet in the lattice: what holds of an element that comes from either. */
-AxisInfo tt_meet_axes(AxisOperand a, AxisOperand b);
 
 /* axis_arithmetic.c: integer and pointer arithmetic, comparisons, selection, casts. */
 AxisInfo tt_axes_of_arithmetic(const Op *op, const AxisOperand *operands);

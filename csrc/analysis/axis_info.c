@@ -64,7 +64,8 @@ AxisInfo tt_unknown_axes(const Type *type)
     return info;
 }
 
-AxisInfo tt_meet_axes(AxisOperand a, AxisOperand b)
+/* Meet in the lattice: what holds of an element that comes from either. */
+static AxisInfo meet_axes(AxisOperand a, AxisOperand b)
 {
     AxisInfo info = tt_unknown_axes(a.type);
     for (int dim = 0; dim < info.rank; dim++) {
@@ -257,7 +258,7 @@ static void visit_region(AxisInfos *infos, const Region *region);
 
 static bool meet_into(AxisInfos *infos, const Value *value, const Value *other)
 {
-    return set_info(infos, value, tt_meet_axes(operand_of(infos, value), operand_of(infos, other)));
+    return set_info(infos, value, meet_axes(operand_of(infos, value), operand_of(infos, other)));
 }
 
 static void copy_info(AxisInfos *infos, const Value *value, const Value *from)

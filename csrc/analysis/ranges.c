@@ -153,7 +153,8 @@ static unsigned missing_facts(const RangeTerm *term, IntBounds bounds)
     return term->facts & ~proved;
 }
 
-unsigned tt_facts_of_ranges(const RangeProgram *program, const IntBounds *inputs)
+/* What holds for any inputs between the given ones. */
+static unsigned facts_of_ranges(const RangeProgram *program, const IntBounds *inputs)
 {
     enum { FEW = 128 };
     IntBounds few[FEW], *terms = few;
@@ -215,11 +216,11 @@ static unsigned widen_bounds(const RangeProgram *program, const KnownLaunches *k
         known->count && known->ranges[0].facts == ALL_FACTS ? known->ranges[0].inputs : NULL;
     for (int attempt = proved ? 0 : 2; attempt < 3; attempt++) {
         read_bounds(program, numbers, attempt < 2 ? proved : NULL, attempt != 1, bounds);
-        if (tt_facts_of_ranges(program, bounds) == ALL_FACTS)
+        if (facts_of_ranges(program, bounds) == ALL_FACTS)
             return ALL_FACTS;
     }
     read_bounds(program, numbers, NULL, false, bounds);
-    return tt_facts_of_ranges(program, bounds);
+    return facts_of_ranges(program, bounds);
 }
 
 unsigned tt_facts_of_grid(LaunchNumbers numbers)
@@ -242,7 +243,7 @@ unsigned tt_facts_of_numbers(const RangeProgram *program, LaunchNumbers numbers)
 {
     IntBounds bounds[program->input_count + 1];
     read_bounds(program, numbers, NULL, false, bounds);
-    return with_grid(program, tt_facts_of_ranges(program, bounds), numbers);
+    return with_grid(program, facts_of_ranges(program, bounds), numbers);
 }
 
 static bool is_between(const RangeProgram *program, const IntBounds *bounds, LaunchNumbers numbers)

@@ -69,8 +69,6 @@ static inline bool tt_fits_32_bits(IntBounds bounds)
 {
     return bounds.lowest >= INT32_MIN && bounds.highest <= INT32_MAX;
 }
-/* What holds for any inputs between the given ones. */
-unsigned tt_facts_of_ranges(const RangeProgram *program, const IntBounds *inputs);
 /* What holds if some facts, which terms decide, do and the rest do not: those that no term decides always hold. NULL: no
  * term. */
 unsigned tt_facts_with(const RangeProgram *program, unsigned facts);

@@ -123,6 +123,14 @@ static LLVMValueRef failing_values(Emit *e, LLVMValueRef fails, LLVMValueRef con
     return memory;
 }
 
+static void emit_stop(Lower *l)
+{
+    if (l->is_callee)
+        LLVMBuildRet(l->e->b, const_int(l->e->i1, 1));
+    else
+        LLVMBuildRetVoid(l->e->b);
+}
+
 void emit_failure(Lower *l, const Op *op, LLVMValueRef fails, LLVMValueRef const *values, int count)
 {
     Emit *e = l->e;
@@ -233,12 +241,4 @@ void emit_stop_after_failure(Lower *l)
     LLVMPositionBuilderAtEnd(e->b, stop);
     emit_stop(l);
     LLVMPositionBuilderAtEnd(e->b, go_on);
-}
-
-void emit_stop(Lower *l)
-{
-    if (l->is_callee)
-        LLVMBuildRet(l->e->b, const_int(l->e->i1, 1));
-    else
-        LLVMBuildRetVoid(l->e->b);
 }

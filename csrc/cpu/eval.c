@@ -14,14 +14,6 @@ struct Memo {
 
 /* ---- coordinates ------------------------------------------------------------------------------------------------------------ */
 
-bool is_uniform(const Coord *coords, int rank)
-{
-    for (int i = 0; i < rank; i++)
-        if (coords[i].stride)
-            return false;
-    return true;
-}
-
 Coord zero_coord(void) { return (Coord){0}; }
 Coord const_coord(int64_t at) { return (Coord){.offset = at}; }
 

@@ -142,7 +142,6 @@ static inline const AxisInfo *axis_of(const Lower *l, const Value *value)
 
 /* ---- walk.c ---- */
 SinkKind sink_kind(const Op *op);
-bool has_tile_result(const Op *op);
 bool is_virtual_op(const Op *op); /* its tile is computed where it is needed */
 bool is_pure_scalar(const Op *op);
 bool any_inside(const Op *op, unsigned traits);  /* in op or its regions */
@@ -201,7 +200,6 @@ LLVMValueRef stack_slot(Emit *e, LLVMTypeRef type); /* in the function's first b
 /* Where a lane of `fails` holds (an i1 or a vector of them), reports the assertion with that lane's values, and ends the
  * program. */
 void emit_failure(Lower *l, const Op *op, LLVMValueRef fails, LLVMValueRef const *values, int count);
-void emit_stop(Lower *l);
 void emit_stop_after_failure(Lower *l);   /* if any program of the launch has failed */
 void plan_dot(Lower *l, Op *op, int now); /* reserves its packing buffers */
 void lower_dot(Lower *l, Op *op);
@@ -294,7 +292,6 @@ LLVMValueRef splat(Nest *n, Vec vec);
 void remember_vec(Nest *n, const Value *value, const Coord *coords, Vec vec); /* for eval to find */
 Coord zero_coord(void);
 Coord const_coord(int64_t at);
-bool is_uniform(const Coord *coords, int rank);
 bool within_group(const Nest *n, const Coord *coord, int64_t size, int64_t extent);
 Coord scale_coord(Nest *n, Coord coord, int64_t factor, int64_t offset);
 void operand_coords(Nest *n, const Op *op, int result, const Coord *coords, Coord *inner);
@@ -350,8 +347,6 @@ bool has_identity(const Op *op);
 void begin_reduce(Nest *n, const Op *op, LLVMValueRef *slots);
 void step_reduce(Nest *n, const Op *op, LLVMValueRef *slots);
 void end_reduce(Nest *n, const Op *op, int slot);
-/* A combine region on lanes: `args` are accumulators, then elements. */
-void emit_combine(Nest *n, const Op *op, const LLVMValueRef *args, LLVMValueRef *results);
 void step_scan(Nest *n, const Op *op, LLVMValueRef *slots);
 void sink_atomic(Nest *n, Op *op);
 void run_pairs(Nest *n, const Sink *sink); /* dot.c */

@@ -66,7 +66,8 @@ static void emit_combine_ops(Nest *n, const Region *region)
             emit_combine_op(n, op);
 }
 
-void emit_combine(Nest *n, const Op *op, const LLVMValueRef *args, LLVMValueRef *results)
+/* A combine region on lanes: `args` are accumulators, then elements. */
+static void emit_combine(Nest *n, const Op *op, const LLVMValueRef *args, LLVMValueRef *results)
 {
     const Region *region = op->regions[0];
     n->combine_width = width_of(args[0]);

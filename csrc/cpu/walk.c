@@ -3,7 +3,7 @@
 
 /* ---- kinds of operations ---------------------------------------------------------------------------------------------- */
 
-bool has_tile_result(const Op *op) { return op->result_count && tt_is_tile(op->results[0]->type); }
+static bool has_tile_result(const Op *op) { return op->result_count && tt_is_tile(op->results[0]->type); }
 
 static bool has_tile_operand(const Op *op)
 {

@@ -203,7 +203,7 @@ void tt_bind_arguments(Walker *w, const Signature *signature, const Arguments *a
 
 /* ---- what is called -------------------------------------------------------------------------------------------------- */
 
-void tt_read_stub(Walker *w, PyObject *function, Signature *signature)
+static void read_stub(Walker *w, PyObject *function, Signature *signature)
 {
     enum { HAS_VARIADIC = 4, HAS_META = 8 }; /* bits of co_flags */
     PyObject *inner = tt_attribute_or_null(w, function, FIELD___wrapped__);
@@ -242,7 +242,7 @@ void tt_read_stub(Walker *w, PyObject *function, Signature *signature)
 static void make_builtin(Walker *w, Callee *callee, const char *name)
 {
     callee->signature.name = tt_arena_format(w->arena, "tl.%s", name);
-    tt_read_stub(w, callee->object, &callee->signature);
+    read_stub(w, callee->object, &callee->signature);
     tt_note_module(w, callee->object, &callee->signature);
     callee->kind = CALLEE_BUILTIN;
     for (int i = 0; builtins[i].name; i++)
@@ -273,7 +273,7 @@ static void make_range(Walker *w, Callee *callee, CalleeKind kind)
 {
     callee->kind = kind;
     callee->signature.name = kind == CALLEE_RANGE ? "tl.range" : "tl.static_range";
-    tt_read_stub(w, tt_attribute(w, callee->object, FIELD___init__), &callee->signature);
+    read_stub(w, tt_attribute(w, callee->object, FIELD___init__), &callee->signature);
     callee->signature.parameters++;
     callee->signature.count--;
 }

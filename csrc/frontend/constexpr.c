@@ -96,7 +96,7 @@ bool tt_is_too_large(Walker *w, PyObject *result)
     return is_sequence && PySequence_Size(result) > MOST_ITEMS;
 }
 
-Term tt_python_binary(Walker *w, Operator op, PyObject *a, PyObject *b)
+static Term python_binary(Walker *w, Operator op, PyObject *a, PyObject *b)
 {
     check_operands(w, op, a, b);
     check_repetition(w, op, a, b);
@@ -153,7 +153,7 @@ static Term tuple_binary(Walker *w, Operator op, Term a, Term b)
         return repeat(w, b, times);
     PyObject *left = tt_term_python(w, a), *right = left ? tt_term_python(w, b) : NULL;
     if (left && right)
-        return tt_python_binary(w, op, left, right);
+        return python_binary(w, op, left, right);
     bad_operands(w, op, a, b);
 }
 
@@ -163,7 +163,7 @@ static bool is_object(Term t) { return t.kind == TERM_PYTHON && !tt_is_number(t)
 Term tt_binary(Walker *w, Operator op, Term a, Term b)
 {
     if (a.kind == TERM_PYTHON && b.kind == TERM_PYTHON)
-        return tt_python_binary(w, op, a.object, b.object);
+        return python_binary(w, op, a.object, b.object);
     if ((op == OPERATOR_EQ || op == OPERATOR_NE) && (tt_is_none(a) || tt_is_none(b)))
         return tt_bool_term(w, op == OPERATOR_NE); /* a value is never None */
     if (a.kind == TERM_TUPLE || b.kind == TERM_TUPLE)
@@ -171,7 +171,7 @@ Term tt_binary(Walker *w, Operator op, Term a, Term b)
     PyObject *left = is_object(a) || is_object(b) ? tt_term_python(w, a) : NULL;
     PyObject *right = left ? tt_term_python(w, b) : NULL;
     if (right)
-        return tt_python_binary(w, op, left, right);
+        return python_binary(w, op, left, right);
     if (a.kind >= TERM_METHOD || b.kind >= TERM_METHOD)
         bad_operands(w, op, a, b);
     return tt_semantic_binary(w, op, a, b);

@@ -284,6 +284,20 @@ static void take_out_of_loop(Walker *w, const Side *side, int slot, Binding *bin
     w->builder.region = region;
 }
 
+/* Builds the yields. */
+static void end_join(Walker *w, Join *join)
+{
+    Region *region = w->builder.region;
+    bool has_results = join->op->result_count > 0;
+    for (int i = 0; i < 2; i++) {
+        if (i == 1 && !has_results && !join->sides[1].region->first)
+            break; /* no `else` */
+        w->builder.region = join->sides[i].region;
+        tt_build_op(&w->builder, OP_yield, join->yields[i].data, join->yields[i].count, NULL, 0, NULL);
+    }
+    w->builder.region = region;
+}
+
 void tt_join_bindings(Walker *w, Join *join, Flow tail)
 {
     const Side *sides = join->sides;
@@ -301,18 +315,5 @@ void tt_join_bindings(Walker *w, Join *join, Flow tail)
         out.data[slot] = join_binding(w, join, a, b, a_lives, b_lives);
     }
     w->state->frame->scope.now = out;
-    tt_end_join(w, join);
-}
-
-void tt_end_join(Walker *w, Join *join)
-{
-    Region *region = w->builder.region;
-    bool has_results = join->op->result_count > 0;
-    for (int i = 0; i < 2; i++) {
-        if (i == 1 && !has_results && !join->sides[1].region->first)
-            break; /* no `else` */
-        w->builder.region = join->sides[i].region;
-        tt_build_op(&w->builder, OP_yield, join->yields[i].data, join->yields[i].count, NULL, 0, NULL);
-    }
-    w->builder.region = region;
+    end_join(w, join);
 }

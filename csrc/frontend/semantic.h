@@ -16,11 +16,9 @@ bool tt_in_combine_function(const Walker *w);
 
 /* ---- semantic_types.c: element types ------------------------------------------------------------------- */
 
-/* The type that two types of elements meet in: of the higher kind (bool < int < float), else the wider;
- * fp16 before bf16, unsigned before signed, fp16 for two different fp8. Pointers only with themselves:
- * NULL otherwise. */
-const Dtype *tt_common_dtype(const Dtype *a, const Dtype *b);
-/* The same for operands, where a number is weak: it takes the other's type unless it is of a higher kind. */
+/* The type that two operands meet in: of the higher kind (bool < int < float), else the wider; fp16 before bf16, unsigned
+ * before signed, fp16 for two different fp8. Pointers only with themselves: NULL otherwise. A
+ * number is weak: it takes the other's type unless it is of a higher kind. */
 const Dtype *tt_promoted_dtype(Walker *w, const char *what, Term a, Term b);
 /* Does a compile-time integer fit into an integer type? */
 bool tt_int_fits(Term number, int width, bool is_unsigned);
@@ -52,7 +50,6 @@ Term tt_expand_dims(Walker *w, const char *what, Term t, int axis); /* 0 .. rank
 Term tt_permute(Walker *w, Term t, const int64_t *order);
 /* An axis that may count from the end, as 0 .. rank - 1; raises when it is out of range. */
 int tt_check_axis(Walker *w, const char *what, int64_t axis, int rank);
-Value *tt_splat_int(Walker *w, const Type *element, const Shape *shape, int64_t value);
 
 /* ---- builtins: used by operators and by more than one file --------------------------------------------- */
 

@@ -129,12 +129,6 @@ int tt_check_axis(Walker *w, const char *what, int64_t axis, int rank)
     return (int)(axis < 0 ? axis + rank : axis);
 }
 
-Value *tt_splat_int(Walker *w, const Type *element, const Shape *shape, int64_t value)
-{
-    return tt_build_splat(&w->builder, tt_build_int(&w->builder, element, value), shape->extents,
-                          shape->rank);
-}
-
 /* ---- indexing ------------------------------------------------------------------------------------------ */
 
 /* What [...] does to each dimension of the operand, and where None asks for new ones. */

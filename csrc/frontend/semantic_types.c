@@ -22,7 +22,7 @@ static const Dtype *common_int(const Dtype *a, const Dtype *b)
     return a->is_unsigned ? a : b;
 }
 
-const Dtype *tt_common_dtype(const Dtype *a, const Dtype *b)
+static const Dtype *common_dtype(const Dtype *a, const Dtype *b)
 {
     if (a == b)
         return a;
@@ -51,7 +51,7 @@ const Dtype *tt_promoted_dtype(Walker *w, const char *what, Term a, Term b)
         if (kind_of(number) <= kind_of(other))
             return other;
     }
-    const Dtype *common = tt_common_dtype(type_a, type_b);
+    const Dtype *common = common_dtype(type_a, type_b);
     if (!common)
         tt_fail(w, "%s does not take %s and %s", what, tt_describe(w, a), tt_describe(w, b));
     return common;

@@ -190,7 +190,8 @@ bool tt_term_int(Walker *w, Term t, int64_t *out)
     return true;
 }
 
-bool tt_term_float(Walker *w, Term t, double *out)
+/* As tt_term_int; also from an int. */
+static bool term_float(Walker *w, Term t, double *out)
 {
     PyObject *object = scalar_object(w, t);
     if (!object || (!PyLong_Check(object) && !PyFloat_Check(object)))
@@ -274,7 +275,7 @@ Term tt_number_value(Walker *w, Term number, const Dtype *dtype)
     PyObject *object = number.object;
     if (tt_dtype_is_float(dtype)) {
         double value = 0;
-        tt_term_float(w, number, &value);
+        term_float(w, number, &value);
         return tt_value_term(tt_build_float(&w->builder, type, value), dtype);
     }
     if (PyFloat_Check(object)) { /* toward zero, as a cast does */

@@ -98,8 +98,7 @@ int tt_term_shape(Term t, const int64_t **shape);
 /* The compile-time object behind a term (borrowed), looking through constants and into tuples; NULL for run-time. */
 PyObject *tt_term_python(Walker *w, Term t);
 /* Compile-time readers: false when the term is not such a thing. */
-bool tt_term_int(Walker *w, Term t, int64_t *out);  /* Python int (or bool) that fits; out of range raises */
-bool tt_term_float(Walker *w, Term t, double *out); /* also from an int */
+bool tt_term_int(Walker *w, Term t, int64_t *out); /* Python int (or bool) that fits; out of range raises */
 bool tt_term_bool(Walker *w, Term t, bool *out);
 const char *tt_term_string(Walker *w, Term t); /* UTF-8, lives as long as the run; NULL when no str */
 const Dtype *tt_term_dtype(Walker *w, Term t);

@@ -198,7 +198,6 @@ void tt_report_name(Walker *w, PyObject *space, PyObject *name, PyObject *value)
 
 /* ---- constexpr.c -------------------------------------------------------------------------------------------------- */
 
-Term tt_python_binary(Walker *w, Operator op, PyObject *a, PyObject *b);
 Term tt_binary(Walker *w, Operator op, Term a, Term b); /* of any terms */
 Term tt_unary(Walker *w, Operator op, Term a);
 /* 1 or 0 when the truth of the term is known at compile time, else -1. */
@@ -272,7 +271,6 @@ typedef struct Join {
 void tt_join_bindings(Walker *w, Join *join, Flow tail);
 /* One term from one a side: false when they cannot be one. */
 bool tt_join_terms(Walker *w, Join *join, Term a, Term b, Term *out);
-void tt_end_join(Walker *w, Join *join); /* builds the yields */
 /* A number as a dtype that the other side of a join has already; false when it would not be the same number. */
 bool tt_adopt(Walker *w, Term number, const Dtype *dtype, Term *out);
 void tt_flatten(Walker *w, Term t, Value **values, int *count); /* the values in a term; values may be NULL */
@@ -389,7 +387,6 @@ bool tt_own_unary(Walker *w, Operator op, Term a, Term *result);
 void tt_collect_arguments(Walker *w, PyObject *call, Arguments *args);
 /* Arguments to parameters, one term each; those without an argument get their default. */
 void tt_bind_arguments(Walker *w, const Signature *signature, const Arguments *args, Term *out);
-void tt_read_stub(Walker *w, PyObject *function, Signature *signature);
 FunctionInfo *tt_function_info(Walker *w, PyObject *jit_function);
 const char *tt_function_name(Walker *w, const char *name); /* with characters that the IR and linkers take */
 Term tt_call_jit(Walker *w, PyObject *function, Arguments *args);

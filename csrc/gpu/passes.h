@@ -16,8 +16,6 @@ const LinearLayout *tt_layout_forward(const Op *op, int operand, const LinearLay
 const LinearLayout *tt_layout_backward(const Op *op, int operand, const LinearLayout *layout);
 /* Can the operation be repeated in any layout for the price of its arithmetic? */
 bool tt_is_layout_free(const Op *op);
-/* A reshape that keeps every element's place in the padded row-major order. */
-bool tt_reshape_keeps_order(const Type *from, const Type *to);
 /* Element of a slice's operand, in its padded order, for an element of the result; the bits that do not depend on the
  * latter are in *fixed. False when the map is not one of bits (a reversal, a start that is not aligned, ...). */
 bool tt_slice_bits(const Op *op, uint64_t columns[64], uint64_t *fixed);

@@ -59,9 +59,6 @@ typedef struct DistancePlan {
 /* False when `op`, a gather, is another kind of lookup. */
 bool tt_plan_distance(const Op *op, DistancePlan *plan);
 
-/* Bytes through which threads with copies of an element get what an atomic gave for it. */
-int64_t tt_atomic_scratch(const Op *op, const GpuOptions *options);
-
 /* Shape operations whose elements change threads store one operand after the other at the row-major number that each
  * element has in the result (in_result) or in the operand, and load from there. */
 bool tt_moves_elements(const Op *op);

@@ -28,7 +28,8 @@ bool tt_moves_elements(const Op *op)
            tt_layout_backward(op, 0, result->layout) != operand->layout;
 }
 
-int64_t tt_atomic_scratch(const Op *op, const GpuOptions *options)
+/* Bytes through which threads with copies of an element get what an atomic gave for it. */
+static int64_t atomic_scratch(const Op *op, const GpuOptions *options)
 {
     const Value *result = op->results[0];
     uint32_t warps = result->layout ? tt_layout_replication(result->layout, LAYOUT_WARP)
@@ -69,7 +70,7 @@ int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options)
     case OP_atomic_rmw:
     case OP_atomic_cas:
     case OP_clock:
-        return tt_atomic_scratch(op, options);
+        return atomic_scratch(op, options);
     default:
         if (!tt_has(op, SHAPE) || !tt_moves_elements(op))
             return 0;

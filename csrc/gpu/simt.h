@@ -139,14 +139,12 @@ typedef struct Batch {
     LLVMValueRef *results;
 } Batch;
 void simt_elementwise(Simt *s, const Op *op);
-void simt_float_arithmetic(Simt *s, Batch *batch);
 void simt_math(Simt *s, Batch *batch);
 void simt_extern_call(Simt *s, Batch *batch);
 void simt_float_cast(Simt *s, Batch *batch);
 void simt_int_float_cast(Simt *s, Batch *batch);
 LLVMValueRef simt_cast_scalar(Simt *s, LLVMValueRef value, const Type *from, const Type *to); /* floats */
 LLVMValueRef simt_pair(Simt *s, LLVMValueRef low, LLVMValueRef high);                         /* a vector */
-bool simt_has_arithmetic(const Simt *s, const Type *type); /* of f16 or bf16, in hardware */
 
 void simt_inline_asm(Simt *s, const Op *op); /* simt_asm.c */
 
@@ -192,8 +190,6 @@ typedef struct SharedSide {
 } SharedSide;
 /* Is the register, in some thread, of the part [axis, first, end]? NULL: all are. */
 bool simt_is_in_part(const LinearLayout *layout, const Attr *part, int reg);
-SharedSide simt_shared_side(Simt *s, const LinearLayout *layout, const SharedPlan *plan, bool stores,
-                            int element_bytes);
 void simt_store_side(Simt *s, const SharedSide *side, const Tile *tile, int64_t scratch);
 Tile *simt_load_side(Simt *s, const SharedSide *side, LLVMTypeRef type, int64_t scratch);
 Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayout *from,

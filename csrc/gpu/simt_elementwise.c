@@ -150,7 +150,8 @@ static bool has_in_16_bits(Opcode opcode)
     }
 }
 
-bool simt_has_arithmetic(const Simt *s, const Type *type)
+/* Of f16 or bf16, in hardware. */
+static bool has_arithmetic(const Simt *s, const Type *type)
 {
     switch (tt_element(type)->kind) {
     case TT_F16:
@@ -192,12 +193,12 @@ static LLVMValueRef compute_wider(Simt *s, const Op *op, LLVMValueRef const *x)
     return tt_is_float(result) ? simt_cast_scalar(s, value, wide, type) : value;
 }
 
-void simt_float_arithmetic(Simt *s, Batch *batch)
+static void float_arithmetic(Simt *s, Batch *batch)
 {
     const Op *op = batch->op;
     const Type *type = tt_operand(op, 0)->type;
     int bits = tt_bit_width(type), at = 0;
-    bool native = simt_has_arithmetic(s, type) && (bits > 16 || has_in_16_bits(op->opcode));
+    bool native = has_arithmetic(s, type) && (bits > 16 || has_in_16_bits(op->opcode));
     if (op->opcode == OP_fneg || op->opcode == OP_fabs)
         native = true; /* a bit */
     for (; native && bits == 16 && at + 1 < batch->count; at += 2)
@@ -256,7 +257,7 @@ static void compute_batch(Simt *s, Batch *batch)
         if (tt_has(op, COSTLY))
             simt_math(s, batch);
         else
-            simt_float_arithmetic(s, batch);
+            float_arithmetic(s, batch);
     } else if (op->opcode == OP_float_cast) {
         simt_float_cast(s, batch);
     } else if (tt_op_infos[op->opcode].rule == CAST &&

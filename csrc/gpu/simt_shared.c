@@ -144,8 +144,8 @@ static Tile *convert_by_shuffles(Simt *s, const Tile *tile, const ShufflePlan *p
 
 /* ---- through shared memory --------------------------------------------------------------------------------------------------------- */
 
-SharedSide simt_shared_side(Simt *s, const LinearLayout *layout, const SharedPlan *plan, bool stores,
-                            int element_bytes)
+static SharedSide shared_side(Simt *s, const LinearLayout *layout, const SharedPlan *plan, bool stores,
+                              int element_bytes)
 {
     SharedSide side = {.layout = layout,
                        .offsets = stores ? plan->store_offsets : plan->load_offsets,
@@ -255,8 +255,8 @@ Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayo
     case CONVERT_SHARED:
         break;
     }
-    SharedSide stored = simt_shared_side(s, from, &plan.shared, true, bytes);
-    SharedSide loaded = simt_shared_side(s, to, &plan.shared, false, bytes);
+    SharedSide stored = shared_side(s, from, &plan.shared, true, bytes);
+    SharedSide loaded = shared_side(s, to, &plan.shared, false, bytes);
     simt_store_side(s, &stored, tile, scratch);
     simt_sync(s);
     return simt_load_side(s, &loaded, simt_type(s, type), scratch);

@@ -31,8 +31,9 @@ static bool is_dense(const Type *type, int first, int end)
     return true;
 }
 
+/* A reshape that keeps every element's place in the padded row-major order. */
 /* The shapes fall into groups of dimensions with equal products: (6, 5) and (2, 3, 5) into 6 = 2 * 3 and 5 = 5. */
-bool tt_reshape_keeps_order(const Type *from, const Type *to)
+static bool reshape_keeps_order(const Type *from, const Type *to)
 {
     int f = 0, t = 0;
     while (f < from->rank || t < to->rank) {
@@ -55,7 +56,7 @@ static const LinearLayout *reshaped(const Op *op, const Type *from, const Type *
                                     const LinearLayout *layout)
 {
     int64_t shape[TT_MAX_RANK];
-    if (!tt_reshape_keeps_order(from, to))
+    if (!reshape_keeps_order(from, to))
         return NULL;
     padded_shape(to, shape);
     return intern(op, tt_layout_reshape(layout, shape, to->rank));
@@ -273,7 +274,7 @@ bool tt_is_layout_free(const Op *op)
     case OP_hint:
         return true;
     case OP_reshape:
-        return tt_reshape_keeps_order(tt_operand(op, 0)->type, op->results[0]->type);
+        return reshape_keeps_order(tt_operand(op, 0)->type, op->results[0]->type);
     default:
         return false;
     }

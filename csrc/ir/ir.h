@@ -415,12 +415,9 @@ double tt_eval_double(int32_t opcode, double x);
 
 enum { TT_PRINT_LOCATIONS = 1 };
 char *tt_print_module(const Module *module, Arena *arena, int flags);
-char *tt_print_function(const Function *function, Arena *arena, int flags);
 /* With `notes` (Op* or Function* -> text) each subject's lines stand under its own. */
 char *tt_print_annotated(const Module *module, Arena *arena, int flags, const Map *notes);
 void tt_print_type(Text *text, const Type *type);
-void tt_print_string(Text *text, const char *string); /* quoted and escaped */
-void tt_print_float(Text *text, double value, const Type *type);
 /* Reads what tt_print_module writes. A mistake in the text raises TT_USER_ERROR at its line and column. */
 Module *tt_parse_module(Arena *arena, const char *text, const char *file);
 /* NULL when the module is well-formed, else the IR with each failure under its operation. */

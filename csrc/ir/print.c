@@ -97,6 +97,20 @@ static void print_value(const Printer *p, const Value *value)
         tt_text_add(p->text, "%%%d", named->number);
 }
 
+/* Quoted and escaped. */
+static void print_string(Text *text, const char *string)
+{
+    tt_text_add_n(text, "\"", 1);
+    for (const char *c = string; *c; c++)
+        if (*c == '"' || *c == '\\')
+            tt_text_add(text, "\\%c", *c);
+        else if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            tt_text_add(text, "\\x%02x", (unsigned)(unsigned char)*c);
+        else
+            tt_text_add_n(text, c, 1);
+    tt_text_add_n(text, "\"", 1);
+}
+
 static void print_symbol(Text *text, const char *name)
 {
     bool plain = *name != 0;
@@ -106,7 +120,7 @@ static void print_symbol(Text *text, const char *name)
     if (plain)
         tt_text_add(text, "%s", name);
     else
-        tt_print_string(text, name);
+        print_string(text, name);
 }
 
 /* ---- types, numbers, strings --------------------------------------------------------------------------- */
@@ -127,20 +141,7 @@ void tt_print_type(Text *text, const Type *type)
     tt_text_add_n(text, ">", 1);
 }
 
-void tt_print_string(Text *text, const char *string)
-{
-    tt_text_add_n(text, "\"", 1);
-    for (const char *c = string; *c; c++)
-        if (*c == '"' || *c == '\\')
-            tt_text_add(text, "\\%c", *c);
-        else if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            tt_text_add(text, "\\x%02x", (unsigned)(unsigned char)*c);
-        else
-            tt_text_add_n(text, c, 1);
-    tt_text_add_n(text, "\"", 1);
-}
-
-void tt_print_float(Text *text, double value, const Type *type)
+static void print_float(Text *text, double value, const Type *type)
 {
     if (isnan(value) || isinf(value)) {
         tt_text_add(text, "%s%s", signbit(value) ? "-" : "", isnan(value) ? "nan" : "inf");
@@ -173,7 +174,7 @@ static void print_attr(Text *text, const Attr *attr, const Type *type)
     tt_text_add(text, "%s = ", tt_attr_names[attr->key]);
     switch (tt_attr_kinds[attr->key]) {
     case TT_ATTR_STRING:
-        tt_print_string(text, attr->s);
+        print_string(text, attr->s);
         break;
     case TT_ATTR_INTS:
         tt_text_add_n(text, "[", 1);
@@ -183,7 +184,7 @@ static void print_attr(Text *text, const Attr *attr, const Type *type)
         break;
     case TT_ATTR_SCALAR:
         if (type && tt_is_float(type)) {
-            tt_print_float(text, attr->f, type);
+            print_float(text, attr->f, type);
             break;
         }
         /* fall through */
@@ -214,13 +215,13 @@ static void print_loc(const Printer *p, const Loc *loc)
         return;
     for (const char *before = " loc("; loc; loc = loc->caller, before = " at ") {
         tt_text_add(p->text, "%s", before);
-        tt_print_string(p->text, loc->file ? loc->file : "");
+        print_string(p->text, loc->file ? loc->file : "");
         tt_text_add(p->text, ":%d:%d", loc->line, loc->column);
         if (loc->end_line || loc->end_column)
             tt_text_add(p->text, " to %d:%d", loc->end_line, loc->end_column);
         if (loc->function) {
             tt_text_add(p->text, " in ");
-            tt_print_string(p->text, loc->function);
+            print_string(p->text, loc->function);
         }
     }
     tt_text_add_n(p->text, ")", 1);
@@ -353,13 +354,6 @@ static void print_layouts(Text *text, Map *layouts, const Region *region)
         for (int i = 0; i < op->region_count; i++)
             print_layouts(text, layouts, op->regions[i]);
     }
-}
-
-char *tt_print_function(const Function *function, Arena *arena, int flags)
-{
-    Text text = {.arena = arena};
-    print_function(function, &text, flags, NULL, NULL);
-    return text.data;
 }
 
 char *tt_print_annotated(const Module *module, Arena *arena, int flags, const Map *notes)

@@ -21,14 +21,6 @@ int tt_layout_axis_start(const LinearLayout *layout, int axis)
 
 int tt_layout_out_total(const LinearLayout *layout) { return tt_layout_axis_start(layout, -1); }
 
-uint64_t tt_layout_apply(const LinearLayout *layout, const uint32_t place[LAYOUT_INPUTS])
-{
-    uint64_t element = 0;
-    for (int i = 0; i < LAYOUT_INPUTS; i++)
-        element ^= tt_f2_apply(layout->bases + tt_layout_in_start(layout, i), place[i]);
-    return element;
-}
-
 void tt_layout_coordinates(const LinearLayout *layout, uint64_t element, int64_t *coordinates)
 {
     for (int axis = layout->rank - 1; axis >= 0; axis--) {

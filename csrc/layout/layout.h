@@ -52,7 +52,6 @@ int tt_layout_out_total(const LinearLayout *layout);
 int tt_layout_in_start(const LinearLayout *layout, LayoutInput input); /* index of its first base */
 /* First bit of dimension `axis` in an element index. */
 int tt_layout_axis_start(const LinearLayout *layout, int axis);
-uint64_t tt_layout_apply(const LinearLayout *layout, const uint32_t place[LAYOUT_INPUTS]); /* element index */
 void tt_layout_coordinates(const LinearLayout *layout, uint64_t element, int64_t *coordinates);
 bool tt_layout_equal(const LinearLayout *a, const LinearLayout *b);
 bool tt_layout_is_surjective(const LinearLayout *layout);

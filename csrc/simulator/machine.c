@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-bool sim_stopped(const SimLaunch *launch) { return __atomic_load_n(&launch->failed, __ATOMIC_RELAXED) != 0; }
+static bool is_stopped(const SimLaunch *launch) { return __atomic_load_n(&launch->failed, __ATOMIC_RELAXED) != 0; }
 
 /* Leaves the thread for good or until the scheduler resumes it. */
 static void yield(SimThread *self) { tt_coroutine_switch(&self->coroutine, &self->block->scheduler); }
@@ -55,7 +55,7 @@ void sim_fail(SimThread *self, FailureKind kind, const SimSite *site, const char
 
 void tt_sim_ask(SimLaunch *launch)
 {
-    if (!sim_stopped(launch) && launch->ask && pthread_equal(launch->caller, pthread_self()) &&
+    if (!is_stopped(launch) && launch->ask && pthread_equal(launch->caller, pthread_self()) &&
         launch->ask(launch))
         sim_record_error(launch, FAILURE_OTHER, "interrupted");
 }
@@ -65,7 +65,7 @@ static bool is_to_end(SimThread *self)
 {
     self->block->asks = true;
     yield(self);
-    return sim_stopped(self->block->launch);
+    return is_stopped(self->block->launch);
 }
 
 static bool must_leave(Guard *guard)
@@ -95,7 +95,7 @@ static void leave_thread(Guard *guard)
 
 void tt_sim_stop_after_failure(SimThread *self)
 {
-    if (sim_stopped(self->block->launch))
+    if (is_stopped(self->block->launch))
         sim_leave(self);
 }
 
@@ -218,11 +218,6 @@ uint64_t tt_sim_shuffle(SimThread *self, int32_t mode, uint64_t value, int32_t a
     return meet_warp(self, mode, 0xffffffffu, value, argument, site);
 }
 
-uint32_t tt_sim_ballot(SimThread *self, int32_t predicate, const SimSite *site)
-{
-    return (uint32_t)meet_warp(self, SIM_BALLOT, 0xffffffffu, predicate != 0, 0, site);
-}
-
 bool sim_meet(SimThread *self, int threads, void *value, const SimSite *site)
 {
     self->state = SIM_AT_MEETING;
@@ -254,12 +249,6 @@ static uint64_t collective_result(const SimThread *warp, int lane)
     case SIM_SHUFFLE_INDEX:
         source = self->argument & (SIM_WARP - 1);
         break;
-    case SIM_BALLOT: {
-        uint64_t votes = 0;
-        for (int i = 0; i < SIM_WARP; i++)
-            votes |= (self->mask >> i & 1) && warp[i].value ? 1ull << i : 0;
-        return votes;
-    }
     default:
         return 0;
     }
@@ -391,7 +380,7 @@ static void resume(SimBlock *block, SimThread *thread)
             block->guard.knocked = false;
             tt_sim_ask(block->launch);
         }
-    } while (block->asks && !sim_stopped(block->launch));
+    } while (block->asks && !is_stopped(block->launch));
 }
 
 /* Runs every ready thread once; warps in a random order when there is a seed. True if any ran. */
@@ -402,7 +391,7 @@ static bool run_ready(SimBlock *block)
     bool ran = false;
     for (int w = 0; w < warps; w++) {
         SimThread *lanes = block->threads + (w + first) % warps * SIM_WARP;
-        for (int i = 0; i < SIM_WARP && !sim_stopped(block->launch); i++) {
+        for (int i = 0; i < SIM_WARP && !is_stopped(block->launch); i++) {
             if (lanes[i].state != SIM_READY)
                 continue;
             ran = true;
@@ -543,7 +532,7 @@ void tt_sim_run_block(SimLaunch *launch, const int32_t program[3])
     }
     prepare(block, program);
     tt_guard_enter(&block->guard);
-    while (!sim_stopped(launch) && !all_done(block))
+    while (!is_stopped(launch) && !all_done(block))
         if (!run_ready(block) && !release_any(block))
             report_deadlock(block);
     tt_guard_exit(&block->guard);

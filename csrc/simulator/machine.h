@@ -22,7 +22,6 @@ typedef struct SimBlock {
 
 /* ---- machine.c ------------------------------------------------------------------------------------------------------------- */
 
-bool sim_stopped(const SimLaunch *launch);
 /* The launch's error, if it is the first. */
 void sim_record_error(SimLaunch *launch, FailureKind kind, const char *format, ...) TT_PRINTF(3, 4);
 /* A knock while the machine was at work is answered where threads come by: see support/guard.h. */

@@ -34,7 +34,6 @@ typedef struct SimThread {
     char *shared; /* the block's shared memory */
     struct SimBlock *block;
     Coroutine coroutine;
-    struct SimThread *next_waiting;
     /* the meeting it waits at */
     enum { SIM_READY, SIM_AT_BARRIER, SIM_AT_COLLECTIVE, SIM_AT_MEETING, SIM_DONE } state;
     int barrier;
@@ -116,12 +115,10 @@ typedef enum SimCollective {
     SIM_SHUFFLE_UP,
     SIM_SHUFFLE_DOWN,
     SIM_SHUFFLE_INDEX,
-    SIM_BALLOT,
     SIM_SYNC
 } SimCollective;
 /* shfl.sync over the full warp; `argument` is the mask, delta or lane. Up and down keep the own value at the edge. */
 uint64_t tt_sim_shuffle(SimThread *self, int32_t mode, uint64_t value, int32_t argument, const SimSite *site);
-uint32_t tt_sim_ballot(SimThread *self, int32_t predicate, const SimSite *site);
 typedef enum SimSpace { SIM_GLOBAL = 1, SIM_SHARED = 3 } SimSpace;
 typedef enum SimAccess { SIM_READ, SIM_WRITE, SIM_ATOMIC, SIM_ATOMIC_READ } SimAccess;
 /* Checks an access of `bytes` at an address of global memory or an offset in shared memory, and gives the place in host

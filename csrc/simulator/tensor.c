@@ -16,7 +16,8 @@ int sim_element_bytes(SimElement element)
     return bytes[element];
 }
 
-int sim_depth(SimElement element) { return element == SIM_F64 ? 8 : 32 / sim_element_bytes(element); }
+/* K of an instruction is 32 bytes of elements, or eight of F64. */
+static int depth_of(SimElement element) { return element == SIM_F64 ? 8 : 32 / sim_element_bytes(element); }
 
 static double power_of_two(int exponent)
 {
@@ -71,7 +72,7 @@ uint32_t sim_add_products(SimElement element, uint32_t sum, const SimRow *a, con
 {
     double products = 0;
     float total;
-    for (int k = 0, depth = sim_depth(element); k < depth; k++)
+    for (int k = 0, depth = depth_of(element); k < depth; k++)
         products += a->at[k] * b->at[k];
     if (element == SIM_I8)
         return sum + (uint32_t)(int32_t)products;
@@ -107,7 +108,7 @@ static void add_doubles(uint64_t *slot, const SimRow *a, const SimRow *b)
 {
     double sum;
     memcpy(&sum, slot, sizeof sum);
-    for (int k = 0; k < sim_depth(SIM_F64); k++)
+    for (int k = 0; k < depth_of(SIM_F64); k++)
         sum = fma(a->at[k], b->at[k], sum);
     memcpy(slot, &sum, sizeof sum);
 }

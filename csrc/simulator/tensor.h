@@ -2,9 +2,7 @@
 #pragma once
 #include "simulator/simulator.h"
 
-/* K of an instruction is 32 bytes of elements, or eight of F64. */
 int sim_element_bytes(SimElement element);
-int sim_depth(SimElement element);
 /* The value of one that lies at `place`: every one of them is a double, exactly. */
 double sim_decode(SimElement element, const void *place);
 /* A row of a, or a column of b: K elements. */

@@ -3,7 +3,8 @@
 
 enum { MOST_STEPS = 1 << 19, MOST_STACK = 3 << 20 };
 
-const char *tt_c_quoted(CWalker *w, Operator op)
+/* "`+`" */
+static const char *quoted(CWalker *w, Operator op)
 {
     return tt_arena_format(w->arena, "`%s`", tt_c_operator_texts[op]);
 }
@@ -15,7 +16,7 @@ static bool is_pointer(Operand x) { return x.value && tt_dtype_is_pointer(x.dtyp
 static Operand pointer_arithmetic(CWalker *w, Operator op, Operand x, Operand y)
 {
     Operand pair[] = {x, y};
-    const char *what = tt_c_quoted(w, op);
+    const char *what = quoted(w, op);
     bool moves = op == OPERATOR_ADD || op == OPERATOR_SUB, both = is_pointer(x) && is_pointer(y);
     if (tt_is_comparison(op)) {
         if (!both)
@@ -44,7 +45,7 @@ static Operand pointer_arithmetic(CWalker *w, Operator op, Operand x, Operand y)
 Operand tt_c_logical(CWalker *w, Operator op, Operand x, Operand y)
 {
     Operand pair[] = {tt_c_truth(w, x), tt_c_truth(w, y)};
-    tt_c_broadcast_together(w, tt_c_quoted(w, op), pair, 2);
+    tt_c_broadcast_together(w, quoted(w, op), pair, 2);
     return tt_c_operand(tt_typed_logical(&w->builder, op, tt_c_typed(pair[0]), tt_c_typed(pair[1])));
 }
 
@@ -52,14 +53,14 @@ static void check_integers(CWalker *w, Operator op, Operand x, Operand y)
 {
     if (tt_dtype_is_float(x.dtype) || tt_dtype_is_float(y.dtype))
         tt_c_fail(w, "convert to an integer type with a cast", "%s takes integers, not %s and %s",
-                  tt_c_quoted(w, op), tt_c_describe(w, x), tt_c_describe(w, y));
+                  quoted(w, op), tt_c_describe(w, x), tt_c_describe(w, y));
 }
 
 /* The type of a shift is that of its left side. */
 static void prepare_shift(CWalker *w, Operator op, Operand pair[2])
 {
     for (int i = 0; i < 2; i++)
-        pair[i] = tt_c_promote(w, tt_c_settle(w, tt_c_quoted(w, op), pair[i]));
+        pair[i] = tt_c_promote(w, tt_c_settle(w, quoted(w, op), pair[i]));
     pair[1] = tt_c_cast(w, pair[1], pair[0].dtype);
 }
 
@@ -70,7 +71,7 @@ static bool are_bools(Operand x, Operand y)
 
 static Operand compute(CWalker *w, Operator op, Operand x, Operand y)
 {
-    const char *what = tt_c_quoted(w, op);
+    const char *what = quoted(w, op);
     Operand pair[] = {x, y};
     bool shifts = op == OPERATOR_LSHIFT || op == OPERATOR_RSHIFT;
     if ((tt_is_bitwise(op) || op == OPERATOR_MOD) && x.value && y.value)
@@ -101,7 +102,7 @@ static Operand walk_unary(CWalker *w, const Node *node)
 {
     Operand x = tt_c_walk(w, node->first);
     tt_c_at(w, node);
-    const char *what = tt_c_quoted(w, node->op);
+    const char *what = quoted(w, node->op);
     if (node->op == OPERATOR_NOT)
         return tt_c_operand(tt_typed_not(&w->builder, tt_c_typed(tt_c_truth(w, x))));
     bool is_weak = x.value && x.is_weak;

@@ -144,7 +144,6 @@ Value *tt_c_exit_taken(CWalker *w, Flow exits);
 Operand tt_c_walk(CWalker *w, const Node *node);
 Operand tt_c_binary(CWalker *w, Operator op, Operand x, Operand y);
 Operand tt_c_logical(CWalker *w, Operator op, Operand x, Operand y); /* && and ||, of all elements */
-const char *tt_c_quoted(CWalker *w, Operator op);                    /* "`+`" */
 Operand tt_c_walk_conditional(CWalker *w, const Node *node);
 Operand tt_c_walk_logical(CWalker *w, const Node *node);
 Operand tt_c_load(CWalker *w, Operand pointer);
