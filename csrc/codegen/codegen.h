@@ -41,9 +41,10 @@ Codegen *tt_new_codegen_for(Arena *arena, const char *module_name, const char *t
                             LLVMTargetMachineRef machine);
 /* What decides the code for this machine: its CPU and features, or what TRITON_CPU_ARCH makes of them. */
 const char *tt_host_description(Arena *arena);
-/* How long a module is: LLVM's instructions, how many of them add or multiply integers or addresses, and blocks. */
+/* How long a module is: LLVM's instructions, how many of them add or multiply integers or addresses (in all,
+ * and in one block at most), and blocks. */
 typedef struct CodeSize {
-    int instructions, sums, blocks;
+    int instructions, sums, sums_of_block, blocks;
 } CodeSize;
 CodeSize tt_codegen_size(const Codegen *codegen);
 /* From here on machine code is made without optimisation, in half of the time or, of a huge function, a fraction. */

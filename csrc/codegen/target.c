@@ -144,10 +144,12 @@ CodeSize tt_codegen_size(const Codegen *codegen)
         for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(f); block;
              block = LLVMGetNextBasicBlock(block)) {
             size.blocks++;
+            int before = size.sums;
             for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i)) {
                 size.instructions++;
                 size.sums += is_sum(i);
             }
+            size.sums_of_block = TT_MAX(size.sums_of_block, size.sums - before);
         }
     return size;
 }

@@ -18,11 +18,11 @@ static int64_t bytes_stored_in(const Region *region)
  * kernels come near to either. */
 static void bound_effort(Codegen *codegen)
 {
-    enum { LONGEST_FUNCTION = 8000, WORTH_OPTIMISING = 100000 };
-    int instructions = tt_codegen_size(codegen).instructions;
-    if (instructions > LONGEST_FUNCTION)
-        tt_codegen_split(codegen, LONGEST_FUNCTION);
-    if (instructions > WORTH_OPTIMISING)
+    enum { LONGEST_FUNCTION = 8000, OF_SUMS = 2000, MANY_SUMS = 1500, WORTH_OPTIMISING = 100000 };
+    CodeSize size = tt_codegen_size(codegen);
+    /* LLVM moves constants of integers along a chain of sums and products, each step to the end of its block. */
+    tt_codegen_split(codegen, size.sums_of_block > MANY_SUMS ? OF_SUMS : LONGEST_FUNCTION);
+    if (size.instructions > WORTH_OPTIMISING)
         tt_codegen_hurry(codegen);
 }
 
