@@ -3,6 +3,8 @@ PYTHON ?= python3
 SETUP ?= setup
 TESTS ?= tests
 SIMULATORS ?= sim:80 sim:90
+# Processes that `make test` runs its tests in (pytest-xdist's -n): none, one after the other without pytest-xdist, if empty.
+WORKERS ?= auto
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := python
 
@@ -23,11 +25,12 @@ demo: $(SETUP) dev
 # Where there is a ptxas, it takes one kernel in ASSEMBLE. The simulator of sm_90 runs the whole language, that of sm_80 a
 # sample; `make test-all` runs everything on every target, and gives every kernel to ptxas.
 TARGET_TESTS = $(if $(filter tests,$(TESTS)),$(addprefix tests/,language frontend runtime errors fuzz show),$(TESTS))
+QUICK = $(PYTHON) -m pytest -m "not slow" $(if $(WORKERS),-n $(WORKERS) --maxprocesses 8 --dist worksteal)
 test: $(SETUP) dev
-	$(PYTHON) -m pytest -m "not slow" --assemble 20 $(TESTS)
-	$(if $(filter tests,$(TESTS)),$(PYTHON) -m pytest -q -m "not slow" --target sim:90 tests/language)
-	$(if $(filter tests,$(TESTS)),$(PYTHON) -m pytest -q -m "not slow" --target sim:80 --padding --sample 8 tests/language)
-	$(if $(filter tests,$(TESTS)),$(PYTHON) -m pytest -q -m "not slow" --target interpret --sample 4 tests/language)
+	$(QUICK) --assemble 20 $(TESTS)
+	$(if $(filter tests,$(TESTS)),$(QUICK) -q --target sim:90 tests/language)
+	$(if $(filter tests,$(TESTS)),$(QUICK) -q --target sim:80 --padding --sample 8 tests/language)
+	$(if $(filter tests,$(TESTS)),$(QUICK) -q --target interpret --sample 4 tests/language)
 
 test-all: $(SETUP) dev
 	$(PYTHON) -m pytest --assemble 1 $(TESTS)

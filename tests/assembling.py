@@ -73,6 +73,14 @@ class Assembler:
             pytest.fail("\n\n".join(refused), pytrace=False)
         return result
 
+    def pytest_sessionfinish(self, session):
+        if hasattr(session.config, "workeroutput"):  # of pytest-xdist, which takes it to the process that reports
+            session.config.workeroutput["assembled"] = self.count
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node):
+        self.count += getattr(node, "workeroutput", {}).get("assembled", 0)
+
     def pytest_terminal_summary(self, terminalreporter):
         terminalreporter.write_line(f"ptxas took {self.count} kernels")
 

@@ -22,6 +22,6 @@ def run(script, target="cpu", expect=0, **environment):
     ours["PYTHONPATH"] = os.pathsep.join(["tests", *sys.path])
     environment = {**os.environ, **ours, **environment}
     text = PRELUDE + textwrap.dedent(script)
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, env=environment)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=600, env=environment)
     assert done.returncode == expect, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr

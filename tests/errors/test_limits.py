@@ -118,7 +118,7 @@ TOO_LARGE = {  # of these the message
 def limit_resources():
     if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # whose own memory is more than that
         resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, 2 << 30))
-    resource.setrlimit(resource.RLIMIT_CPU, (600, 600))
+    resource.setrlimit(resource.RLIMIT_CPU, (300, 300))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -100,7 +100,7 @@ def expected(statements):
 def limit_resources():
     resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))  # stacks and arrays of libraries are only reserved
     resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, 2 << 30))
-    resource.setrlimit(resource.RLIMIT_CPU, (600, 600))
+    resource.setrlimit(resource.RLIMIT_CPU, (300, 300))
 
 
 def run(source, tmp_path):

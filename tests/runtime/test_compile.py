@@ -272,7 +272,7 @@ def test_fork_after_launches():
     children = [context.Process(target=launch_in_child, args=(queue,)) for _ in range(3)]
     for child in children:
         child.start()
-    assert [queue.get(timeout=60) for _ in children] == [8000.0] * 3
+    assert [queue.get(timeout=600) for _ in children] == [8000.0] * 3
     for child in children:
         child.join(60)
         assert child.exitcode == 0

@@ -19,7 +19,7 @@ KERNELS = """
     def status_of_child(function):
         pid = os.fork()
         if pid == 0:
-            signal.alarm(30)
+            signal.alarm(120)
             code = 1
             try:
                 function()
