@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-static bool is_stopped(const SimLaunch *launch) { return __atomic_load_n(&launch->failed, __ATOMIC_RELAXED) != 0; }
+static bool is_stopped(const SimLaunch *launch)
+{
+    return __atomic_load_n(&launch->failed, __ATOMIC_RELAXED) != 0;
+}
 
 /* Leaves the thread for good or until the scheduler resumes it. */
 static void yield(SimThread *self) { tt_coroutine_switch(&self->coroutine, &self->block->scheduler); }
