@@ -120,5 +120,5 @@ LLVMValueRef emit_narrow(Emit *e, LLVMValueRef value, const Type *type);
 LLVMValueRef emit_math(Emit *e, const Op *op, const char *name, LLVMValueRef *args, int arg_count);
 
 /* ---- exponentials.c ---- */
-/* exp, exp2, exp10 or erf of f32 in line; NULL for any other function or type. */
+/* exp, exp2, exp10, erf, log or log2 of f32 in line; NULL for any other function or type. */
 LLVMValueRef emit_exponential(Emit *e, const char *name, LLVMTypeRef type, LLVMValueRef x);

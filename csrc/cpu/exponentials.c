@@ -1,10 +1,11 @@
-/* exp, exp2, exp10 and erf of f32, in line: a call of the vector library would spill every vector register around it.
+/* exp, exp2, exp10, erf, log and log2 of f32, in line: a call of the vector library would spill every vector register around it.
  *
  * The argument of an exponential is split into an integer n and a rest r, e^x = 2^n e^r with |r| <= ln(2) / 2 (or
  * 2^x = 2^n 2^r, |r| <= 1/2), and the function of the rest is a polynomial: the minimax ones of relative error 2^-28, by
  * the Remez exchange. exp and exp2 are within 1 ulp, exp10 within 2, denormals included. erf, within 2, is a polynomial up
  * to 1, and 1 - q(|x|)^4 from there on: the fourth root of erfc is as smooth as its logarithm, and raising it to its power
  * takes a fraction of what an exponential does. */
+#include "codegen/logarithms.h"
 #include "cpu/emit.h"
 
 /* e^r = 1 + r + r^2 p(r); 2^r = 1 + r p(r); lowest power first */
@@ -141,5 +142,7 @@ LLVMValueRef emit_exponential(Emit *e, const char *name, LLVMTypeRef type, LLVMV
         return emit_exp(e, x, BASE_E);
     if (!strcmp(name, "exp2"))
         return emit_exp(e, x, BASE_2);
+    if (!strcmp(name, "log") || !strcmp(name, "log2"))
+        return tt_build_log(e->b, x, name[3] == '2');
     return strcmp(name, "exp10") ? NULL : emit_exp(e, x, BASE_10);
 }

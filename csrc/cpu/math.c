@@ -1,6 +1,6 @@
 /* Functions of the mathematical library, by their C names. On vectors: glibc's libmvec where it has the function (its
  * names follow the vector function ABI of x86-64 and AArch64; at most 4 ulp off), else libm lane by lane. The
- * exponentials and erf of f32 are ours: see exponentials.c. */
+ * exponentials, logarithms and erf of f32 are ours: see exponentials.c. */
 #include "cpu/emit.h"
 #include <dlfcn.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* Mathematical functions of floats. f32 has approximate instructions for the common ones; exp and log, for which those
  * are off by more than 2 ulp, are completed in line. Everything else is a call of the target's library. f16 and bf16 are
  * computed in f32. */
+#include "codegen/logarithms.h"
 #include "gpu/simt.h"
-#include <math.h>
 
 static LLVMValueRef real(LLVMValueRef like, double value) { return LLVMConstReal(LLVMTypeOf(like), value); }
 
@@ -50,13 +50,10 @@ static LLVMValueRef fast(Simt *s, Opcode opcode, LLVMValueRef const *x)
     return result ? result : any_math(s, opcode, x);
 }
 
-/* ---- exp, log, log2 of f32 ------------------------------------------------------------------------------------------------------- */
+/* ---- exp of f32 ------------------------------------------------------------------------------------------------------------------ */
 
-static const double log2_e = 0x1.715476p+0, log2_e_low = 0x1.4ae0c0p-26; /* two parts of log2(e) */
-static const double log2_e_above = 0x1.715478p+0;                        /* the next f32 */
+static const double log2_e = 0x1.715476p+0, log2_e_above = 0x1.715478p+0 /* the next f32 */;
 static const double ln_2 = 0x1.62e430p-1;
-/* the same such that the first has few enough bits for an exponent times it to be exact */
-static const double ln_2_high = 0x1.62e400p-1, ln_2_low = 0x1.7f7d1cp-20;
 
 /* 2^(x log2(e)): the product is rounded, and what that lost, x - power ln(2), is added. Rounded toward zero it is no
  * infinity unless x is one, where the loss is no number, and the minimum makes it one; and loses nothing negative where the
@@ -81,50 +78,6 @@ static LLVMValueRef exp_of_negative(Simt *s, LLVMValueRef x)
     return fma_of(s, result, lost, result);
 }
 
-/* x = 2^e (1 + f) with 1 + f between sqrt(1/2) and sqrt(2); e as a float. Sets *tail such that log(1 + f) = f + *tail:
- * f^2 times a polynomial, the minimax one of relative error 2^-25 (Remez exchange), lowest power first. */
-static LLVMValueRef split_for_log(Simt *s, LLVMValueRef x, LLVMValueRef *tail, LLVMValueRef *exponent)
-{
-    static const double terms[] = {-0x1.fffffap-2, 0x1.5556f4p-2, -0x1.00049ep-2, 0x1.98d27cp-3,
-                                   -0x1.535c20p-3, 0x1.31871ap-3, -0x1.250e02p-3, 0x1.65d400p-4};
-    enum { SQRT_HALF = 0x3f3504f3, MANTISSA_BITS = 23 };
-    LLVMValueRef tiny = LLVMBuildFCmp(s->b, LLVMRealOLT, x, real(x, 0x1p-126), "");
-    x = LLVMBuildSelect(s->b, tiny, LLVMBuildFMul(s->b, x, real(x, 0x1p23), ""), x, "");
-    LLVMValueRef bits = LLVMBuildBitCast(s->b, x, s->i32, "");
-    LLVMValueRef e = LLVMBuildSub(s->b, bits, simt_i32(s, SQRT_HALF), "");
-    e = LLVMBuildAnd(s->b, e, simt_i32(s, -(1 << MANTISSA_BITS)), ""); /* in its place: no shifts */
-    bits = LLVMBuildSub(s->b, bits, e, "");
-    LLVMValueRef f = LLVMBuildFSub(s->b, LLVMBuildBitCast(s->b, bits, s->f32, ""), real(x, 1), "");
-    LLVMValueRef scaled = LLVMBuildSelect(s->b, tiny, real(x, -MANTISSA_BITS), real(x, 0), "");
-    *exponent = fma_of(s, LLVMBuildSIToFP(s->b, e, s->f32, ""), real(x, 0x1p-23), scaled);
-    LLVMValueRef sum = real(x, terms[TT_COUNT(terms) - 1]);
-    for (int i = (int)TT_COUNT(terms) - 2; i >= 0; i--)
-        sum = fma_of(s, sum, f, real(x, terms[i]));
-    *tail = LLVMBuildFMul(s->b, LLVMBuildFMul(s->b, f, f, ""), sum, "");
-    return f;
-}
-
-/* What has a logarithm that is a number lies between 0 and infinity, by its bits below infinity's. Others are multiplied
- * to what theirs is, but for 0. lg2.approx near 1, where the logarithm is small, has too few digits, and takes three more
- * instructions for numbers below the normal range. */
-static LLVMValueRef log_of(Simt *s, LLVMValueRef x, bool binary)
-{
-    enum { INFINITE = 0x7f800000 };
-    LLVMValueRef tail, e, f = split_for_log(s, x, &tail, &e), result;
-    if (binary) {
-        LLVMValueRef sum = LLVMBuildFAdd(s->b, f, tail, "");
-        result = fma_of(s, sum, real(x, log2_e), fma_of(s, sum, real(x, log2_e_low), e));
-    } else {
-        LLVMValueRef sum = LLVMBuildFAdd(s->b, f, fma_of(s, e, real(x, ln_2_low), tail), "");
-        result = fma_of(s, e, real(x, ln_2_high), sum);
-    }
-    LLVMValueRef bits = LLVMBuildBitCast(s->b, x, s->i32, "");
-    LLVMValueRef special = LLVMBuildICmp(s->b, LLVMIntUGE, bits, simt_i32(s, INFINITE), "");
-    LLVMValueRef infinite = real(x, INFINITY), zero = LLVMBuildFCmp(s->b, LLVMRealOEQ, x, real(x, 0), "");
-    result = LLVMBuildSelect(s->b, special, fma_of(s, x, infinite, infinite), result, "");
-    return LLVMBuildSelect(s->b, zero, real(x, -INFINITY), result, "");
-}
-
 /* ---- all of them ----------------------------------------------------------------------------------------------------------------- */
 
 /* In f32 or f64, by an instruction, in line, or by a call. */
@@ -134,8 +87,9 @@ static LLVMValueRef wide_math(Simt *s, const Op *op, LLVMValueRef const *x)
     bool single = LLVMTypeOf(x[0]) == s->f32;
     if (single && opcode == OP_exp)
         return tt_is_never_positive(tt_operand(op, 0)) ? exp_of_negative(s, x[0]) : exp_of(s, x[0]);
-    if (single && (opcode == OP_log || opcode == OP_log2))
-        return log_of(s, x[0], opcode == OP_log2);
+    if (single &&
+        (opcode == OP_log || opcode == OP_log2)) /* lg2.approx has too few digits near 1, where it is small */
+        return tt_build_log(s->b, x[0], opcode == OP_log2);
     return fast(s, opcode, x);
 }
 

@@ -96,6 +96,14 @@ def test_accuracy(name, dtype, target):
     check(f"tl.{name}(x)", {"x": x}, expected, ulps=ulps)
 
 
+@pytest.mark.parametrize("name", ["log", "log2"])
+def test_logarithms_near_one_and_of_the_smallest(name):
+    near = [np.linspace(0.5, 2, 6000), 1 + np.geomspace(2.0**-23, 0.5, 500), 1 - np.geomspace(2.0**-24, 0.5, 500)]
+    x = np.concatenate([*near, np.arange(1, 400) * 2.0**-149, np.geomspace(2.0**-140, 2.0**-120, 300)])
+    x = x.astype(np.float32)
+    check(f"tl.{name}(x)", {"x": x}, getattr(np, name)(x.astype(np.float64)).astype(np.float32), ulps=2)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_values(name, dtype):
