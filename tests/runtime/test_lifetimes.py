@@ -67,6 +67,21 @@ FORKS = {
             time.sleep(0.007)
             assert status_of_child(child) == 0
     """,
+    "another thread reads a source": """
+        reads, go_on = threading.Event(), threading.Event()
+        class Lines(list):
+            def __iter__(self):
+                reads.set()
+                go_on.wait()
+                return super().__iter__()
+        endless.source.__dict__.pop("block", None)
+        endless.source.lines = Lines(endless.source.lines)
+        thread = in_thread(lambda: endless.source.block)
+        reads.wait()
+        assert status_of_child(compile_one) == 0
+        go_on.set()
+        thread.join()
+    """,
     "a compilation was given up": """
         def child():
             compile_one()

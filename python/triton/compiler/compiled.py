@@ -3,9 +3,10 @@
 import os
 from collections import namedtuple
 from collections.abc import Mapping
-from functools import cache, cached_property
+from functools import cache
 
 from .. import _C
+from .._cached_property import cached_property
 from ..errors import PTXASError
 from ..runtime.target import target_of
 

@@ -1,10 +1,11 @@
 """@triton.jit: a Python function as a kernel."""
 
 import sys
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from importlib import import_module
 
 from .._C import Kernel, argument_entry, prepare_launches
+from .._cached_property import cached_property
 from . import environment, interpret
 from .source import KernelSource, read_first_block, read_lines
 

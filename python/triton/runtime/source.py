@@ -1,8 +1,9 @@
 """The source text of a kernel, found where Python keeps it: files, notebook cells, and code made by exec."""
 
-from functools import cached_property
 from operator import itemgetter
 from os import path
+
+from .._cached_property import cached_property
 
 _LINE = itemgetter(2)  # of what co_lines() gives
 
