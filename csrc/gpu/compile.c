@@ -118,8 +118,21 @@ static void check_options(const GpuOptions *options)
         too_many_threads(options->num_warps);
 }
 
-/* The oldest PTX with everything that the code for `sm` may use. */
-static int oldest_ptx(int sm) { return sm >= 120 ? 87 : sm >= 100 ? 86 : sm >= 89 ? 81 : sm >= 80 ? 75 : 74; }
+/* The oldest PTX with everything that the code for `sm` may use. With an older one LLVM makes a mistake of it, and of an
+ * architecture that is none code that no GPU takes. */
+static int oldest_ptx(int sm)
+{
+    static const struct {
+        int sm, ptx;
+    } known[] = {{75, 74},  {80, 75},  {86, 75},  {87, 75},  {88, 90},  {89, 81}, {90, 81},
+                 {100, 86}, {101, 86}, {103, 88}, {110, 90}, {120, 87}, {121, 88}};
+    for (size_t i = 0; i < TT_COUNT(known); i++)
+        if (known[i].sm == sm)
+            return known[i].ptx;
+    tt_unsupported(NULL,
+                   "GPUs of compute capability %d.%d: no such architecture is known, the newest is %d.%d",
+                   sm / 10, sm % 10, known[TT_COUNT(known) - 1].sm / 10, known[TT_COUNT(known) - 1].sm % 10);
+}
 
 /* mma.sync of fp8 came late. */
 static void raise_ptx(Op *op, void *version)

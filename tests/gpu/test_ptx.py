@@ -771,3 +771,14 @@ def test_16_bit_integers_are_not_negated_as_such(sm):
     ptx = compile_kernel(signs, pointer("i16"), I32, sm=sm, BLOCK=128).ptx
     assert not re.search(r"\b(neg|abs)\.s16\b|\bsub\.s16\s+%rs\d+, 0,", ptx)
     assert re.search(r"\bneg\.s32", ptx) and re.search(r"\babs\.s32", ptx)
+
+
+@pytest.mark.parametrize("sm", [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121])
+def test_every_architecture_has_a_version_of_ptx(sm):
+    ptx = compile_kernel(vector_add, F32, F32, F32, integer(), sm=sm, BLOCK=1024).ptx
+    assert re.search(rf"\.target sm_{sm}a?\b", ptx)
+
+
+def test_architectures_that_are_none():
+    with pytest.raises(RuntimeError, match="compute capability 9.9: no such architecture is known"):
+        compile_kernel(vector_add, F32, F32, F32, integer(), sm=99, BLOCK=1024)
