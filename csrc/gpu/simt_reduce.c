@@ -1,8 +1,10 @@
 /* Reductions: over the registers of a thread, of large tiles strip by strip, then over lanes by exclusive-or shuffles, then over warps: each leaves its
- * partial result in shared memory, and after one barrier every thread combines those that it needs. Taking one element
- * out of an axis at a run-time index is a reduction too, of which only that element is valid. */
+ * partial result in shared memory, and after one barrier every thread combines those that it needs; warps whose copies
+ * of the result nobody needs are done by then. Taking one element out of an axis at a run-time index is a reduction too, of which only that element is valid. */
 #include "gpu/plans.h"
 #include "gpu/simt_exchange.h"
+
+enum { MOST_USES = 32 /* of a result, looked at */ };
 
 /* Element of the result that an element of the operand is combined into. */
 static uint64_t result_element(const ReducePlan *plan, uint64_t element)
@@ -188,7 +190,55 @@ static int register_of(const WarpExchange *x, int const *registers, int index)
     return reg;
 }
 
-/* Replaces each partial by the combination of all warps'. */
+/* Is the result needed in no warp but the first of those that hold the same, since it goes, element by element, into stores
+ * only, which one copy does (a scalar's are all threads')? `uses` are how many are looked at. */
+static bool is_only_stored(const Value *result, uint32_t warps, int *uses)
+{
+    TT_FOR_USES(use, result)
+    {
+        const Op *op = use->user;
+        if (!(*uses)--)
+            return false;
+        if (op->opcode == OP_store) {
+            const LinearLayout *layout = tt_operand(op, 0)->layout;
+            if (layout && warps & ~tt_layout_replication(layout, LAYOUT_WARP))
+                return false;
+            continue;
+        }
+        if (op->region_count || !tt_has(op, PURE) || !(tt_has(op, ELEMENTWISE) || tt_is_layout_free(op)))
+            return false;
+        for (int i = 0; i < op->result_count; i++)
+            if (!is_only_stored(op->results[i], warps, uses))
+                return false;
+    }
+    return true;
+}
+
+/* What has come from one block, or zeros from the other. */
+static void join_zero(Simt *s, const Combine *combine, Partial *partial, LLVMBasicBlockRef from,
+                      LLVMBasicBlockRef other)
+{
+    for (int i = 0; i < combine->count; i++) {
+        LLVMTypeRef type = LLVMTypeOf(partial->at[i]);
+        LLVMValueRef phi = LLVMBuildPhi(s->b, type, "");
+        LLVMAddIncoming(phi, (LLVMValueRef[]){partial->at[i], LLVMConstNull(type)},
+                        (LLVMBasicBlockRef[]){from, other}, 2);
+        partial->at[i] = phi;
+    }
+}
+
+/* Worth a branch: where combining is one operation it costs no more than that. */
+static bool is_for_first_warp(const Simt *s, const Combine *combine, uint32_t warps)
+{
+    const Op *op = combine->op;
+    int uses = MOST_USES;
+    bool all = combine->single == TT_OPCODES && op->region_count && s->options->strips <= 1;
+    for (int i = 0; all && i < op->result_count; i++)
+        all = is_only_stored(op->results[i], warps, &uses);
+    return all;
+}
+
+/* Replaces each partial by the combination of all warps'; in warps that it is not needed in, by zero. */
 static void combine_warps(Simt *s, const Combine *combine, const ReducePlan *plan, Partial *partials,
                           int count)
 {
@@ -199,13 +249,31 @@ static void combine_warps(Simt *s, const Combine *combine, const ReducePlan *pla
     Partial(*rows)[MOST_WARPS] = tt_arena_alloc(s->arena, sizeof(Partial[MOST_WARPS]) * (size_t)vector);
     for (int i = 0; i < different; i++)
         own[i] = partials[register_of(&x, registers, i)];
+    bool skips = is_for_first_warp(s, combine, plan->warps);
+    /* where lanes shuffle in a branch ptxas wants to see that they are told the same: else it has code for lanes apart */
+    LLVMValueRef warp = skips && x.readers ? simt_shuffle_index(s, s->warp, simt_i32(s, 0)) : s->warp;
     simt_store_partials(s, &x, own);
     simt_sync(s);
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(s->b), after = NULL;
+    if (skips) {
+        LLVMBasicBlockRef combining = simt_new_block(s, "first");
+        LLVMValueRef bits = LLVMBuildAnd(s->b, warp, simt_i32(s, plan->warps), "");
+        after = simt_new_block(s, "");
+        LLVMBuildCondBr(s->b, LLVMBuildICmp(s->b, LLVMIntEQ, bits, simt_i32(s, 0), ""), combining, after);
+        LLVMPositionBuilderAtEnd(s->b, combining);
+    }
     for (int first = 0; first < different; first += vector) {
         simt_load_partials(s, &x, first, own, rows);
         for (int j = 0; j < vector; j++)
             partials[register_of(&x, registers, first + j)] =
                 reduce_lanes(s, combine, x.readers, combine_tree(s, combine, rows[j], read));
+    }
+    if (after) {
+        LLVMBasicBlockRef end = LLVMGetInsertBlock(s->b);
+        LLVMBuildBr(s->b, after);
+        LLVMPositionBuilderAtEnd(s->b, after);
+        for (int i = 0; i < different; i++)
+            join_zero(s, combine, &partials[register_of(&x, registers, i)], end, before);
     }
     for (int r = 0; r < count; r++)
         if (plan->to && simt_is_register_copy(plan->to, r))

@@ -678,6 +678,35 @@ def test_how_many_elements_a_partial_result_is_of_is_known_at_compile_time():
     assemble(compiled, 90)
 
 
+@triton.jit
+def moments_of_rows(x_ptr, out_ptr, columns, BLOCK: tl.constexpr, CENTRED: tl.constexpr):
+    row, offsets = tl.program_id(0) + tl.arange(0, 1)[:, None], tl.arange(0, BLOCK)[None, :]
+    x = tl.load(x_ptr + row * columns + offsets)
+    mean, m2, count = tl.reduce((x, x * 0, x * 0 + 1), 1, merge_moments)
+    if CENTRED:
+        tl.store(out_ptr + row * columns + offsets, x - mean[:, None])
+    else:
+        tl.store(out_ptr + row, mean[:, None])
+        tl.store(out_ptr + columns + row, tl.sqrt(m2 / count)[:, None])
+
+
+def test_warps_whose_copy_of_a_result_nobody_needs_do_not_combine_it():
+    """Each would repeat what one of 16 does with their partial results. What all threads need, all combine."""
+    for kernel, options, combines_once in [
+        (moments_of_rows, {"BLOCK": 2048, "CENTRED": False}, True),
+        (moments_of_rows, {"BLOCK": 2048, "CENTRED": True}, False),
+    ]:
+        compiled = compile_kernel(kernel, F32, F32, integer(), num_warps=16, **options)
+        after = compiled.ptx.split("bar.sync")[1]
+        before_loads, after_loads = re.split(r"ld\.shared", after, maxsplit=1)
+        assert bool(re.search(r"\bbra\b", before_loads)) == combines_once
+        assert ("shfl" in after_loads) and not re.search(r"shfl|div", before_loads)
+        assert compiled.count("shfl.sync.idx") == combines_once  # by which ptxas knows that a warp branches as one
+        assemble(compiled, 90)
+    compiled = compile_kernel(moments, F32, F32, BLOCK=2048)  # of scalars, too
+    assert re.search(r"\bbra\b[^$]*\$L__BB(.|\n)*ld\.shared", compiled.ptx.split("bar.sync")[1])
+
+
 def test_maxnreg_is_a_limit():
     types = {name: "*fp32" for name in vector_add.arg_names[:3]} | {vector_add.arg_names[3]: "i32"}
     source = triton.compiler.ASTSource(vector_add, types, {"BLOCK": 1024})
