@@ -115,6 +115,7 @@ int64_t tt_shared_limit(int sm)
     case 87:
         return 163 << 10;
     case 86:
+    case 88: /* which is not there: the least of its generation */
     case 89:
         return 99 << 10;
     default:
