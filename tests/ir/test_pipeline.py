@@ -98,12 +98,18 @@ def test_malformed_input_is_refused():
         _C._run_pass("func @f(%x: i32) -> (i32) {\n  %y = add %x : i32\n  return %y\n}\n", "dce")
 
 
-def test_a_matrix_product_takes_less_than_two_milliseconds(monkeypatch):
-    monkeypatch.setenv("TRITON_VERIFY", "0")
-    text = (Path(__file__).parent / "pipeline" / "matmul.tt").read_text().partition("// expected")[0]
+def shortest(work):
     best = float("inf")
     for _ in range(20):
         start = time.perf_counter()
-        _C._run_pass(text, "pipeline")  # parsing, verifying and printing besides
+        work()
         best = min(best, time.perf_counter() - start)
-    assert best < 0.002
+    return best
+
+
+def test_a_matrix_product_takes_less_time_than_a_short_loop_of_pythons(monkeypatch):
+    """Two milliseconds or so, on any machine; parsing, verifying and printing besides."""
+    monkeypatch.setenv("TRITON_VERIFY", "0")
+    text = (Path(__file__).parent / "pipeline" / "matmul.tt").read_text().partition("// expected")[0]
+    ours, loop = shortest(lambda: _C._run_pass(text, "pipeline")), shortest(lambda: sum(i & 3 for i in range(50_000)))
+    assert ours < loop, (ours, loop)

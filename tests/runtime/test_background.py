@@ -294,7 +294,7 @@ def run(tmp_path, text, before=""):
     path.write_text(before + PROGRAM + text)
     environment = os.environ | {"TRITON_CACHE_DIR": str(tmp_path / "cache"), "TRITON_VERIFY": "0"}
     return subprocess.run(
-        [sys.executable, path], env=environment, check=False, capture_output=True, text=True, timeout=100
+        [sys.executable, path], env=environment, check=False, capture_output=True, text=True, timeout=600
     )
 
 

@@ -106,11 +106,11 @@ def test_hooks_are_not_timed():
     def wait(arguments):
         import time
 
-        time.sleep(0.02)
+        time.sleep(0.2)
 
     kernel = tuned(blocks(16, 32, pre_hook=wait), warmup=1, rep=1)
     kernel[grid](np.zeros(64, np.float32), 64)
-    assert all(times[0] < 20 for times in kernel.configs_timings.values())
+    assert all(times[0] < 200 for times in kernel.configs_timings.values())
 
 
 def test_equal_code_is_timed_once(target):

@@ -131,7 +131,7 @@ def start(*arguments, **environment):
 
 def test_one_of_several_processes_tunes():
     processes = [start() for _ in range(3)]
-    counts = [int(process.communicate(timeout=120)[0]) for process in processes]
+    counts = [int(process.communicate(timeout=600)[0]) for process in processes]
     assert [process.returncode for process in processes] == [0] * 3
     assert sorted(counts) == [0, 0, 2]
 
@@ -155,7 +155,7 @@ def test_waiting_ends(folder):
 
 def test_a_process_that_dies_gives_the_lock_back(folder):
     process = start("die")
-    assert process.communicate(timeout=120)[0] == "locked\n"
+    assert process.communicate(timeout=600)[0] == "locked\n"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with TuningStore(["another"]).locked():
