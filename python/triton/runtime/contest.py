@@ -61,6 +61,7 @@ class Contest:
         self.copies = {}  # number of a configuration to that of another with its code
         self.runs, self.gave_up = 0, False  # of the configuration that is being timed
         self.start, self.seconds, self.compiling = time.perf_counter(), 0.0, 0.0
+        self.estimating = 0.0  # seconds, of a search
         self.shown, self.displayed = False, None  # a line on a terminal; what a notebook displays
 
     def index(self, config):
@@ -175,6 +176,7 @@ class Contest:
             "key": [[name, value if isinstance(value, (int, float, str)) else str(value)] for name, value in self.key],
             "seconds": self.seconds,
             "compile_seconds": self.compiling,
+            "estimate_seconds": self.estimating,
             "best": values_of(entries[0].config),
             "configurations": [{"values": values_of(entry.config), **entry.as_data()} for entry in entries],
         }

@@ -1,5 +1,7 @@
 """@triton.autotune(configs="auto"): the configurations come from the program and from the compiler."""
 
+import time
+
 from .._C import argument_entry, survey
 from ..errors import AutotunerError, CompilationError, InternalError
 from .autotuner import Autotuner, config_text, device_number
@@ -57,7 +59,9 @@ class SpaceTuner(Autotuner):
             store.write({_SEARCH: {"point": contest.points[best], "times": contest.entries[best].times}})
 
     def _compete(self, contest, args, kwargs):
+        start = time.perf_counter()
         points = self._promising(args, kwargs)
+        contest.estimating = time.perf_counter() - start
         numbers, timed = {}, {}  # text of a configuration to its number in the contest, and that to the point
 
         def neighbours(point):
@@ -65,7 +69,7 @@ class SpaceTuner(Autotuner):
             yield from (other for other in near if self._base(other) in self._choices)
             yield from self._other_choices(point)
 
-        def time(points, share):
+        def times_of(points, share):
             configs = [config_of(point) for point in points]
             for point, config in zip(points, configs, strict=True):
                 if (text := config_text(config)) not in numbers:
@@ -81,7 +85,7 @@ class SpaceTuner(Autotuner):
             return [contest.entries[number].times[0] for number in ordered]
 
         try:
-            search(points, neighbours, time, seed=self.seed)
+            search(points, neighbours, times_of, seed=self.seed)
             contest.points = timed  # it came to its end, and may be kept
         finally:
             self._tuning.share = 1.0

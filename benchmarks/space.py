@@ -1,0 +1,365 @@
+"""How good the search of a space is: `configs="auto"` beside timing every point, for kernels of several kinds.
+
+A row's `ours` is how long the search takes from nothing, its peer how long it takes to compile and time every point of
+the space (hopeless ones are given up early there too, as in any list); of a space of more than --points points, so many
+are timed that a seed chooses, with the half that the cost model likes best, and their seconds count for all in
+proportion. `of the best` is the time of the best point of both over that of the point which the search found, all of
+these timed once more in turns. The JSON holds each point with its time. With that, --judge FILE says on any machine how
+the cost model orders the points, and what a search would find and time: neither a GPU nor a compilation is needed.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+import report
+
+GOAL = 10  # times as fast as timing every point
+OURS = str(report.ROOT / "python")
+
+# ---- the kernels; whoever imports this module for its list of cases need not have torch
+
+
+def kernels():
+    import torch
+    import tuning
+
+    import triton
+    import triton.language as tl
+
+    half, single, fp8 = torch.float16, torch.float32, torch.float8_e4m3fn
+    forward = report.tutorial("06_fused_attention").forward_kernel
+    forward.fn.__annotations__.update(BLOCK_M=triton.tunable(32, 128), BLOCK_N=triton.tunable(32, 128))
+    forward = triton.jit(forward.fn)
+    matmul = tuning.make_kernel()
+
+    @triton.jit
+    def softmax(x_ptr, y_ptr, rows, columns, BLOCK: tl.constexpr, ROWS: triton.tunable([1, 2, 4, 8, 16])):
+        row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+        column = tl.arange(0, BLOCK)
+        inside = (row[:, None] < rows) & (column[None, :] < columns)
+        x = tl.load(x_ptr + row[:, None] * columns + column[None, :], mask=inside, other=-float("inf")).to(tl.float32)
+        e = tl.exp(x - tl.max(x, axis=1)[:, None])
+        tl.store(y_ptr + row[:, None] * columns + column[None, :], e / tl.sum(e, axis=1)[:, None], mask=inside)
+
+    @triton.jit
+    def layer_norm(x_ptr, y_ptr, w_ptr, b_ptr, rows, columns, eps, BLOCK: triton.tunable(128, 16384)):
+        row = tl.program_id(0).to(tl.int64) * columns
+        sums = tl.zeros((BLOCK,), tl.float32)
+        squares = tl.zeros((BLOCK,), tl.float32)
+        for start in range(0, columns, BLOCK):
+            column = start + tl.arange(0, BLOCK)
+            x = tl.load(x_ptr + row + column, mask=column < columns, other=0.0).to(tl.float32)
+            sums += x
+            squares += x * x
+        mean = tl.sum(sums) / columns
+        scale = tl.rsqrt(tl.sum(squares) / columns - mean * mean + eps)
+        for start in range(0, columns, BLOCK):
+            column = start + tl.arange(0, BLOCK)
+            inside = column < columns
+            x = tl.load(x_ptr + row + column, mask=inside, other=0.0).to(tl.float32)
+            w = tl.load(w_ptr + column, mask=inside)
+            b = tl.load(b_ptr + column, mask=inside)
+            tl.store(y_ptr + row + column, (x - mean) * scale * w + b, mask=inside)
+
+    @triton.jit
+    def column_sums(
+        x_ptr, y_ptr, rows, columns, BLOCK: triton.tunable(16, 256), ROWS: triton.tunable(8, 128),
+        STEPS: triton.tunable([4, 16, 64, 256]),
+    ):  # fmt: skip
+        column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        sums = tl.zeros((ROWS, BLOCK), tl.float32)
+        for step in range(STEPS):
+            row = (tl.program_id(1) * STEPS + step) * ROWS + tl.arange(0, ROWS)
+            inside = (row[:, None] < rows) & (column[None, :] < columns)
+            sums += tl.load(x_ptr + row[:, None] * columns + column[None, :], mask=inside, other=0.0)
+        tl.atomic_add(y_ptr + column, tl.sum(sums, axis=0), mask=column < columns)
+
+    @triton.jit
+    def transpose(x_ptr, y_ptr, rows, columns, BM: triton.tunable(8, 256), BN: triton.tunable(8, 256)):
+        row = tl.program_id(0) * BM + tl.arange(0, BM)
+        column = tl.program_id(1) * BN + tl.arange(0, BN)
+        inside = (row[:, None] < rows) & (column[None, :] < columns)
+        x = tl.load(x_ptr + row[:, None] * columns + column[None, :], mask=inside)
+        tl.store(y_ptr + column[:, None] * rows + row[None, :], x.T, mask=inside.T)
+
+    def empty(device, dtype, *shape):
+        return torch.empty(shape, dtype=dtype, device=device)
+
+    def filled(device, dtype, *shape):
+        return torch.randn(shape, device=device).to(dtype) if device != "cpu" else empty(device, dtype, *shape)
+
+    def product(dtype, result, m, n, k):
+        def make(device):
+            a, b, c = filled(device, dtype, m, k), filled(device, dtype, k, n), empty(device, result, m, n)
+            return matmul, lambda meta: (triton.cdiv(m, meta["BM"]) * triton.cdiv(n, meta["BN"]),), (
+                a, b, c, m, n, k, k, n, n,
+            ), {}  # fmt: skip
+
+        return make
+
+    def attention(heads, n, columns, causal):
+        def make(device):
+            q, k, v = (filled(device, half, heads, n, columns) for _ in range(3))
+            o, logsum = empty(device, half, heads, n, columns), empty(device, single, heads, n)
+            arguments = o, logsum, q, k, v, n, columns, 1, columns**-0.5
+            given = {"D": columns, "CAUSAL": causal}
+            return forward, lambda meta: (triton.cdiv(n, meta["BLOCK_M"]), heads), arguments, given
+
+        return make
+
+    def rows_of(kernel, dtype, rows, columns):
+        def make(device):
+            x, y = filled(device, dtype, rows, columns), empty(device, dtype, rows, columns)
+            if kernel is softmax:
+                block = triton.next_power_of_2(columns)
+                return softmax, lambda meta: (triton.cdiv(rows, meta["ROWS"]),), (x, y, rows, columns), {"BLOCK": block}
+            w, b = filled(device, dtype, columns), filled(device, dtype, columns)
+            return layer_norm, lambda meta: (rows,), (x, y, w, b, rows, columns, 1e-5), {}
+
+        return make
+
+    def sums_of(rows, columns):
+        def make(device):
+            x, y = filled(device, single, rows, columns), empty(device, single, columns).zero_()
+
+            def grid(meta):
+                return triton.cdiv(columns, meta["BLOCK"]), triton.cdiv(rows, meta["ROWS"] * meta["STEPS"])
+
+            return column_sums, grid, (x, y, rows, columns), {}
+
+        return make
+
+    def transposed(dtype, rows, columns):
+        def make(device):
+            x, y = filled(device, dtype, rows, columns), empty(device, dtype, columns, rows)
+
+            def grid(meta):
+                return triton.cdiv(rows, meta["BM"]), triton.cdiv(columns, meta["BN"])
+
+            return transpose, grid, (x, y, rows, columns), {}
+
+        return make
+
+    return {
+        "product fp16 4096³": product(half, half, 4096, 4096, 4096),
+        "product fp16 512³": product(half, half, 512, 512, 512),
+        "product fp16 64×8192×8192": product(half, half, 64, 8192, 8192),
+        "product tf32 2048³": product(single, single, 2048, 2048, 2048),
+        "product fp8 4096³": product(fp8, half, 4096, 4096, 4096),
+        "attention fp16 32×4096×128": attention(32, 4096, 128, False),
+        "attention fp16 causal 64×2048×64": attention(64, 2048, 64, True),
+        "softmax fp16 8192×1000": rows_of(softmax, half, 8192, 1000),
+        "layer norm fp16 4096×8192": rows_of(layer_norm, half, 4096, 8192),
+        "column sums fp32 32768×2048": sums_of(32768, 2048),
+        "transpose fp16 8192×8192": transposed(half, 8192, 8192),
+    }
+
+
+def tuner_of(make, device):
+    """A tuner of a case's space that has tuned nothing, and what to launch it with."""
+    import triton
+
+    kernel, grid, arguments, given = make(device)
+    return triton.autotune("auto", key=[])(kernel), grid, arguments, given
+
+
+# ---- in the child
+
+
+def search(make, device):
+    tuner, grid, arguments, given = tuner_of(make, device)
+    tuner[grid](*arguments, **given)
+    return {**tuner.timings[-1], "considered": tuner.considered}
+
+
+def every(make, device, count, seed):
+    import triton
+    from triton.runtime.space_tuner import config_of
+
+    tuner, grid, arguments, given = tuner_of(make, device)
+    points = tuner._promising(arguments, {"grid": grid, **given})
+    total = len(points)
+    if total > count:
+        front = points[: count // 2]
+        points = front + random.Random(seed).sample(points[count // 2 :], count - len(front))
+    each = triton.autotune([config_of(point) for point in points], key=[])(tuner.kernel)
+    each[grid](*arguments, **given)
+    return {**each.timings[-1], "works": total}
+
+
+def confirm(make, device, configs):
+    """Milliseconds of configurations, timed in turns."""
+    import triton
+
+    tuner, grid, arguments, given = tuner_of(make, device)
+    times = [[] for _ in configs]
+    for _ in range(3):
+        for config, found in zip(configs, times, strict=True):
+            found.append(
+                triton.testing.do_bench(
+                    lambda c=config: tuner.kernel[grid](*arguments, **given, **c), rep=40, return_mode="median"
+                )
+            )
+    return [min(found) for found in times]
+
+
+def child(what, count, seed, only, best):
+    """Prints a line of JSON for each case."""
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    cases = kernels()
+    kernel, x = cases["transpose fp16 8192×8192"](device)[0], torch.zeros(16, 16, device=device)
+    kernel[(1, 1)](x, x.clone(), 16, 16, BM=16, BN=16)  # libraries and contexts are there
+    for name, make in cases.items():
+        if only not in name:
+            continue
+        if what == "search":
+            result = search(make, device)
+        elif what == "every":
+            result = every(make, device, count, seed)
+        else:
+            result = {"times": confirm(make, device, best[name])}
+        print(json.dumps({"case": name, **result}), flush=True)
+
+
+# ---- in the parent
+
+
+def run(what, options, table, best=None):
+    """Adds to the table what a fresh process with an empty cache finds of each case, and tells of it as it comes."""
+    found = table[what] = {}
+    with tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {"TRITON_CACHE_DIR": cache, "CUDA_CACHE_DISABLE": "1"}
+        environment.setdefault("PYTHONPATH", OURS)
+        given = [what, str(options.points), str(options.seed), options.only, json.dumps(best or {})]
+        command = [sys.executable, __file__, "--child", *given]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+            for line in process.stdout:
+                if not line.startswith('{"case"'):
+                    continue
+                data = json.loads(line)
+                found[data.pop("case")] = data
+                if options.table:
+                    with open(options.table, "w") as file:
+                        json.dump(table, file)
+                if "seconds" in data:
+                    print(f"    {what}: {data['seconds']:.2f} s for {len(data['configurations'])}", file=sys.stderr)
+    return found
+
+
+def main():
+    results = report.Report(
+        "Searching spaces of configurations (s)",
+        arguments=[
+            ("--points", {"type": int, "default": 256, "help": "points that are timed at most (256)"}),
+            ("--seed", {"type": int, "default": 0, "help": "of which points these are"}),
+            ("--table", {"metavar": "FILE", "help": "write each point's time there, as JSON"}),
+            ("--judge", {"metavar": "FILE", "help": "say what the model makes of such a table, and time nothing"}),
+        ],
+    )
+    options = results.options
+    if options.judge:
+        return judge(options.judge, options.only)
+    table = {"device": properties()}
+    searched, exhausted = run("search", options, table), run("every", options, table)
+    best = {
+        name: [searched[name]["best"], *(each["values"] for each in whole["configurations"][:2])]
+        for name, whole in exhausted.items()
+    }
+    best = {name: [_given(values) for values in configs] for name, configs in best.items()}
+    confirmed = run("confirm", options, table, best)
+    for name, ours in searched.items():
+        whole, times = exhausted[name], confirmed[name]["times"]
+        timed = len(whole["configurations"])
+        parts = {
+            "points": whole["works"],
+            "timed": len(ours["configurations"]),
+            "estimating": ours["estimate_seconds"],
+            "compiling": ours["compile_seconds"],
+            "best (ms)": times[0],
+            "of the best": min(times) / times[0],
+        }
+        peers = {"every point": whole["seconds"] * whole["works"] / timed}
+        results.add(name, "s", ours["seconds"], peers, GOAL, parts=parts, best=str(ours["best"]))
+    results.finish()
+
+
+def _given(values):
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def properties():
+    import torch
+
+    from triton.runtime.driver import driver
+
+    if not torch.cuda.is_available():
+        return {}
+    return driver.active.utils.get_device_properties(driver.active.get_current_device())
+
+
+# ---- off-line
+
+
+def judge(path, only):
+    """For each case: where in the model's order the best point is, and what a search would find and time."""
+    import time
+
+    from triton.runtime import cost_model, space, space_tuner
+
+    with open(path) as file:
+        table = json.load(file)
+    device = table["device"]
+    space_tuner.SpaceTuner._target = lambda tuner, args, kwargs: f"cuda:{device['capability']}"
+    space_tuner._model = lambda target: cost_model.GPUModel(device)
+    cases = kernels()
+    print(f"{'case':34} {'points':>6} {'1 %':>5} {'3 %':>5} {'found':>6} {'timed':>6} {'survey':>7}")
+    for name, whole in table["every"].items():
+        if only not in name:
+            continue
+        tuner, grid, arguments, given = tuner_of(cases[name], "cpu")
+        start = time.perf_counter()
+        ordered = tuner._promising(arguments, {"grid": grid, **given})
+        seconds = time.perf_counter() - start
+        times = {}
+        for each in whole["configurations"] + table["search"][name]["configurations"]:
+            if each["milliseconds"]:
+                times.setdefault(text_of(each["values"]), each["milliseconds"][0])
+        points = [point for point in ordered if text_of(point) in times]
+        best = min(times.values())
+        places = [
+            next((i for i, p in enumerate(points) if times[text_of(p)] <= best * slack), -1) for slack in (1.01, 1.03)
+        ]
+        timed = []
+
+        def time_of(points, share):
+            timed.extend(map(text_of, points))
+            return [times.get(text_of(point), float("inf")) for point in points]
+
+        def near(point):
+            return [other for other in tuner.space.neighbours(point) if text_of(other) in times]
+
+        found = [space.search(points, near, time_of, seed=seed)[1] / best for seed in range(5)]
+        print(
+            f"{name:34} {len(points):6} {places[0]:5} {places[1]:5} {max(found):6.3f} {len(set(timed)):6} {seconds:7.2f}"
+        )
+
+
+def text_of(values):
+    """Of a point, or of a configuration's values."""
+    from triton.runtime.autotuner import config_text
+    from triton.runtime.space_tuner import config_of
+
+    return config_text(config_of(_given(values)))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        child(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5], json.loads(sys.argv[6]))
+    else:
+        main()
