@@ -9,6 +9,7 @@ the cost model orders the points, and what a search would find and time: neither
 """
 
 import json
+import math
 import os
 import random
 import subprocess
@@ -329,25 +330,25 @@ def judge(path, only):
         times = {}
         for each in whole["configurations"] + table["search"][name]["configurations"]:
             if each["milliseconds"]:
-                times.setdefault(text_of(each["values"]), each["milliseconds"][0])
+                first = tuner._firsts.get(text_of(each["values"]), each["values"])
+                text = text_of(first)
+                times[text] = min(times.get(text, math.inf), each["milliseconds"][0])
         points = [point for point in ordered if text_of(point) in times]
-        best = min(times.values())
-        places = [
-            next((i for i, p in enumerate(points) if times[text_of(p)] <= best * slack), -1) for slack in (1.01, 1.03)
-        ]
+        best = min(times[text_of(point)] for point in points)
+        places = [next(i for i, p in enumerate(points) if times[text_of(p)] <= best * slack) for slack in (1.01, 1.03)]
         timed = []
 
-        def time_of(points, share):
+        def time_of(points, share, timed=timed, times=times):
             timed.extend(map(text_of, points))
-            return [times.get(text_of(point), float("inf")) for point in points]
+            return [times.get(text_of(point), math.inf) for point in points]
 
-        def near(point):
-            return [other for other in tuner.space.neighbours(point) if text_of(other) in times]
+        def near(point, tuner=tuner, times=times):
+            return [other for other in tuner._neighbours(point) if text_of(other) in times]
 
-        found = [space.search(points, near, time_of, seed=seed)[1] / best for seed in range(5)]
-        print(
-            f"{name:34} {len(points):6} {places[0]:5} {places[1]:5} {max(found):6.3f} {len(set(timed)):6} {seconds:7.2f}"
-        )
+        budget = space.budget_of(len(ordered))
+        found = [space.search(points, near, time_of, budget, seed=seed)[1] / best for seed in range(5)]
+        place = f"{places[0]:5} {places[1]:5}"
+        print(f"{name:34} {len(points):6} {place} {max(found):6.3f} {len(set(timed)):6} {seconds:7.2f}")
 
 
 def text_of(values):

@@ -102,6 +102,7 @@ typedef struct Work {
     double loaded_bytes, stored_bytes;
     double atomics, exchanged; /* elements; of reductions and scans */
     double rounds;             /* of loops */
+    double crossed;            /* after a GPU's passes: bytes that go from registers through shared memory */
 } Work;
 Work tt_count_work(const Function *kernel, const WorkInputs *inputs, Arena *arena);
 

@@ -103,6 +103,9 @@ static void count(Counter *c, const Op *op, double times)
     Work *work = &c->work;
     if (op->opcode == OP_dot)
         count_dot(work, op, times);
+    else if (op->opcode == OP_smem_store ||
+             (op->opcode == OP_convert_layout && tt_find_attr(op, ATTR_scratch)))
+        work->crossed += times * bytes_of(tt_operand(op, 0)->type);
     else if (op->opcode == OP_load)
         work->loaded_bytes += times * bytes_of(op->results[0]->type);
     else if (op->opcode == OP_store)

@@ -151,6 +151,22 @@ static Codegen *new_codegen(const Module *module, const GpuOptions *options, Are
     return tt_new_nvptx_codegen(arena, module->functions->name, cpu, tt_arena_format(arena, "+ptx%d", ptx));
 }
 
+/* What the lowering sees of a kernel: there is nothing else that its code depends on. */
+static Digest digest_of(const Module *module, const GpuOptions *options, int programs)
+{
+    Hasher hasher;
+    tt_hasher_init(&hasher);
+    tt_hasher_add_string(&hasher, tt_print_module(module, module->arena, 0));
+    tt_hasher_add_number(&hasher, options->num_warps);
+    tt_hasher_add_number(&hasher, programs);
+    return tt_hasher_end(&hasher);
+}
+
+static void look_for_tensor_cores(Op *op, void *found)
+{
+    *(bool *)found |= op->opcode == OP_wgmma || tt_is_on_tensor_cores(op);
+}
+
 GpuEstimate tt_gpu_estimate(Module *given, const GpuOptions *asked)
 {
     static const int64_t warps[] = {1, 2, 4, 8, 16};
@@ -158,10 +174,16 @@ GpuEstimate tt_gpu_estimate(Module *given, const GpuOptions *asked)
     check_options(asked);
     tt_choose(given, "num_warps", warps, TT_COUNT(warps), options.num_warps);
     Module *module = run_passes(given, &options);
-    tt_wanted_programs(module, &options); /* a choice, too */
+    int programs = tt_wanted_programs(module, &options); /* a choice, too */
     tt_check_choices(module);
     given->choices = module->choices;
-    return (GpuEstimate){tt_shared_bytes(module), tt_tile_registers(module)};
+    GpuEstimate estimate = {.shared_bytes = tt_shared_bytes(module),
+                            .registers = tt_tile_registers(module),
+                            .ahead = module->ahead,
+                            .code = digest_of(module, &options, programs),
+                            .module = module};
+    tt_walk(module->functions->body, look_for_tensor_cores, &estimate.on_tensor_cores);
+    return estimate;
 }
 
 /* Compilers take more than linear time for a function, and nobody tunes one of thousands of statements. LLVM's passes for

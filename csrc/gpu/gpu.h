@@ -56,6 +56,10 @@ GpuKernel *tt_gpu_compile(Module *module, const GpuOptions *options, Arena *aren
 /* What is known of a kernel after its passes, without its code. */
 typedef struct GpuEstimate {
     int shared_bytes, registers; /* of a program; of a thread, by its tiles alone */
+    int ahead;                   /* iterations that loads of a loop are ahead at most */
+    bool on_tensor_cores;        /* has it products there? */
+    Digest code;                 /* the same means that the code is */
+    const Module *module;        /* after the passes */
 } GpuEstimate;
 GpuEstimate tt_gpu_estimate(Module *module, const GpuOptions *options);
 

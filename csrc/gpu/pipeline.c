@@ -568,6 +568,7 @@ static bool pipeline_loop(Pipeline *p, Op *op)
     choose_distance(p);
     if (p->distance < 1)
         return false;
+    p->module->ahead = TT_MAX(p->module->ahead, p->distance);
     p->before = tt_builder_before(op);
     p->far = pipeline_new_ahead(p, p->distance);
     p->near = pipeline_new_ahead(p, 2);

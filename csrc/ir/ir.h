@@ -246,6 +246,7 @@ struct Module {
     Map plans;           /* of the GPU lowering: Op* -> its plan, see gpu/plans.h */
     Function *functions; /* the kernel first */
     int op_count;        /* operations in it now */
+    int ahead;           /* iterations that a pipelined loop's loads are ahead; of several the most */
     Stage stage;
     struct PassManager *passes; /* opt/pass_manager.c */
 };

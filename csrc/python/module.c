@@ -152,9 +152,8 @@ static PyMethodDef methods[] = {
      "of "
      "signature entries, and for callers that launch it with its arguments alone."},
     {"survey", tt_survey, METH_VARARGS,
-     "survey(kernel, signature, options, target, numbers, grid, variants) -> tuple\n--\n\nWork, and what "
-     "variants "
-     "take, without compiling them."},
+     "survey(kernel, signature, options, target, numbers, grid, variants, multiprocessors=0) -> tuple\n--\n\n"
+     "Work, and what variants take, without compiling them."},
     {"view_ir", tt_view_ir, METH_VARARGS,
      "view_ir(kernel, signature, options, target) -> tuple\n--\n\nWhat the frontend makes of it."},
     {"trace_operation", tt_trace_operation, METH_VARARGS,

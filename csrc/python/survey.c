@@ -13,6 +13,7 @@ typedef struct Variant {
     GpuOptions options;
     char *choices; /* owned */
     GpuEstimate estimate;
+    double crossed;     /* see Work */
     Diagnostic failure; /* if it has one; texts are in the arena */
     bool failed;
     Choice *points;
@@ -25,6 +26,7 @@ typedef struct Survey {
     FrontendRequest request;
     Target target;
     WorkInputs inputs;
+    int multiprocessors; /* of the device; 0: not known */
     Variant *variants;
     int count;
     Module *module;
@@ -114,6 +116,7 @@ static void estimate(Survey *s, Variant *variant)
     module->asked_choices = variant->choices;
     variant->options.source = s->text;
     variant->estimate = tt_gpu_estimate(module, &variant->options);
+    variant->crossed = tt_count_work(variant->estimate.module->functions, &s->inputs, &s->arena).crossed;
     variant->points = module->choices.data;
     variant->point_count = module->choices.count;
     variant->remark_count = module->remarks.count;
@@ -135,9 +138,11 @@ static unsigned find_facts(LaunchChoice *choice, const Function *kernel)
 {
     Survey *s = (Survey *)((char *)choice - offsetof(Survey, choice));
     const RangeProgram *checks = tt_offset_checks(tt_analyze_offsets(kernel, &s->arena));
+    LaunchNumbers numbers = {.extents = s->inputs.grid, .multiprocessors = s->multiprocessors};
     if (!checks || !are_known(s, checks))
-        return tt_facts_with(checks, VOUCHED_FACTS);
-    LaunchNumbers numbers = {(const uint64_t *)s->inputs.numbers, s->inputs.count, s->inputs.grid, 0};
+        return tt_facts_with(checks, VOUCHED_FACTS | tt_facts_of_grid(numbers));
+    numbers.slots = (const uint64_t *)s->inputs.numbers;
+    numbers.slot_count = s->inputs.count;
     return tt_facts_of_numbers(checks, numbers);
 }
 
@@ -149,13 +154,16 @@ static bool run(Survey *s)
         s->failure = trap.diag;
         return false;
     }
-    s->choice = (LaunchChoice){.find_facts = find_facts};
+    s->choice = (LaunchChoice){s->multiprocessors > 0, find_facts};
     tt_run_pipeline(s->module, &s->choice);
     s->work = tt_count_work(s->module->functions, &s->inputs, &s->arena);
     s->text = tt_print_module(s->module, &s->arena, 0);
     tt_end_try(&trap);
-    for (int i = 0; i < s->count && s->target.kind != TARGET_CPU; i++)
-        estimate(s, &s->variants[i]);
+    for (int i = 0; i < s->count; i++)
+        if (s->target.kind == TARGET_CPU) /* which knows no options */
+            s->variants[i].estimate.code = tt_digest(s->text, strlen(s->text));
+        else
+            estimate(s, &s->variants[i]);
     return true;
 }
 
@@ -178,9 +186,13 @@ static PyObject *describe_variant(const Variant *variant)
             Py_CLEAR(choices);
         Py_XDECREF(choice);
     }
-    return Py_BuildValue("{si si si sN sz}", "shared", variant->estimate.shared_bytes, "registers",
-                         variant->estimate.registers, "remarks", variant->remark_count, "choices", choices,
-                         "failure", variant->failed ? variant->failure.message : NULL);
+    const GpuEstimate *estimate = &variant->estimate;
+    return Py_BuildValue("{si si si sO sd sN si sN sz}", "shared", estimate->shared_bytes, "registers",
+                         estimate->registers, "ahead", estimate->ahead, "tensor_cores",
+                         estimate->on_tensor_cores ? Py_True : Py_False, "crossed", variant->crossed, "code",
+                         PyBytes_FromStringAndSize((const char *)&estimate->code, sizeof estimate->code),
+                         "remarks", variant->remark_count, "choices", choices, "failure",
+                         variant->failed ? variant->failure.message : NULL);
 }
 
 static PyObject *describe_work(const Work *work)
@@ -228,9 +240,10 @@ PyObject *tt_survey(PyObject *module, PyObject *args)
     int32_t grid[3];
     const char *name;
     PyObject *given, *variants, *info = NULL, *result = NULL;
-    if (!PyArg_ParseTuple(args, "O!O!O!sO!(iii)O!", state->kernel_type, &s.request.function, &PyTuple_Type,
+    if (!PyArg_ParseTuple(args, "O!O!O!sO!(iii)O!|i", state->kernel_type, &s.request.function, &PyTuple_Type,
                           &s.request.signature, &PyDict_Type, &s.request.options, &name, &PyTuple_Type,
-                          &given, &grid[0], &grid[1], &grid[2], &PyList_Type, &variants) ||
+                          &given, &grid[0], &grid[1], &grid[2], &PyList_Type, &variants,
+                          &s.multiprocessors) ||
         !tt_read_target(name, &s.target))
         return NULL;
     if (PyTuple_Size(given) > MOST_PARAMETERS) {

@@ -112,7 +112,7 @@ WIDE = Space([Choice("rows", range(12)), Choice("depth", range(10)), Choice("war
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_successive_halving_by_a_clock(seed):
+def test_a_search_by_a_clock(seed):
     """A fiftieth of an exhaustive search's time, and 3 % of its result, with estimates that are wrong by a third."""
     clock, points = Clock(seed), WIDE.points()
     wrong = random.Random(seed)
@@ -120,8 +120,8 @@ def test_successive_halving_by_a_clock(seed):
     best, _ = search(ordered, WIDE.neighbours, clock.time, seed=seed)
     assert milliseconds(best) <= 1.03 * min(map(milliseconds, points))
     assert clock.spent <= 0.02 * sum(map(milliseconds, points))
-    (first, share), (second, twice) = clock.shares[:2]
-    assert second == first // 2 and twice == 2 * share and clock.shares[-1][1] == 1
+    (first, brief), (second, longer), *_, (last, full) = clock.shares
+    assert first > second >= 1 and brief < longer < full == 1 and last <= 3
 
 
 # ---- kernels

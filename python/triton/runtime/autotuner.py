@@ -22,8 +22,6 @@ from .tables import Tunings
 from .tuning_store import device_text, has_unlike_gpus
 from .wrapper import TensorWrapper
 
-# Milliseconds that a configuration is warmed up and timed for. The clock gives up hopeless ones long before.
-WARMUP, REP = 10, 50
 # Of more than these, each is timed for a part of that, and then the fastest in full, the one after the other.
 FINALISTS, PART = 4, 0.25
 # What a configuration may fail with that is no fault of the launch's: it is left out.
@@ -43,6 +41,8 @@ class Autotuner(Launchable):
     """
 
     _decorator = "autotune"
+    # Milliseconds that a configuration is warmed up and timed for. The clock gives up hopeless ones long before.
+    _WARMUP, _REP = 10, 50
 
     def __init__(
         self,
@@ -394,9 +394,9 @@ class Autotuner(Launchable):
         """Quantiles of the time of `run`, which is given up as soon as it is clearly slower than the best so far."""
         from .timing import EventClock, GraphClock, HostClock, quantile, race
 
-        warmup = WARMUP if self.num_warmups is None else self.num_warmups
+        warmup = self._WARMUP if self.num_warmups is None else self.num_warmups
         share = getattr(self._tuning, "share", 1.0)
-        warmup, rep = warmup * share, (REP if self.num_reps is None else self.num_reps) * share
+        warmup, rep = warmup * share, (self._REP if self.num_reps is None else self.num_reps) * share
         contest = getattr(self._tuning, "contest", None)
         best = contest.best_time() if contest else float("inf")
         if backend == "cuda" and self.use_cuda_graph:

@@ -11,7 +11,10 @@ import math
 from collections import namedtuple
 
 SMALL = 16  # points that are all timed
-SHARE = 0.06  # of the points of larger spaces
+UNTIL, OF_DOUBLED = 100, 4  # of more points than this, so many more are timed each time that they double
+SHARES = 0.05, 0.2  # of how long a measurement takes in full
+NEAR = 1.2, 1.06  # times the best time, behind each of these
+MOST, FINALISTS = 6, 3  # points that are timed for longer, and in full
 LARGEST = 20_000  # points that are looked at; of more, so many at random
 
 
@@ -81,59 +84,65 @@ def _random(seed):
     return Random(seed)
 
 
+def budget_of(count):
+    """Points to time of so many: all of up to SMALL, and of more a few for each time that they double."""
+    return SMALL + (math.ceil(OF_DOUBLED * math.log2(count / UNTIL)) if count > UNTIL else 0)
+
+
 def search(points, neighbours, time, budget=None, seed=0):
     """The fastest point and its time, by timing a part of them.
 
-    First the front of the list, with a few from the rest; of these the better half is timed longer, and again, until
-    few are left (successive halving). Then its neighbours, and those of whatever is faster, while the budget lasts.
+    First the front of the list, with a few from behind it; then neighbours of the best, the most promising first, and
+    those of whatever is faster, while the budget lasts. Each is timed briefly, what comes near the best of these again
+    for longer, and the few that are left at last in full.
 
     :param points: the most promising first.
     :param neighbours: function from a point to points like it, which need not be in the list.
     :param time: function from a list of points, and how long to measure as a fraction of in full, to their times;
         infinity for one that does not work.
-    :param budget: points to time; by default all of up to SMALL, and SHARE of more.
+    :param budget: points to time; by default as `budget_of` says.
     :param seed: of what is random.
     """
-    budget = max(SMALL, math.ceil(len(points) * SHARE)) if budget is None else budget
-    front = list(points[: max(1, budget * 5 // 8)])
-    chosen = _random(seed)
+    budget = budget_of(len(points)) if budget is None else budget
+    places = {_text(point): place for place, point in enumerate(points)}
+    front = list(points[: max(1, budget // 2)])
     if len(points) <= budget:
         front = list(points)
-    elif budget > 8:
-        front += chosen.sample(points[len(front) :], budget // 8)
-    best, fastest = _halve(front, time)
+    elif budget > 8:  # of the better half: what the estimates think hopeless takes longest, and is
+        behind = points[len(front) : max(len(points) // 2, 2 * budget)]
+        front += _random(seed).sample(behind, min(budget // 8, len(behind)))
+    known = {}  # text to point and time, of those that came near the best
+    best, fastest = _sift(front, time, known)
     tried, left = {_text(point) for point in front}, budget - len(front)
-    while left > 0:
-        fresh = [point for point in neighbours(best) if _text(point) not in tried]
+    while left > 0 and fastest < math.inf:
+        fresh = {_text(point): point for point in neighbours(best)}
+        fresh = [(places.get(text, 0), text, point) for text, point in fresh.items() if text not in tried]
+        fresh = [point for *_, point in sorted(fresh, key=lambda item: item[:2])][:left]
         if not fresh:
             break
-        fresh = fresh if len(fresh) <= left else chosen.sample(fresh, left)
         tried.update(map(_text, fresh))
         left -= len(fresh)
-        other, milliseconds = _halve(fresh, time)
+        other, milliseconds = _sift(fresh, time, known)
         if milliseconds >= fastest:
             break
         best, fastest = other, milliseconds
-    return best, fastest
+    last = sorted(known.values(), key=lambda item: item[1])[:FINALISTS]
+    last = [point for point, milliseconds in last if milliseconds <= NEAR[-1] * last[0][1]] or [best]
+    return min(zip(last, time(last, 1.0), strict=True), key=lambda item: item[1])
 
 
-def _halve(points, time):
-    share = min(1.0, 4.0 / len(points))
-    times = time(points, share)
-    while share < 1 or len(points) > 3:
+def _sift(points, time, known):
+    """Time the points briefly, and what comes near the best for longer; adds these to `known`. The best of them."""
+    for share, near in zip(SHARES, NEAR, strict=True):
+        times = time(points, share)
+        limit = min([*times, *(milliseconds for _, milliseconds in known.values())]) * near
         order = sorted(range(len(points)), key=times.__getitem__)
-        points = [points[i] for i in order[: max(2, len(points) // 2)]]
-        if times[order[0]] == float("inf"):
-            break
-        if share == 1:
-            times = [times[i] for i in order[: len(points)]]
-        else:
-            share = min(1.0, 2 * share)
-            times = time(points, share)
-        if len(points) <= 2 and share == 1:
-            break
-    best = min(range(len(points)), key=times.__getitem__)
-    return points[best], times[best]
+        places = [place for place in order if times[place] <= limit][:MOST] or order[:1]
+        points, times = [points[place] for place in places], [times[place] for place in places]
+    for point, milliseconds in zip(points, times, strict=True):
+        if milliseconds < math.inf:
+            known[_text(point)] = point, milliseconds
+    return points[0], times[0]
 
 
 def _text(point):

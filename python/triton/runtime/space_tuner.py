@@ -23,6 +23,8 @@ class SpaceTuner(Autotuner):
     that was searched, ``considered`` how many points of it were estimated.
     """
 
+    _WARMUP, _REP = 4, 20  # of the last few, which were timed before
+
     def __init__(self, fn, arg_names, key, *options, seed=0, **more):
         super().__init__(fn, arg_names, [], key, *options, **more)
         self.configs, self.seed, self.space, self.considered = [], seed, None, 0
@@ -64,11 +66,6 @@ class SpaceTuner(Autotuner):
         contest.estimating = time.perf_counter() - start
         numbers, timed = {}, {}  # text of a configuration to its number in the contest, and that to the point
 
-        def neighbours(point):
-            near = self.space.neighbours(point)
-            yield from (other for other in near if self._base(other) in self._choices)
-            yield from self._other_choices(point)
-
         def times_of(points, share):
             configs = [config_of(point) for point in points]
             for point, config in zip(points, configs, strict=True):
@@ -85,7 +82,7 @@ class SpaceTuner(Autotuner):
             return [contest.entries[number].times[0] for number in ordered]
 
         try:
-            search(points, neighbours, times_of, seed=self.seed)
+            search(points, self._neighbours, times_of, seed=self.seed)
             contest.points = timed  # it came to its end, and may be kept
         finally:
             self._tuning.share = 1.0
@@ -93,7 +90,8 @@ class SpaceTuner(Autotuner):
     # ---- estimates
 
     def _promising(self, args, kwargs):
-        """The points that may work, the fastest by the model first; sets `space` and what choices each point has."""
+        """The points that may work, the fastest by the model first, and of those whose code is the same the first;
+        sets `space`, and for each point what choices it has and which one stands for it."""
         target = self._target(args, kwargs)
         model = _model(target)
         free = [choice for choice in self.tunables if choice.name not in kwargs]
@@ -101,11 +99,11 @@ class SpaceTuner(Autotuner):
         options = self._options(own, args, kwargs, target)
         self.space = Space([*free, *options])
         variants = Space(options).points()
-        found, failures, self._choices = [], [], {}
+        found, failures, codes, self._choices, self._firsts = [], [], {}, {}, {}
 
         def look(point):
             try:
-                work, facts, programs = self._survey(point, variants, args, kwargs, target)
+                work, facts, grid = self._survey(point, variants, args, kwargs, target, model.multiprocessors)
             except (CompilationError, InternalError, AutotunerError) as error:
                 failures.append(error)
                 return
@@ -115,19 +113,22 @@ class SpaceTuner(Autotuner):
                     continue
                 if fact["failure"] is None:
                     whole = {**point, **variant}
-                    milliseconds = model.milliseconds(work, fact, {**_DEFAULTS, **variant}, programs)
-                    found.append((milliseconds, len(found), whole))
-                    self._choices[config_text(config_of(whole))] = fact["choices"]
+                    text = config_text(config_of(whole))
+                    first = self._firsts[text] = codes.setdefault((fact["code"], grid), whole)
+                    if first is whole:
+                        self._choices[text] = fact["choices"]
+                        programs = grid[0] * grid[1] * grid[2]
+                        found.append((model.milliseconds(work, fact, {**_DEFAULTS, **variant}, programs), whole))
                 else:
                     failures.append(AutotunerError(fact["failure"]))
 
         for_each(look, own)
-        self.considered = len(found) + len(failures)
+        self.considered = len(self._firsts) + len(failures)
         if not found:
             text = f"no point of the space of kernel {self.__name__!r} works; the first failed with: {failures[0]}"
             raise AutotunerError(text) from failures[0]
-        found.sort(key=lambda item: (item[0], repr(item[2])))
-        return [point for _, _, point in found]
+        found.sort(key=lambda item: (item[0], repr(item[1])))
+        return [point for _, point in found]
 
     def _options(self, points, args, kwargs, target):
         """What the compiler says it could do with options: of the first points that work."""
@@ -135,13 +136,19 @@ class SpaceTuner(Autotuner):
             return []
         for point in points[len(points) // 2 :] + points[: len(points) // 2]:
             try:
-                _, facts, _ = self._survey(point, [{}], args, kwargs, target)
+                _, facts, _ = self._survey(point, [{}], args, kwargs, target, 0)
             except (CompilationError, InternalError, AutotunerError):
                 continue
             if facts[0]["failure"] is None:
                 known = facts[0]["choices"]
                 return [Choice(name, known[name][0]) for name in _OPTIONS if name in known and name not in kwargs]
         return []
+
+    def _neighbours(self, point):
+        """The points that differ by one step of one choice: each by the one that stands for it."""
+        firsts = (self._firsts.get(self._base(other)) for other in self.space.neighbours(point))
+        yield from (first for first in firsts if first is not None)
+        yield from self._other_choices(point)
 
     @staticmethod
     def _base(point):
@@ -158,7 +165,8 @@ class SpaceTuner(Autotuner):
                     items = {**asked, name: str(value)}
                     yield {**point, "choices": " ".join(f"{key}={items[key]}" for key in sorted(items))}
 
-    def _survey(self, point, variants, args, kwargs, target):
+    def _survey(self, point, variants, args, kwargs, target, multiprocessors):
+        """Work, a dict of facts for each variant, and the extents of the grid."""
         named = self._filled({**self._named(args, kwargs), **point})
         entries, numbers = [], []
         for param in self.kernel.params:
@@ -166,8 +174,8 @@ class SpaceTuner(Autotuner):
             entries.append(entry)
             numbers += _numbers(entry, named.get(param.name))
         grid = _extents(kwargs.get("grid"), named)
-        work, facts = survey(self.kernel, tuple(entries), {}, target, tuple(numbers), grid, variants)
-        return work, facts, grid[0] * grid[1] * grid[2]
+        given = tuple(entries), {}, target, tuple(numbers), grid, variants, multiprocessors
+        return *survey(self.kernel, *given), grid
 
     def _filled(self, named):
         """With what @triton.heuristics between this and the kernel adds."""

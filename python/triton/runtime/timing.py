@@ -158,8 +158,8 @@ def measure_in_graph(clock):
 
 # After so many calls one whose fastest time is above the best median by this factor is given up. The fastest time is
 # what noise changes least, and it can only make a configuration look slower than it is; so one run says nothing.
-_HOPELESS = ((2, 4.0), (5, 1.5), (12, 1.15), (30, 1.05))
-_COLD = 5  # so many of these are part of the warm-up
+_COLD = (2, 4.0), (5, 1.5)  # part of the warm-up
+_HOPELESS = (12, 1.15), (30, 1.05)
 
 
 def race(clock, warmup, rep, best):
@@ -167,17 +167,24 @@ def race(clock, warmup, rep, best):
 
     The function has been called before. Returns the times, and whether it was given up.
     """
-    times, wanted = [], None
-    for count, factor in _HOPELESS:
+    times, spent = [], 0.0
+    for count, factor in _COLD:
         start = time.perf_counter()
-        missing = count - len(times)
-        times += clock.sample(missing if wanted is None else min(missing, wanted - len(times)))
-        each = max((time.perf_counter() - start) * 1e3 / max(missing, 1), 1e-6)
+        times += clock.sample(count - len(times))
+        spent += (time.perf_counter() - start) * 1e3
         if min(times) > best * factor:
             return times, True
-        if count == _COLD:
-            clock.repeat(int(warmup / each))
-            times, wanted = [], max(3, int(rep / each))
-        elif wanted is not None and len(times) >= wanted:
+        if spent >= warmup + rep:  # they are long: none is for warming up alone
+            break
+    each = max(spent / len(times), 1e-6)
+    if spent < warmup + rep:
+        clock.repeat(int((warmup - spent) / each))
+        times = []
+    wanted = max(3, int(rep / each))
+    for count, factor in _HOPELESS:
+        times += clock.sample(min(count, wanted) - len(times))
+        if min(times) > best * factor:
+            return times, True
+        if len(times) >= wanted:
             return times, False
     return times + clock.sample(wanted - len(times)), False
