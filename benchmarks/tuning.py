@@ -1,9 +1,8 @@
-"""Seconds that autotuning a matrix product takes from nothing: of 8 and of 64 configurations, and of a space.
+"""Seconds that autotuning a matrix product takes from nothing: of 8 and of 64 configurations. (`space.py` has spaces.)
 
 Each contender is a fresh process with empty caches: ours, an installed Triton (--peer-path says where), and "in turn",
 which is our compiler with what is usual elsewhere: compile a configuration, time it for 25 + 100 ms, go on to the next.
-`best` is how long a launch with the chosen configuration takes, by one clock for all. The space is searched by ours,
-and timed as a whole, where hopeless points are given up early too.
+`best` is how long a launch with the chosen configuration takes, by one clock for all.
 """
 
 import json
@@ -16,7 +15,7 @@ import time
 
 import report
 
-GOALS = {8: 5, 64: 8, "space": 10}  # times as fast
+GOALS = {8: 5, 64: 8}  # times as fast
 OURS = str(report.ROOT / "python")
 
 
@@ -97,7 +96,7 @@ def child(how, count, size):
     kernel = make_kernel()
     configs = [
         triton.Config({"BM": m, "BN": n, "BK": k, "GROUP": 8}, num_warps=warps, num_stages=stages)
-        for m, n, k, warps, stages in (tiles(count, on_gpu) if count else ())
+        for m, n, k, warps, stages in tiles(count, on_gpu)
     ]
 
     def grid(meta):
@@ -113,16 +112,11 @@ def child(how, count, size):
         return min(times, key=times.get), len(times)
 
     def tuned():
-        if how == "every":
-            from triton.runtime.space_tuner import SpaceTuner, config_of
-
-            points = SpaceTuner(kernel, kernel.arg_names, [])._promising(arguments, {"grid": grid})
-            configs[:] = map(config_of, points)
-        tuner = triton.autotune("auto" if how == "space" else configs, key=["M", "N", "K"])(kernel)
+        tuner = triton.autotune(configs, key=["M", "N", "K"])(kernel)
         tuner[grid](*arguments)
         for timings in getattr(tuner, "timings", ())[-1:]:
             compiling.append(timings["compile_seconds"])
-        return tuner.best_config, getattr(tuner, "considered", 0) or len(configs)
+        return tuner.best_config, len(configs)
 
     compiling = []
     start = time.perf_counter()
@@ -188,9 +182,6 @@ def main():
             contenders["upstream"] = ("upstream", options.peer_path)
         contenders["in turn"] = ("in turn", OURS)
         add(results, f"{count} configurations", contenders, count, size, GOALS[count], options.repeat)
-    if results.wants("space"):
-        contenders = {"ours": ("space", OURS), "every point": ("every", OURS)}
-        add(results, "space", contenders, 0, size, GOALS["space"], options.repeat)
     results.finish()
 
 

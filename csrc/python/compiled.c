@@ -3,11 +3,11 @@
 #include "runtime/cuda.h"
 #include <stddef.h>
 
-/* In cycles with its kernel, whose table holds it: the collector breaks them through the functions below. */
 static void fill(Compiled *compiled, Kernel *kernel, PyObject *info)
 {
     compiled->state = kernel->state;
     compiled->kernel = (Kernel *)Py_NewRef((PyObject *)kernel);
+    compiled->owns_kernel = true;
     compiled->info = Py_NewRef(info);
     compiled->device = -1;
 }
@@ -26,7 +26,8 @@ static int compiled_traverse(PyObject *self, visitproc visit, void *arg)
 {
     Compiled *compiled = (Compiled *)self;
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(compiled->kernel);
+    if (compiled->owns_kernel)
+        Py_VISIT(compiled->kernel);
     Py_VISIT(compiled->info);
     Py_VISIT(compiled->other);
     for (int i = 0; i < compiled->key.object_count; i++)
@@ -55,7 +56,12 @@ static int compiled_clear(PyObject *self)
     tt_key_release(&compiled->key);
     Py_CLEAR(compiled->info);
     Py_CLEAR(compiled->other);
-    Py_CLEAR(compiled->kernel);
+    Kernel *kernel = compiled->kernel;
+    bool owned = compiled->owns_kernel;
+    compiled->kernel = NULL;
+    compiled->owns_kernel = false;
+    if (owned)
+        Py_DECREF((PyObject *)kernel);
     return 0;
 }
 
@@ -217,6 +223,18 @@ static PyObject *is_made(PyObject *self, PyObject *unused)
     return PyBool_FromLong(((Compiled *)self)->code != NULL);
 }
 
+static PyObject *rejoin(PyObject *self, PyObject *unused)
+{
+    Compiled *compiled = (Compiled *)self;
+    (void)unused;
+    if (!has_code(compiled))
+        return NULL;
+    Kernel *kernel = (Kernel *)Py_NewRef((PyObject *)compiled->kernel); /* which it may own no longer */
+    bool done = tt_table_rejoin(&kernel->table, compiled);
+    Py_DECREF((PyObject *)kernel);
+    return done ? Py_NewRef(Py_None) : NULL;
+}
+
 static PyObject *restore(PyObject *self, PyObject *args)
 {
     State *state = tt_state_of(Py_TYPE(self));
@@ -278,6 +296,8 @@ static PyMethodDef compiled_methods[] = {
     {"_override", tt_override, METH_VARARGS,
      "_override(stage, text, file)\n\nPut a text from a file in the place of a stage; before the first "
      "launch."},
+    {"_rejoin", rejoin, METH_NOARGS,
+     "_rejoin()\n\nLaunches of its kernel find it, even if that was let go meanwhile."},
     {"_run", (PyCFunction)(void (*)(void))tt_run_compiled, METH_FASTCALL,
      "_run(grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, enter_hook, "
      "exit_hook, *args)\n\nLaunch just this code."},

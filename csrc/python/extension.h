@@ -338,8 +338,10 @@ typedef struct UsedName {
 /* triton._C.CompiledKernel */
 typedef struct Compiled {
     PyObject_HEAD State *state;
-    Kernel *kernel; /* strong */
-    Key key;        /* owned; no words if it was not made by a launch */
+    Kernel *
+        kernel; /* strong if owns_kernel; else the kernel's table holds this, and it is NULL behind the kernel */
+    bool owns_kernel;
+    Key key; /* owned; no words if it was not made by a launch */
     UsedName *used_names;
     int used_name_count;
     Code *code;     /* NULL only in what was unpickled and not restored yet */
@@ -371,10 +373,17 @@ typedef struct Table {
 Compiled *tt_table_find(Table *table, const Key *key);
 /* Takes a copy of the key into `compiled` and a reference to that. False with an error set. */
 bool tt_table_add(Table *table, const Key *key, Compiled *compiled);
+/* Of one that was in it and may be no longer. False with an error set. */
+bool tt_table_rejoin(Table *table, Compiled *compiled);
 int tt_table_traverse(Table *table, visitproc visit, void *arg);
-void tt_table_clear(Table *table);
-/* The same, for a table in use: what is looked up just now lives on. */
+/* Does somebody else hold one of its entries? */
+bool tt_table_is_held(const Table *table);
+/* What others hold owns its kernel then, or has none if that is going. */
+void tt_table_clear(Table *table, bool kernel_stays);
+/* The same, for a table in use, whose kernel stays: what is looked up just now lives on. */
 void tt_table_forget(Table *table);
+/* Of one that the kernel's table holds, or one of its entries does: it does not own the kernel any longer. */
+void tt_leave_to_kernel(Compiled *compiled);
 void tt_key_release(Key *key);
 bool tt_copy_key(const Key *from, Key *to); /* what tt_key_release releases; false with an error set */
 /* 1 or 0; -1 with an error set, for comparing may run the user's __eq__. */
@@ -392,11 +401,12 @@ struct Kernel {
     int variadic, meta;    /* numbers of these parameters, or -1 */
     bool never_behind;     /* nothing is compiled in the background: that failed */
     bool has_option_names; /* a parameter is called like an option */
-    bool is_tuned;         /* at the moment: a grid that it is warmed up for is one to be launched */
-    Known *known;          /* for each parameter */
-    PyObject *hooks;       /* list of functions called before each launch, or NULL */
-    PyObject *walks;       /* see walks.h; NULL: nobody wants them */
-    PyObject *debug;       /* the option's value unless a launch gives one, or NULL */
+    bool was_kept;   /* by what was compiled from it, when nobody else held it; which goes on to own it */
+    bool is_tuned;   /* at the moment: a grid that it is warmed up for is one to be launched */
+    Known *known;    /* for each parameter */
+    PyObject *hooks; /* list of functions called before each launch, or NULL */
+    PyObject *walks; /* see walks.h; NULL: nobody wants them */
+    PyObject *debug; /* the option's value unless a launch gives one, or NULL */
     Table table;
 };
 extern PyType_Spec tt_kernel_spec, tt_launcher_spec;

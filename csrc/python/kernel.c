@@ -303,10 +303,20 @@ static int kernel_traverse(PyObject *self, visitproc visit, void *arg)
     return tt_table_traverse(&kernel->table, visit, arg);
 }
 
+/* Nobody holds it any longer, or only what nobody holds. Who has something compiled from it may ask that for it. */
+static void kernel_finalize(PyObject *self)
+{
+    Kernel *kernel = (Kernel *)self;
+    if (!tt_table_is_held(&kernel->table))
+        return;
+    kernel->was_kept = true; /* it is finalized once only */
+    tt_table_clear(&kernel->table, true);
+}
+
 static int kernel_clear(PyObject *self)
 {
     Kernel *kernel = (Kernel *)self;
-    tt_table_clear(&kernel->table);
+    tt_table_clear(&kernel->table, false);
     Py_CLEAR(kernel->hooks);
     Py_CLEAR(kernel->walks);
     release_params(kernel);
@@ -384,6 +394,7 @@ static PyType_Slot kernel_slots[] = {
     {Py_tp_traverse, kernel_traverse},
     {Py_tp_clear, kernel_clear},
     {Py_tp_dealloc, kernel_dealloc},
+    {Py_tp_finalize, kernel_finalize},
     {Py_tp_methods, kernel_methods},
     {Py_tp_getset, kernel_attributes},
     {Py_tp_descr_get, kernel_get},

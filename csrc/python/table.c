@@ -1,5 +1,7 @@
 /* Compiled kernels by key: open addressing with linear probing, one is never removed alone. Two entries may have one key:
- * they were compiled while a global that the kernel uses had different values. */
+ * they were compiled while a global that the kernel uses had different values. Entries do not own their kernel, so that
+ * both go with the last that uses them: programs make thousands of kernels, and Python's collector comes seldom. A kernel
+ * that nobody holds but something compiled from it is kept by that: see kernel_finalize. */
 #include "python/extension.h"
 
 /* 1 equal, 0 not, -1 error. Comparing may run the user's __eq__. */
@@ -80,13 +82,13 @@ static Compiled *find_once(Table *table, const Key *key)
     return NULL;
 }
 
-static void release_forgotten(Table *table)
+static void release_forgotten(Table *table, bool kernel_stays)
 {
     while (table->forgotten && !table->lookups) {
         Table *old = table->forgotten;
         table->forgotten = old->forgotten;
         old->forgotten = NULL;
-        tt_table_clear(old);
+        tt_table_clear(old, kernel_stays);
         PyMem_Free(old);
     }
 }
@@ -152,8 +154,62 @@ bool tt_table_add(Table *table, const Key *key, Compiled *compiled)
     Py_INCREF((PyObject *)compiled);
     place(table, compiled);
     table->count++;
-    release_forgotten(table);
+    tt_leave_to_kernel(compiled);
+    release_forgotten(table, true);
     return true;
+}
+
+void tt_leave_to_kernel(Compiled *compiled)
+{
+    if (!compiled->owns_kernel || compiled->kernel->was_kept)
+        return;
+    compiled->owns_kernel = false;
+    Py_DECREF((PyObject *)compiled->kernel); /* whoever adds it holds the kernel */
+}
+
+static bool has(const Table *table, const Compiled *compiled)
+{
+    for (int i = 0; i < table->capacity; i++)
+        for (const Compiled *each = table->entries[i]; each; each = each->other)
+            if (each == compiled)
+                return true;
+    return false;
+}
+
+bool tt_table_rejoin(Table *table, Compiled *compiled)
+{
+    if (!compiled->owns_kernel || !compiled->key.word_count || has(table, compiled))
+        return true;
+    if (!reserve(table))
+        return false;
+    place(table, (Compiled *)Py_NewRef((PyObject *)compiled));
+    table->count++;
+    tt_leave_to_kernel(compiled);
+    return true;
+}
+
+/* Entries on their way out of the table. */
+static void part(Compiled *compiled, bool kernel_stays)
+{
+    for (; compiled; compiled = compiled->other) {
+        if (compiled->owns_kernel)
+            continue;
+        compiled->owns_kernel = kernel_stays;
+        if (kernel_stays)
+            Py_INCREF((PyObject *)compiled->kernel);
+        else
+            compiled->kernel = NULL;
+    }
+}
+
+bool tt_table_is_held(const Table *table)
+{
+    for (; table; table = table->forgotten)
+        for (int i = 0; i < table->capacity; i++)
+            for (Compiled *each = table->entries[i]; each; each = each->other)
+                if (Py_REFCNT((PyObject *)each) > 1)
+                    return true;
+    return false;
 }
 
 int tt_table_traverse(Table *table, visitproc visit, void *arg)
@@ -164,20 +220,22 @@ int tt_table_traverse(Table *table, visitproc visit, void *arg)
     return 0;
 }
 
-void tt_table_clear(Table *table)
+void tt_table_clear(Table *table, bool kernel_stays)
 {
     Table old = *table;
     *table = (Table){0};
-    for (int i = 0; i < old.capacity; i++)
+    for (int i = 0; i < old.capacity; i++) {
+        part(old.entries[i], kernel_stays);
         Py_XDECREF((PyObject *)old.entries[i]);
+    }
     PyMem_Free(old.entries);
-    release_forgotten(&old);
+    release_forgotten(&old, kernel_stays);
 }
 
 void tt_table_forget(Table *table)
 {
     if (!table->lookups) {
-        tt_table_clear(table); /* those of an earlier lookup, too */
+        tt_table_clear(table, true); /* those of an earlier lookup, too */
         return;
     }
     Table *old = PyMem_Malloc(sizeof *old);

@@ -77,6 +77,7 @@ static Compiled *add_other(Compiled *compiled, Compiled *other, const LaunchNumb
         return (Compiled *)Py_NewRef((PyObject *)right);
     other->other = compiled->other;
     compiled->other = (Compiled *)Py_NewRef((PyObject *)other);
+    tt_leave_to_kernel(other);
     return (Compiled *)Py_NewRef((PyObject *)other);
 }
 

@@ -307,6 +307,75 @@ def test_kernels_are_collected():
     assert alive() is None
 
 
+@pytest.fixture
+def no_collector():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def launched(kernel, factor=2.0, count=4):
+    x = np.ones(count, np.float32)
+    compiled = kernel[(1,)](x, factor, count, BLOCK=4)
+    assert (x == factor).all()
+    return compiled
+
+
+def test_kernels_go_without_the_collector(no_collector):
+    kernel = fresh()
+    launched(kernel)
+    launched(kernel, 1.0)
+    kernel.warmup(np.ones(4, np.float32), 2.0, 4, BLOCK=8, grid=(1,))
+    alive = [weakref.ref(kernel), *map(weakref.ref, kernel.variants())]
+    del kernel
+    assert len(alive) >= 3 and not any(each() for each in alive)
+
+
+def test_what_is_compiled_keeps_its_kernel(no_collector):
+    kernel = fresh()
+    compiled, alive = launched(kernel), weakref.ref(kernel)
+    other = weakref.ref(kernel.warmup(np.ones(4, np.float32), 2.0, 4, BLOCK=8, grid=(1,)))
+    del kernel
+    assert compiled.fn is alive() and other() is None  # which nobody held
+    del compiled
+    assert alive() is None
+
+
+def test_what_keeps_its_kernel_is_launched(no_collector):
+    compiled = launched(fresh())
+    alive = weakref.ref(compiled.fn)
+    for _ in range(2):
+        x = np.ones(4, np.float32)
+        assert compiled[(1,)](x, 2.0, 4) is compiled
+        assert (x == 2).all()
+    again = launched(compiled.fn, 3.0, 3)
+    del compiled, again
+    gc.collect()  # such a kernel is in cycles with what was compiled from it
+    assert alive() is None
+
+
+def test_what_a_kernel_forgets_keeps_it(no_collector):
+    kernel = fresh()
+    compiled, alive = launched(kernel), weakref.ref(kernel)
+    kernel.device_caches.clear()
+    del kernel
+    assert compiled.fn is alive()
+    del compiled
+    assert alive() is None
+
+
+def test_a_collected_cycle_with_what_is_compiled():
+    """What holds a compiled kernel goes together with that."""
+    kernel = fresh()
+    launched(kernel).keeper = kernel.keeper = [launched(kernel)]
+    kernel.keeper.append(kernel.keeper)
+    alive = weakref.ref(kernel), weakref.ref(kernel.keeper[0])
+    del kernel
+    gc.collect()
+    assert alive[0]() is None and alive[1]() is None
+
+
 def resident():
     """Bytes of memory in use now."""
     with open("/proc/self/statm") as file:
@@ -346,13 +415,12 @@ def test_launches_leak_nothing():
 
 
 @pytest.mark.slow
-def test_dropped_kernels_free_their_code():
+def test_dropped_kernels_free_their_code(no_collector):
     x = np.ones(4, np.float32)
 
     def compile_some():
         for _ in range(20):
             fresh()[(1,)](x, 1.0, 4, BLOCK=4)
-        gc.collect()
 
     compile_some()
     before = resident()

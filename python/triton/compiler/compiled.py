@@ -300,4 +300,5 @@ class CompiledLauncher:
         given = {*kwargs, *kernel.arg_names[: len(args)]}
         kwargs.update((name, info["constants"][name]) for name in constants if name not in given)
         kwargs.update((name, value) for name, value in info["options"].items() if name not in given)
+        self._compiled._rejoin()
         return kernel.run(*args, grid=self._grid, **kwargs)
