@@ -1,4 +1,4 @@
-/* Logarithms of f32, in line, for targets with fma: log within 1.1 ulp, log2 within 1.8, denormals included. */
+/* Logarithms of f32, in line, for targets with fma: log within 1.2 ulp, log2 within 2.1, denormals included. */
 #pragma once
 #include "support/support.h"
 #include <llvm-c/Core.h>
