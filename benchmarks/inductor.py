@@ -119,6 +119,44 @@ def step_of_adam(parameter, gradient, mean, square):
     return parameter - 1e-3 * mean / (square.abs().sqrt() + 1e-8), mean, square
 
 
+@graph((ROWS // 16, 1024, 128), (1024, 64), (1024, 64))
+def rotary_embedding(x, cosines, sines):
+    first, second = x.chunk(2, -1)
+    return torch.cat([first * cosines - second * sines, first * sines + second * cosines], -1)
+
+
+@graph((ROWS, 8192), dtype=torch.bfloat16)
+def gated_halves_of_bf16(x):
+    gate, value = x.chunk(2, -1)
+    return F.silu(gate) * value
+
+
+@graph((32, 256, 28, 28), (256,), (256,), dtype=torch.bfloat16)
+def group_norm_of_bf16(x, weight, bias):
+    return F.silu(F.group_norm(x, 32, weight, bias))
+
+
+@graph((16, 64, 112, 112))
+def largest_of_windows(x):
+    return F.max_pool2d(x, 3, 2, 1)
+
+
+@graph((16, 64, 56, 56))
+def bilinear_resizing(x):
+    return F.interpolate(x, scale_factor=2, mode="bilinear")
+
+
+@graph((ROWS, 4096))
+def places_of_largest(x):
+    return x.argmax(-1), x.var(-1)
+
+
+@graph((ROWS, 4096), dtype=torch.bfloat16)
+def quantised_rows_of_bf16(x):
+    scale = x.abs().amax(-1, keepdim=True).float() / 127
+    return (x / scale).round().clamp(-128, 127).to(torch.int8), scale
+
+
 def arguments(shapes, dtype, backward):
     torch.manual_seed(0)
 
@@ -140,27 +178,33 @@ def with_gradients(function):
 
 @contextmanager
 def timed_precompilation():
-    """Collects the seconds that torch waits for the compilation and loading of kernels."""
+    """Collects kernels and the seconds that torch waits for the compilation and loading of each."""
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
-    seconds, precompile = [], CachingAutotuner.precompile
+    made, precompile = [], CachingAutotuner.precompile
 
     def timed(*args, **kwargs):
         start = time.perf_counter()
         try:
             return precompile(*args, **kwargs)
         finally:
-            seconds.append(time.perf_counter() - start)
+            made.append((args[0], time.perf_counter() - start))
 
     CachingAutotuner.precompile = timed
     try:
-        yield seconds
+        yield made
     finally:
         CachingAutotuner.precompile = precompile
 
 
+def chosen(kernels):
+    """["XBLOCK 1024, 4 warps", ...]: with what torch launches each of the kernels, of what it has tried."""
+    configs = [kernel.launchers[0].config for kernel in kernels if kernel.launchers]
+    return [", ".join([*(f"{k} {v}" for k, v in c.kwargs.items()), f"{c.num_warps} warps"]) for c in configs]
+
+
 def compile_anew(function, values, backend="triton"):
-    """The compiled function, the milliseconds to its first result, and those of its kernels."""
+    """The compiled function, the milliseconds to its first result, those of its kernels, and their configurations."""
     from torch._inductor import async_compile, codecache
 
     torch._dynamo.reset()
@@ -179,7 +223,9 @@ def compile_anew(function, values, backend="triton"):
         compiled(*values)
         if DEVICE == "cuda":
             torch.cuda.synchronize()
-        return compiled, (time.perf_counter() - start) * 1e3, sum(kernels) * 1e3
+        elapsed = time.perf_counter() - start
+        made = dict(kernels)  # some are looked at twice
+        return compiled, elapsed * 1e3, sum(seconds for _, seconds in kernels) * 1e3, chosen(made)
 
 
 def peer_values(path):
@@ -223,16 +269,16 @@ def run(results, name, peer, clock):
     ours = compile_anew(function, values)
     functions = {"ours": ours[0], **{other: made[0] for other, made in others.items()}, "eager": function}
     times, hosts = sampled(clock, {who: lambda made=made: made(*values) for who, made in functions.items()})
-    add(results, peer, name, "µs", times.pop("ours"), times, GOAL)
+    add(results, peer, name, "µs", times.pop("ours"), times, GOAL, chosen=ours[3])
     if DEVICE == "cuda":
         add(results, peer, f"host, {name}", "µs", hosts.pop("ours"), hosts)
     add(results, peer, f"compile, {name}", "ms", ours[1], {other: made[1] for other, made in others.items()})
     add(results, peer, f"kernels, {name}", "ms", ours[2], {})
 
 
-def add(results, peer, case, unit, value, others, goal=None):
+def add(results, peer, case, unit, value, others, goal=None, **more):
     found = {"peer": peer[case]} if case in peer else {}
-    results.add(case, unit, value, found | others, goal if found else None)
+    results.add(case, unit, value, found | others, goal if found else None, **more)
 
 
 def main():

@@ -174,6 +174,7 @@ def test_the_benchmark(tmp_path):
     assert [row["case"] for row in second] == ["bias and gelu", "compile, bias and gelu", "kernels, bias and gelu"]
     assert [row["peers"]["peer"] for row in second] == [row["ours"] for row in first]
     assert second[0]["goal"] and second[0]["peers"]["eager"] > 0
+    assert [text.split()[0] for text in second[0]["chosen"]] == ["XBLOCK"]
 
 
 # ---- on a GPU
