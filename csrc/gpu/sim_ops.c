@@ -81,7 +81,8 @@ static void add_attribute(Simt *s, const char *name, const char *value)
     LLVMAddAttributeAtIndex(s->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
-/* A SimEntry: (thread, slots). The host's bf16 instructions flush denormals, so they are left alone. LLVM is not to make
+/* A SimEntry: (thread, slots). There is a thread: LLVM would look for proof of that at each call that takes it, and number
+ * the instructions of the block anew each time. The host's bf16 instructions flush denormals, so they are left alone. LLVM is not to make
  * calls of functions out of others (exp2 of pow): only what was asked for is there. */
 static void add_kernel(Simt *s, const Function *function)
 {
@@ -90,6 +91,8 @@ static void add_kernel(Simt *s, const Function *function)
     add_attribute(s, "target-features",
                   tt_arena_format(s->arena, "%s,-avx512bf16,-avxneconvert", s->codegen->host.features));
     add_attribute(s, "no-builtins", "");
+    unsigned nonnull = LLVMGetEnumAttributeKindForName("nonnull", strlen("nonnull"));
+    LLVMAddAttributeAtIndex(s->function, 1, LLVMCreateEnumAttribute(s->context, nonnull, 0));
 }
 
 static LLVMValueRef load_field(Simt *s, LLVMValueRef base, LLVMTypeRef type, size_t offset)
