@@ -1,14 +1,19 @@
 """Many processes on one cache of compiled kernels: killed while they work, and with files damaged under their hands.
 
-    python benchmarks/stress.py [--processes 32] [--kernels 20] [--kills 100] [--damages 2000] [--seed 0]
+    python benchmarks/stress.py [--processes 32] [--kernels 20] [--kills 100] [--damages 2000] [--seed 0] [--rounds 1]
+                                [--at-once 20] [--threads 0] [--seconds 300] [--json FILE]
 
 Every process checks what its kernels compute. At the end every file must be whole, and nothing may be left over.
-Children are forks of this process, which has compiled nothing itself; some start new interpreters.
+Children are forks of this process, which has compiled nothing itself; some start new interpreters. Each round begins
+with an empty cache. With --threads, so many threads of one process then make, compile and launch kernels for so long,
+while Python's collector rests: its memory must not grow.
 """
 
 import argparse
 import importlib.util
+import json
 import os
+import platform
 import random
 import signal
 import subprocess
@@ -156,16 +161,97 @@ def stress(folder, processes, kernels, kills, damages, seed, at_once=20, say=pri
     return fresh and after and not (wrong or left or damaged or bad)
 
 
+def in_threads(count, seconds, seed):
+    """Launches made, and megabytes after a quarter of the time and after three. Has a process to itself."""
+    import gc
+    import threading
+
+    import triton.language as tl
+
+    def fresh():
+        @triton.jit
+        def scale(out, x, n, FACTOR: tl.constexpr, BLOCK: tl.constexpr):
+            index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(out + index, tl.load(x + index, mask=index < n) * FACTOR, mask=index < n)
+
+        return scale
+
+    end, launches, wrong = time.perf_counter() + seconds, [0] * count, []
+
+    def work(thread):
+        chance, x = random.Random(seed * count + thread), np.arange(100, dtype=np.float32)
+        while time.perf_counter() < end:
+            kernel, factor, out = fresh(), chance.randrange(50 * count), np.zeros_like(x)
+            kernel[(7,)](out, x, 100, FACTOR=factor, BLOCK=16)
+            launches[thread] += 1
+            if not (out == x * factor).all():
+                wrong.append(factor)
+
+    def megabytes():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    gc.disable()
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    time.sleep(seconds / 4)
+    early = megabytes()
+    time.sleep(seconds / 2)
+    late = megabytes()
+    for thread in threads:
+        thread.join()
+    return {"launches": sum(launches), "wrong": len(wrong), "early": early, "late": late}
+
+
+def stress_threads(count, seconds, seed, say=print):
+    """What `in_threads` finds with an empty cache; and whether that is right."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {"TRITON_CACHE_DIR": cache, "TRITON_BACKGROUND": "0"}
+        command = [sys.executable, __file__, "--run-threads", "--threads", str(count), "--seconds", str(seconds)]
+        done = subprocess.run([*command, "--seed", str(seed)], env=environment, stdout=subprocess.PIPE, check=True)
+    found = json.loads(done.stdout)
+    say(
+        f"{found['launches']} kernels made, compiled and launched by {count} threads in {seconds} s: "
+        f"{found['wrong']} wrong, {found['early']:.0f} MB early, {found['late']:.0f} MB late"
+    )
+    return found, not found["wrong"] and found["late"] < 1.1 * found["early"] + 8
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("processes", 32), ("kernels", 20), ("kills", 100), ("damages", 2000), ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    for name, default in (("rounds", 1), ("at-once", 20), ("threads", 0), ("seconds", 300)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--json", metavar="FILE", help="also write what was found there")
+    parser.add_argument("--run-threads", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--check", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.check:
         sys.exit(not check_kernels(options.check, options.seed))
-    with tempfile.TemporaryDirectory() as folder:
-        done = stress(folder, options.processes, options.kernels, options.kills, options.damages, options.seed)
+    if options.run_threads:
+        print(json.dumps(in_threads(options.threads, options.seconds, options.seed)))
+        return
+    lines, done, found, settings = [], True, {}, vars(options).copy()
+
+    def say(text):
+        print(text, flush=True)
+        lines.append(text)
+
+    for number in range(options.rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            sizes = options.processes, options.kernels, options.kills, options.damages
+            done &= stress(folder, *sizes, options.seed + number, options.at_once, say)
+    if options.threads:
+        found, is_right = stress_threads(options.threads, options.seconds, options.seed, say)
+        done &= is_right
+    if options.json:
+        for name in ("check", "json", "run_threads"):
+            del settings[name]
+        machine = {"machine": platform.processor() or platform.machine(), "cores": len(os.sched_getaffinity(0))}
+        data = {**machine, "options": settings, "right": done, "said": lines, "threads": found}
+        Path(options.json).write_text(json.dumps(data, indent=1) + "\n")
     sys.exit(not done)
 
 

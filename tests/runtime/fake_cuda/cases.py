@@ -182,7 +182,8 @@ class OldStream:
 
 @pytest.mark.parametrize("stream", [0x1008, Stream(0x1008), OldStream(0x1008)])
 def test_the_stream_that_a_launch_names(stream):
-    launch(new_kernel(), Array(stream=0x1020), Array(stream=0x1030), stream=stream)
+    kernel = new_kernel()
+    launch(kernel, Array(stream=0x1020), Array(stream=0x1030), stream=stream)
     assert log()[-1] == "launch (8, 1, 1) of 128 on 0, stream 0x1008"
     assert not any("wait" in line for line in log())
 
@@ -903,7 +904,8 @@ def test_debug_launches_know_where_arrays_end():
 
 def test_reinterpreted_arrays():
     wrapped = triton.reinterpret(Array(1), tl.int32)
-    launch(new_kernel(), wrapped, triton.reinterpret(Array(1, 1), tl.int32))
+    kernel = new_kernel()
+    launch(kernel, wrapped, triton.reinterpret(Array(1, 1), tl.int32))
     assert log()[-1] == "launch (8, 1, 1) of 128 on 1, stream 0"
 
 
