@@ -179,6 +179,13 @@ def in_threads(count, seconds, seed):
     end, launches, wrong = time.perf_counter() + seconds, [0] * count, []
 
     def work(thread):
+        try:
+            launch_all(thread)
+        except Exception as error:
+            wrong.append(error)
+            raise
+
+    def launch_all(thread):
         chance, x = random.Random(seed * count + thread), np.arange(100, dtype=np.float32)
         while time.perf_counter() < end:
             kernel, factor, out = fresh(), chance.randrange(50 * count), np.zeros_like(x)

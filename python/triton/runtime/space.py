@@ -10,7 +10,7 @@ import itertools
 import math
 from collections import namedtuple
 
-SMALL = 16  # points that are all timed
+SMALL = 20  # points that are all timed
 UNTIL, OF_DOUBLED = 100, 4  # of more points than this, so many more are timed each time that they double
 SHARES = 0.05, 0.2  # of how long a measurement takes in full
 NEAR = 1.2, 1.06  # times the best time, behind each of these
