@@ -187,7 +187,8 @@ def uses_torch(dtype):
 
 
 class Buffer:
-    """An Array in memory that a kernel can be given, between guards; `host()` reads it back."""
+    """An Array in memory that a kernel can be given, between guards; `host()` reads it back. The guards are not of its
+    storage, so that the simulator reports who reads them, too."""
 
     def __init__(self, source):
         source = array(source)
@@ -197,16 +198,20 @@ class Buffer:
         self.size = content.size
         self.bytes = np.full(self.size + 2 * GUARD, FILL, np.uint8)
         self.bytes[GUARD : GUARD + self.size] = content
-        dtype = DTYPES[self.dtype]
-        if uses_torch(self.dtype):
-            import torch
+        dtype, inner = DTYPES[self.dtype], slice(GUARD, GUARD + self.size)
+        alone = memoryview(self.bytes)[inner]
+        if not uses_torch(self.dtype):
+            self.argument = np.frombuffer(alone, dtype.numpy).reshape(self.shape)
+            return
+        import torch
 
-            cuda = os.environ.get("TRITON_TARGET", "cpu").startswith("cuda")
-            self.bytes = torch.from_numpy(self.bytes).to("cuda" if cuda else "cpu")
-            view_as = getattr(torch, dtype.torch or "uint8")
+        view_as = getattr(torch, dtype.torch or "uint8")
+        if os.environ.get("TRITON_TARGET", "cpu").startswith("cuda"):
+            self.bytes = torch.from_numpy(self.bytes).to("cuda")
+            part = self.bytes[inner]
         else:
-            view_as = dtype.numpy
-        self.argument = self.bytes[GUARD : GUARD + self.size].view(view_as).reshape(self.shape)
+            part = torch.frombuffer(alone, dtype=torch.uint8) if self.size else torch.empty(0, dtype=torch.uint8)
+        self.argument = part.view(view_as).reshape(self.shape)
 
     def host(self):
         raw = self.bytes if isinstance(self.bytes, np.ndarray) else self.bytes.cpu().numpy()

@@ -220,12 +220,15 @@ typedef struct Tensor {
     void *stream;
 } Tensor;
 
+/* Which memory Tensor.begin and end are to be of: none, the elements of the array, or all of what it is a view of. */
+typedef enum Span { NO_SPAN, SPAN_OF_ARRAY, SPAN_OF_STORAGE } Span;
+
 /* Where an argument stands: a parameter, or an element of a tuple. */
 typedef struct ArgumentPath {
     PyObject *function, *name;        /* of the kernel, of the parameter */
     const struct ArgumentPath *tuple; /* that holds it, or NULL */
     Py_ssize_t index;                 /* in that tuple */
-    bool with_range;                  /* Tensor.begin and end are wanted */
+    Span with_range;                  /* what Tensor.begin and end are wanted of */
 } ArgumentPath;
 /* Sets an exception whose message begins with the kernel and the argument; always false. The format is Python's. */
 bool tt_argument_error(const ArgumentPath *path, PyObject *exception, const char *format, ...);
@@ -286,7 +289,7 @@ typedef struct Specialization {
     State *state;
     PyObject *function; /* its name */
     bool warmup;
-    bool with_ranges; /* the slots end with begin and end of each pointer's array: see opt/check_bounds.c */
+    Span with_ranges; /* the slots end with begin and end of each pointer's array: see opt/check_bounds.c */
     Key key;
     uint64_t *slots;
     bool is_general;        /* nothing is made of what a number is: the key is the most general one */

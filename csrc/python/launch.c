@@ -144,7 +144,7 @@ static bool run_checked(const Kernel *kernel, const Call *call, Compiled *compil
 {
     Specialization s;
     tt_specialization_init(&s, kernel->state, kernel->name, false);
-    s.with_ranges = true;
+    s.with_ranges = compiled->checks_bounds ? SPAN_OF_ARRAY : SPAN_OF_STORAGE;
     bool done = true;
     for (int i = 0; done && i < kernel->param_count; i++)
         done = read_again(kernel, call, launched, i, &s);
@@ -460,7 +460,7 @@ static bool interpret(Launch *launch)
     int32_t extents[3];
     PyObject *signature = NULL, *options = NULL, *result = NULL;
     tt_specialization_init(&s, kernel->state, kernel->name, false);
-    s.with_ranges = true;
+    s.with_ranges = SPAN_OF_ARRAY;
     if (specialize(kernel, &launch->call, &s, false) && read_grid(launch, extents) &&
         run_hooks(kernel, launch->args, launch->count, launch->keywords) &&
         tt_describe_key(&s.key, kernel, &signature, &options)) {

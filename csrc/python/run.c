@@ -206,7 +206,9 @@ static bool run(Compiled *compiled, Specialization *s, PyObject *const *args, Py
 {
     int32_t extents[3];
     s->target = tt_code_image(compiled->code)->options.target;
-    s->with_ranges = compiled->checks_bounds || s->target.kind == TARGET_SIM;
+    s->with_ranges = compiled->checks_bounds        ? SPAN_OF_ARRAY
+                     : s->target.kind == TARGET_SIM ? SPAN_OF_STORAGE
+                                                    : NO_SPAN;
     return read_grid(compiled, args, extents) &&
            add_arguments(compiled, s, args + ARGUMENTS, count - ARGUMENTS) &&
            (!compiled->checks_bounds || tt_specialization_add_ranges(s)) &&

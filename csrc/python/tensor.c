@@ -530,9 +530,29 @@ static bool torch_error(State *state, PyObject *object, const ArgumentPath *path
     return !PyErr_Occurred() && tt_memory_error(path, object, NULL);
 }
 
+/* What an array of NumPy or torch is a view of, in which programs lay several arrays; the view where nothing else is known. */
+static void widen_range(const TypeEntry *entry, PyObject *object, Tensor *tensor)
+{
+    if (entry->kind != ARG_NDARRAY && !entry->is_torch)
+        return;
+    unsigned long long begin, end;
+    PyObject *function = tt_import("triton.runtime.storage", "storage");
+    PyObject *found = function ? PyObject_CallFunctionObjArgs(function, object, NULL) : NULL;
+    if (found && found != Py_None && PyArg_ParseTuple(found, "KK", &begin, &end)) {
+        tensor->begin = TT_MIN(tensor->begin, begin);
+        tensor->end = TT_MAX(tensor->end, end);
+    }
+    Py_XDECREF(function);
+    Py_XDECREF(found);
+    tt_forget();
+}
+
 bool tt_read_tensor(State *state, const TypeEntry *entry, PyObject *object, const ArgumentPath *path,
                     Tensor *tensor)
 {
-    return read_by_kind(state, entry, object, path, tensor) ||
-           (entry->is_torch && torch_error(state, object, path));
+    if (!read_by_kind(state, entry, object, path, tensor))
+        return entry->is_torch && torch_error(state, object, path);
+    if (path->with_range == SPAN_OF_STORAGE)
+        widen_range(entry, object, tensor);
+    return true;
 }

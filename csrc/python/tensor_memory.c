@@ -27,7 +27,7 @@ static bool check_low_address(State *state, const TypeEntry *entry, PyObject *ob
                               const ArgumentPath *path)
 {
     ArgumentPath with_range = *path;
-    with_range.with_range = true;
+    with_range.with_range = SPAN_OF_ARRAY;
     Tensor tensor;
     return tt_read_tensor(state, entry, object, &with_range, &tensor) &&
            (tensor.begin == tensor.end || tt_memory_error(path, object, &tensor.address));

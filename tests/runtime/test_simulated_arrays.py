@@ -29,6 +29,29 @@ def test_views_that_overlap():
         copy[(1,)](part, whole, 91, 90, BLOCK=16)
 
 
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_views_into_memory_of_several_arrays(library, debug):
+    """Programs that lay arrays side by side reach from one into the next, and past a row into its padding; who debugs
+    wants to hear of it."""
+    whole = np.zeros((4, 48), np.float32)
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        whole = torch.from_numpy(whole)
+    whole[:, :] = 1
+    source, target = whole[0, :32], whole[2][16:32]
+    source[:] = 7
+    if debug:
+        with pytest.raises(triton.MemoryAccessError, match="store out of bounds of the array 'y_ptr'"):
+            copy[(1,)](source, target, 32, 0, BLOCK=32, debug=True)
+        return
+    copy[(1,)](source, target, 32, 0, BLOCK=32)
+    assert whole[2].tolist() == [1] * 16 + [7] * 32
+    with pytest.raises(triton.MemoryAccessError, match="store out of bounds of the array 'y_ptr'"):
+        copy[(1,)](source, whole[3, 32:], 32, 0, BLOCK=32)
+    assert (whole[3] == 1).all() or whole[3][-1] == 7  # nothing is written behind it
+
+
 @pytest.mark.parametrize("n, fits", [(64, True), (65, False)])
 def test_reinterpreted_arrays(n, fits):
     x, y = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
