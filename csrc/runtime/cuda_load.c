@@ -30,6 +30,17 @@ CudaKernel *tt_cuda_new_kernel(const CudaImage *image)
     return kernel;
 }
 
+/* ---- code that goes ---------------------------------------------------------------------------------------------------- */
+
+/* The code of a kernel that went. It may still run: its launches were not waited for. */
+typedef struct Retired {
+    struct Retired *next;
+    CUlibrary library;
+    CUmodule modules[TT_MAX_CUDA_DEVICES]; /* the library's, or each by itself */
+    uint64_t devices;                      /* that it may run on */
+} Retired;
+static _Atomic(Retired *) retired;
+
 static void unload_module(int device, CUmodule module)
 {
     CudaScope scope;
@@ -39,18 +50,54 @@ static void unload_module(int device, CUmodule module)
     tt_cuda_leave(&scope);
 }
 
-/* Also while some stream is captured: Python decides when a kernel goes. */
-static void unload(CudaKernel *kernel)
+static void unload(const Retired *code)
 {
-    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    tt_cuda_exchange_capture_mode(&mode);
-    if (kernel->library)
-        tt_cuda_api.cuLibraryUnload(kernel->library);
+    if (code->library)
+        tt_cuda_api.cuLibraryUnload(code->library);
     else
         for (int i = 0; i < TT_MAX_CUDA_DEVICES; i++)
-            if (kernel->loaded[i])
-                unload_module(i, kernel->loaded[i]->module);
-    tt_cuda_exchange_capture_mode(&mode);
+            if (code->modules[i])
+                unload_module(i, code->modules[i]);
+}
+
+static void retire(Retired *code)
+{
+    Retired *next = atomic_load(&retired);
+    do
+        code->next = next;
+    while (!atomic_compare_exchange_weak(&retired, &next, code));
+}
+
+/* What was retired before the device stood still does not run there. */
+static void unload_idle(Retired *codes, int device, bool stood_still)
+{
+    while (codes) {
+        Retired *code = codes;
+        codes = code->next;
+        if (stood_still)
+            code->devices &= ~((uint64_t)1 << device);
+        if (code->devices) {
+            retire(code);
+        } else {
+            unload(code);
+            free(code);
+        }
+    }
+}
+
+/* Without memory for it the code stays. */
+static void retire_code(const CudaKernel *kernel)
+{
+    Retired *code = calloc(1, sizeof *code);
+    if (!code)
+        return;
+    code->library = kernel->library;
+    for (int i = 0; i < TT_MAX_CUDA_DEVICES; i++) {
+        LoadedKernel *loaded = kernel->loaded[i];
+        code->modules[i] = loaded ? loaded->module : NULL;
+        code->devices |= loaded ? (uint64_t)1 << i : 0;
+    }
+    retire(code);
 }
 
 void tt_cuda_release_kernel(CudaKernel *kernel)
@@ -61,7 +108,7 @@ void tt_cuda_release_kernel(CudaKernel *kernel)
         is_captured |= kernel->loaded[i] && kernel->loaded[i]->captured;
     }
     if (is_anywhere && !is_captured)
-        unload(kernel);
+        retire_code(kernel);
     for (int i = 0; i < TT_MAX_CUDA_DEVICES; i++)
         free(kernel->loaded[i]);
     pthread_mutex_destroy(&kernel->lock);
@@ -70,6 +117,8 @@ void tt_cuda_release_kernel(CudaKernel *kernel)
     free((char *)kernel->image.ptx);
     free(kernel);
 }
+
+/* ---- code that comes ---------------------------------------------------------------------------------------------------- */
 
 /* PTX to machine code that can be looked at; *cubin is the caller's to free. Kernels are not loaded from it: the driver's
  * linker compiles as if for relocatable code, with a quarter more registers than cuModuleLoadDataEx takes. */
@@ -236,7 +285,8 @@ static Diagnostic refusal(const CudaImage *image, const CudaDevice *device, CUre
 
 atomic_int tt_cuda_loads[TT_MAX_CUDA_DEVICES];
 
-/* Loading is no stream operation: it is allowed in a capture once the thread's mode says so. */
+/* Loading is no stream operation: it is allowed in a capture once the thread's mode says so. It waits until nothing runs on
+ * the device, so what was retired before can go. */
 static LoadedKernel *load_in_any_mode(CudaKernel *kernel, int device, char log[LOG_SIZE], CUresult *error)
 {
     LoadedKernel *loaded = calloc(1, sizeof *loaded);
@@ -244,9 +294,11 @@ static LoadedKernel *load_in_any_mode(CudaKernel *kernel, int device, char log[L
         return NULL;
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     tt_cuda_exchange_capture_mode(&mode);
+    Retired *codes = atomic_exchange(&retired, NULL);
     atomic_fetch_add(&tt_cuda_loads[device], 1);
     *error = load_on_device(kernel, loaded, log);
     atomic_fetch_sub(&tt_cuda_loads[device], 1);
+    unload_idle(codes, device, !*error);
     tt_cuda_exchange_capture_mode(&mode);
     if (!*error)
         return loaded;
