@@ -10,9 +10,6 @@ from .launchable import Launchable
 from .launchable import heuristics as heuristics
 from .space_tuner import SpaceTuner
 
-WARMUP: int
-REP: int
-
 class _Prune(TypedDict, total=False):
     perf_model: Callable[..., float]
     top_k: int | float
