@@ -102,6 +102,21 @@ def test_the_fastest_of_many_are_timed_again(monkeypatch, target):
     assert shares == [20] * 6
 
 
+def test_the_best_may_be_given_up(monkeypatch):
+    """Beside one that was lucky while it was timed briefly, whatever is timed in full is given up."""
+    races = []
+
+    def give_up(clock, warmup, rep, best):
+        races.append(best)
+        assert len(races) < 20
+        return [1.0], True
+
+    monkeypatch.setattr(timing, "race", give_up)
+    kernel = tuned(blocks(16, 32))
+    kernel[grid](np.zeros(64, np.float32), 64)
+    assert kernel.best_config is not None
+
+
 def test_hooks_are_not_timed():
     def wait(arguments):
         import time

@@ -247,7 +247,9 @@ class Autotuner(Launchable):
             if has_finals:
                 self._tuning.share = 1.0
                 self._run_finals(contest, args, kwargs)
-            while contest.entries[best := contest.best()].state == GIVEN_UP:
+            again = set()  # beside what was timed briefly and got lucky, the best may be given up each time
+            while contest.entries[best := contest.best()].state == GIVEN_UP and best not in again:
+                again.add(best)
                 del contest.entries[best]
                 self._time(contest, best, args, kwargs)
         finally:
