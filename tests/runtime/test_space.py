@@ -37,6 +37,14 @@ def test_points_and_neighbours():
         {"a": 2, "b": 1, "c": True},
         {"a": 2, "b": 0, "c": False},
     ]
+    assert list(
+        Space([("rows", (32, 64)), ("warps", (2, 4, 8))], along="warps").neighbours({"rows": 64, "warps": 4})
+    ) == [
+        {"rows": 32, "warps": 4},
+        {"rows": 32, "warps": 2},
+        {"rows": 64, "warps": 2},
+        {"rows": 64, "warps": 8},
+    ]
 
 
 def test_points_of_a_large_space(monkeypatch):

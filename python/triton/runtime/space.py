@@ -44,10 +44,14 @@ Choice.__doc__ = "A name and its values, in an order in which neighbours are ali
 
 
 class Space:
-    """All combinations of values of choices. A point is a dict from names to values."""
+    """All combinations of values of choices. A point is a dict from names to values.
 
-    def __init__(self, choices):
+    :param along: a choice that wants to be larger where others are.
+    """
+
+    def __init__(self, choices, along=None):
         self.choices = [Choice(name, tuple(values)) for name, values in choices]
+        self.along = along
 
     def __len__(self):
         return math.prod(len(choice.values) for choice in self.choices)
@@ -69,13 +73,19 @@ class Space:
         return point
 
     def neighbours(self, point):
-        """The points that differ by one step of one choice."""
-        for name, values in self.choices:
-            if point[name] in values:
-                place = values.index(point[name])
-                for other in (place - 1, place + 1):
-                    if 0 <= other < len(values):
-                        yield {**point, name: values[other]}
+        """The points that differ by one step of one choice, and of the choice `along` in the same direction."""
+        for name, _ in self.choices:
+            for step in (-1, 1):
+                yield from (near := self._step(point, name, step))
+                if name != self.along:
+                    for other in near:
+                        yield from self._step(other, self.along, step)
+
+    def _step(self, point, name, step):
+        """The point so many values further in one choice, in a list; nothing if there is none."""
+        values = next((choice.values for choice in self.choices if choice.name == name), ())
+        place = values.index(point[name]) + step if point.get(name) in values else -1
+        return [{**point, name: values[place]}] if 0 <= place < len(values) else []
 
 
 def _random(seed):

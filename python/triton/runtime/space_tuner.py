@@ -97,7 +97,7 @@ class SpaceTuner(Autotuner):
         free = [choice for choice in self.tunables if choice.name not in kwargs]
         own = Space(free).points(self.seed)
         options = self._options(own, args, kwargs, target)
-        self.space = Space([*free, *options])
+        self.space = Space([*free, *options], along="num_warps")
         variants = Space(options).points()
         found, failures, codes, self._choices, self._firsts = [], [], {}, {}, {}
 
