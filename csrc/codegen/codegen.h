@@ -77,9 +77,11 @@ void tt_codegen_mask_selects(Codegen *codegen);
 
 /* For an NVIDIA GPU: cpu is "sm_90a", features "+ptx83". */
 Codegen *tt_new_nvptx_codegen(Arena *arena, const char *module_name, const char *cpu, const char *features);
-/* Links libdevice's functions that the module calls, to be inlined. `path`: NULL looks for it (see nvptx.c). Not to be
- * found raises a user error. */
-void tt_link_libdevice(Codegen *codegen, const char *path);
+/* Without it the time that code for a GPU takes is linear; LLVM 22 is the first that can be told. */
+bool tt_leaves_out_strength_reduction(void);
+/* Links libdevice's functions that the module calls, to be inlined; false if it calls none. `path`: NULL looks for it (see
+ * nvptx.c). Not to be found raises a user error. */
+bool tt_link_libdevice(Codegen *codegen, const char *path);
 /* Runs LLVM's passes, described as for `opt -passes`, with the target machine attached. */
 void tt_codegen_run_passes(Codegen *codegen, const char *passes);
 

@@ -2,7 +2,9 @@
 #include "codegen/codegen.h"
 #include <llvm-c/BitReader.h>
 #include <llvm-c/Linker.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Transforms/PassBuilder.h>
+#include <llvm/Config/llvm-config.h>
 #include <glob.h>
 #include <stdlib.h>
 
@@ -14,13 +16,28 @@ void LLVMInitializeNVPTXTarget(void);
 void LLVMInitializeNVPTXTargetMC(void);
 void LLVMInitializeNVPTXAsmPrinter(void);
 
+enum { CAN_LEAVE_OUT = LLVM_VERSION_MAJOR >= 22 };
+
+/* Of the passes that LLVM's code generator for this target brings along, straight-line strength reduction: it compares each
+ * sum with those before it, which was a quarter of the time of a product and minutes for thousands of statements; loops
+ * came out of ptxas the same without it, instruction for instruction. No other target has it. */
+static void leave_out_passes(void)
+{
+    static const char *const words[] = {"", "-opt-disable=slsr"};
+    if (CAN_LEAVE_OUT)
+        LLVMParseCommandLineOptions(TT_COUNT(words), words, "");
+}
+
 void tt_register_nvptx(void)
 {
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
+    leave_out_passes();
 }
+
+bool tt_leaves_out_strength_reduction(void) { return CAN_LEAVE_OUT; }
 
 Codegen *tt_new_nvptx_codegen(Arena *arena, const char *module_name, const char *cpu, const char *features)
 {
@@ -96,11 +113,11 @@ static LLVMModuleRef read_libdevice(Codegen *codegen, const char *path)
     return library;
 }
 
-void tt_link_libdevice(Codegen *codegen, const char *path)
+bool tt_link_libdevice(Codegen *codegen, const char *path)
 {
     const char *missing = first_missing(codegen);
     if (!missing)
-        return;
+        return false;
     if (!path)
         path = find_libdevice(codegen->arena);
     if (!path)
@@ -121,6 +138,7 @@ void tt_link_libdevice(Codegen *codegen, const char *path)
             LLVMSetLinkage(f, LLVMInternalLinkage);
     if ((missing = first_missing(codegen)))
         tt_error(NULL, "libdevice (%s) has no function '%s'", path, missing + strlen("__nv_"));
+    return true;
 }
 
 /* ---- passes ----------------------------------------------------------------------------------------------------------------------- */

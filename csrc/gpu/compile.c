@@ -16,7 +16,7 @@ static const Pass passes[] = {
 /* Chosen by measuring (docs/design.md §8): the code is straight-line mostly, and was simplified as tile IR. Of what a vector
  * is loaded from only the first address is used: the others are dropped first, those too that a loop carries in a circle. */
 static const char llvm_passes[] =
-    "function(adce,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)";
+    "globaldce,function(adce,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)";
 /* libdevice's functions ask for their target (__nvvm_reflect), and are inlined. */
 static const char library_passes[] =
     "nvvm-reflect,cgscc(inline),globaldce,function(sroa,early-cse,simplifycfg)";
@@ -186,17 +186,17 @@ GpuEstimate tt_gpu_estimate(Module *given, const GpuOptions *asked)
     return estimate;
 }
 
-/* Compilers take more than linear time for a function, and nobody tunes one of thousands of statements. LLVM's passes for
- * this target compare each sum with those before it, to reuse them: 8000 took minutes, and other kernels have hundreds
- * (attention's backward pass, of 5400 instructions, 520). Such PTX is made without optimisation; ptxas makes up for that.
- * Of 64-bit arithmetic it did 2000 instructions in a second with all its optimisation, 5000 at level 1, 8000 with none;
- * code at level 1 is hardly longer (a sort of 8192), without any it is twice as long, and takes three times the memory. */
+/* ptxas takes more than linear time for a function, and nobody tunes one of thousands of statements. Of 64-bit arithmetic it
+ * did 2000 instructions in a second with all its optimisation, 5000 at level 1, 8000 with none; code at level 1 is hardly
+ * longer (a sort of 8192), without any it is twice as long, and takes three times the memory. LLVM is linear from version
+ * 22 on, and what its code generator leaves unoptimised ptxas pays for (3000 loads: 18 s instead of 2). Older ones are
+ * told to hurry where their passes, which compare each sum with those before it, would take minutes. */
 static void bound_effort(GpuKernel *kernel, Codegen *codegen)
 {
     enum { LONG = 12000, MANY_SUMS = 2000, LITTLE = 1, NONE = 0, FOR_NONE = 60000, OF_BLOCK = 10 };
     CodeSize size = tt_codegen_size(codegen);
     int work = size.instructions + OF_BLOCK * size.blocks;
-    if (size.instructions > LONG || size.sums > MANY_SUMS)
+    if (!tt_leaves_out_strength_reduction() && (size.instructions > LONG || size.sums > MANY_SUMS))
         tt_codegen_hurry(codegen);
     kernel->effort = work > FOR_NONE ? NONE : work > LONG ? LITTLE : FULL_EFFORT;
 }
@@ -216,8 +216,7 @@ GpuKernel *tt_gpu_compile(Module *given, const GpuOptions *asked, Arena *arena)
     tt_lower_kernel(codegen, module, options, &tt_nvptx_ops, kernel);
     tt_check_choices(module);
     tt_codegen_verify(codegen);
-    tt_link_libdevice(codegen, options->libdevice);
-    if (LLVMGetNextFunction(LLVMGetFirstFunction(codegen->module)))
+    if (tt_link_libdevice(codegen, options->libdevice))
         tt_codegen_run_passes(codegen, library_passes);
     tt_codegen_run_passes(codegen, llvm_passes);
     tt_order_arithmetic(codegen, tt_has_products(module->functions->body), arena);

@@ -1,6 +1,8 @@
 """Large kernels on GPUs. Of thousands of statements: how much work compilers are asked for. Of large tiles: how long
 the code is. ptxas takes it."""
 
+import time
+
 import numpy as np
 import pytest
 from gpu_kernels import assemble, column_sums, compile_ir, compile_kernel, softmax_rows, vector_add
@@ -25,12 +27,34 @@ def test_effort(statements, effort):
     assert compile_ir(chain(statements), 90, 1).effort == effort
 
 
-def test_code_made_without_optimisation():
-    """LLVM's passes, which compare each sum with the others, are left out before those of the driver are."""
-    compiled = compile_ir(chain(2500), 90, 1)
-    assert compiled.effort == 4
+def gather(count):
+    """So many loads, from places that a product each says."""
+    lines = [HEAD, "  %a0 = load %p: i64\n"]
+    for i in range(count):
+        lines.append(f"  %c{i} = constant {{value = {3 * i + 5}}}: i64\n  %m{i} = mul %b, %c{i}: i64\n")
+        lines.append(f"  %q{i} = addptr %p, %m{i}: ptr<i64>\n  %x{i} = load %q{i}: i64\n")
+        lines.append(f"  %a{i + 1} = xor %a{i}, %x{i}: i64\n")
+    return "".join(lines) + f"  store %p, %a{count}\n  return\n}}\n"
+
+
+def test_long_code_is_optimised():
+    """ptxas takes ten times as long where it is not."""
+    compiled = compile_ir(gather(3000), 90, 1)
+    assert compiled.count(r"\bld\.global") == 3001
+    assert compiled.count(";") < 3.1 * 3000
     assert assemble(compiled, 90).spills == 0
-    assert compiled.count(r"\bmul\.lo\.s64\b|\bmul\.lo\.u64\b|\bmul\.lo\.b64\b") == 2500
+
+
+def test_time_for_long_code_is_linear():
+    def seconds(count):
+        def once():
+            start = time.perf_counter()
+            compile_ir(gather(count), 90, 1)
+            return time.perf_counter() - start
+
+        return min(once() for _ in range(3))
+
+    assert seconds(4000) < 25 * seconds(500)  # 60 times where each sum is compared with all before it
 
 
 F32, I32 = ("*fp32", 16), ("i32", 16)
