@@ -8,12 +8,13 @@
 #include <locale.h>
 #include <stdlib.h>
 
-enum { DEEPEST = 200, LARGEST_TILE = 1 << 30 };
+enum { MOST_STACK = 2 << 20, LARGEST_TILE = 1 << 30 };
 
 typedef struct Parser {
     Module *module;
     const char *file, *cursor, *line_start;
-    int line, depth;
+    int line;
+    StackUse stack;
     Function *function;
     Map opcodes; /* name -> its row in tt_op_infos */
     Map values;  /* name -> Value*, of the current function */
@@ -180,10 +181,11 @@ static const char *parse_value_name(Parser *p)
 
 /* ---- types --------------------------------------------------------------------------------------------- */
 
-static void enter(Parser *p)
+/* As much as the front ends take: what they made is read back. */
+static void check_depth(Parser *p)
 {
-    if (++p->depth > DEEPEST)
-        tt_error(here(p), "nested deeper than %d", DEEPEST);
+    if (tt_stack_is_short(&p->stack, MOST_STACK))
+        tt_error(here(p), "this is nested too deeply");
 }
 
 static const Type *parse_type(Parser *p);
@@ -226,7 +228,7 @@ static const Type *parse_buffer(Parser *p)
 static const Type *parse_type(Parser *p)
 {
     const Loc *loc = here(p);
-    enter(p);
+    check_depth(p);
     const char *word = parse_word(p, "a type");
     const Type *type = NULL;
     for (TypeKind kind = 0; kind < TT_PTR; kind++)
@@ -248,7 +250,6 @@ static const Type *parse_type(Parser *p)
     }
     if (!type)
         tt_error(loc, "unknown type '%s'", word);
-    p->depth--;
     return type;
 }
 
@@ -606,13 +607,12 @@ static void parse_op(Parser *p, Region *region)
 /* Operations up to the closing brace, which is taken too. */
 static void parse_body(Parser *p, Region *region)
 {
-    enter(p);
+    check_depth(p);
     while (!accept(p, "}")) {
         if (!*p->cursor)
             expected(p, "'}'");
         parse_op(p, region);
     }
-    p->depth--;
 }
 
 /* ---- functions ----------------------------------------------------------------------------------------- */
@@ -661,6 +661,7 @@ Module *tt_parse_module(Arena *arena, const char *text, const char *file)
                      .cursor = text,
                      .line_start = text,
                      .line = 1,
+                     .stack = {.base = __builtin_frame_address(0)},
                      .opcodes = {.arena = arena},
                      .layouts = {.arena = arena}};
     Parser *p = &parser;

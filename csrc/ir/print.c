@@ -36,6 +36,8 @@ typedef struct Printer {
     Map taken;          /* names in use in this function -> the number to try behind it next */
     TT_VECTOR(NamedValue) values;
     int numbers;
+    const Loc *caller; /* that was printed last, and where it stands in the text */
+    size_t callers_at, callers_length;
 } Printer;
 
 /* ---- names --------------------------------------------------------------------------------------------- */
@@ -83,31 +85,35 @@ static void name_value(Printer *p, Value *value)
 
 static void print_value(const Printer *p, const Value *value)
 {
+    tt_text_add_n(p->text, "%", 1);
     if (!value) {
-        tt_text_add(p->text, "%%null");
+        tt_text_add_string(p->text, "null");
         return;
     }
     const NamedValue *named =
         value->id >= 0 && value->id < p->values.count ? &p->values.data[value->id] : NULL;
     if (!named || named->value != value)
-        tt_text_add(p->text, "%%undefined"); /* only in IR that the verifier is about to refuse */
+        tt_text_add_string(p->text, "undefined"); /* only in IR that the verifier is about to refuse */
     else if (named->name)
-        tt_text_add(p->text, "%%%s", named->name);
+        tt_text_add_string(p->text, named->name);
     else
-        tt_text_add(p->text, "%%%d", named->number);
+        tt_text_add_number(p->text, named->number);
 }
 
 /* Quoted and escaped. */
 static void print_string(Text *text, const char *string)
 {
     tt_text_add_n(text, "\"", 1);
-    for (const char *c = string; *c; c++)
-        if (*c == '"' || *c == '\\')
-            tt_text_add(text, "\\%c", *c);
-        else if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            tt_text_add(text, "\\x%02x", (unsigned)(unsigned char)*c);
-        else
-            tt_text_add_n(text, c, 1);
+    const char *plain = string; /* since here */
+    for (const char *c = string; *c; c++) {
+        bool is_marked = *c == '"' || *c == '\\';
+        if (!is_marked && (unsigned char)*c >= 0x20 && *c != 0x7f)
+            continue;
+        tt_text_add_n(text, plain, (size_t)(c - plain));
+        plain = c + 1;
+        tt_text_add(text, is_marked ? "\\%c" : "\\x%02x", (unsigned char)*c);
+    }
+    tt_text_add_string(text, plain);
     tt_text_add_n(text, "\"", 1);
 }
 
@@ -118,7 +124,7 @@ static void print_symbol(Text *text, const char *name)
         plain &= is_name_char(*c);
     tt_text_add_n(text, "@", 1);
     if (plain)
-        tt_text_add(text, "%s", name);
+        tt_text_add_string(text, name);
     else
         print_string(text, name);
 }
@@ -127,7 +133,7 @@ static void print_symbol(Text *text, const char *name)
 
 void tt_print_type(Text *text, const Type *type)
 {
-    tt_text_add(text, "%s", tt_type_name(type->kind));
+    tt_text_add_string(text, tt_type_name(type->kind));
     if (type->kind != TT_TILE && type->kind != TT_PTR && type->kind != TT_BUFFER)
         return;
     tt_text_add_n(text, "<", 1);
@@ -189,7 +195,7 @@ static void print_attr(Text *text, const Attr *attr, const Type *type)
         }
         /* fall through */
     case TT_ATTR_INT:
-        tt_text_add(text, "%lld", (long long)attr->i);
+        tt_text_add_number(text, attr->i);
     }
 }
 
@@ -200,7 +206,7 @@ static void print_attrs(Text *text, const Attr *attrs, const Type *type)
     for (int key = 0; attrs && key < TT_ATTR_KEYS; key++)
         for (const Attr *attr = attrs; attr; attr = attr->next)
             if ((int)attr->key == key) {
-                tt_text_add(text, "%s", before);
+                tt_text_add_string(text, before);
                 print_attr(text, attr, type);
                 before = ", ";
             }
@@ -208,28 +214,59 @@ static void print_attrs(Text *text, const Attr *attrs, const Type *type)
         tt_text_add_n(text, "}", 1);
 }
 
+static void print_place(Text *text, const Loc *loc)
+{
+    print_string(text, loc->file ? loc->file : "");
+    tt_text_add_n(text, ":", 1);
+    tt_text_add_number(text, loc->line);
+    tt_text_add_n(text, ":", 1);
+    tt_text_add_number(text, loc->column);
+    if (loc->end_line || loc->end_column)
+        tt_text_add(text, " to %d:%d", loc->end_line, loc->end_column);
+    if (loc->function) {
+        tt_text_add_string(text, " in ");
+        print_string(text, loc->function);
+    }
+}
+
+/* Those that called, innermost first. What a call brought mostly stands together: their text is that of before. */
+static void print_callers(Printer *p, const Loc *caller)
+{
+    Text *text = p->text;
+    if (caller == p->caller) {
+        tt_text_add_n(text, text->data + p->callers_at, p->callers_length);
+        return;
+    }
+    p->caller = caller;
+    p->callers_at = text->length;
+    for (const Loc *loc = caller; loc; loc = loc->caller) {
+        tt_text_add_string(text, " at ");
+        print_place(text, loc);
+    }
+    p->callers_length = text->length - p->callers_at;
+}
+
 /* loc("file":line:column[ to line:column][ in "function"][ at "file":...]), the last part for the caller. */
-static void print_loc(const Printer *p, const Loc *loc)
+static void print_loc(Printer *p, const Loc *loc)
 {
     if (!loc || !(p->flags & TT_PRINT_LOCATIONS))
         return;
-    for (const char *before = " loc("; loc; loc = loc->caller, before = " at ") {
-        tt_text_add(p->text, "%s", before);
-        print_string(p->text, loc->file ? loc->file : "");
-        tt_text_add(p->text, ":%d:%d", loc->line, loc->column);
-        if (loc->end_line || loc->end_column)
-            tt_text_add(p->text, " to %d:%d", loc->end_line, loc->end_column);
-        if (loc->function) {
-            tt_text_add(p->text, " in ");
-            print_string(p->text, loc->function);
-        }
-    }
+    tt_text_add_string(p->text, " loc(");
+    print_place(p->text, loc);
+    if (loc->caller)
+        print_callers(p, loc->caller);
     tt_text_add_n(p->text, ")", 1);
 }
 
 /* ---- operations and functions -------------------------------------------------------------------------- */
 
-static void indent(const Printer *p, int depth) { tt_text_add(p->text, "%*s", 2 * depth, ""); }
+/* Of thousands of regions in one another each would be a line as long as there are outer ones. */
+static void indent(const Printer *p, int depth)
+{
+    enum { DEEPEST = 32 };
+    for (int i = 0; i < TT_MIN(depth, DEEPEST); i++)
+        tt_text_add_n(p->text, "  ", 2);
+}
 
 /* Each line of what the verifier has to say about `subject`. */
 static void print_notes(const Printer *p, const void *subject, int depth)
@@ -248,9 +285,9 @@ static void print_args(Printer *p, const Region *region, Attr *const *attrs)
     tt_text_add_n(p->text, "(", 1);
     for (int i = 0; i < region->arg_count; i++) {
         name_value(p, region->args[i]);
-        tt_text_add(p->text, "%s", i ? ", " : "");
+        tt_text_add_string(p->text, i ? ", " : "");
         print_value(p, region->args[i]);
-        tt_text_add(p->text, ": ");
+        tt_text_add_string(p->text, ": ");
         print_type_of(p, region->args[i]);
         if (attrs)
             print_attrs(p->text, attrs[i], region->args[i]->type);
@@ -264,21 +301,21 @@ static void print_region(Printer *p, const Op *op, int index, int depth)
 {
     const Region *region = op->regions[index];
     bool noted = index == 0 && p->notes && tt_map_find_ptr(p->notes, op);
-    tt_text_add(p->text, " {");
+    tt_text_add_string(p->text, " {");
     if (region->arg_count) {
-        tt_text_add(p->text, " ^");
+        tt_text_add_string(p->text, " ^");
         print_args(p, region, NULL);
-        tt_text_add(p->text, ":");
+        tt_text_add_string(p->text, ":");
     }
     if (region->first || region->arg_count || noted) {
-        tt_text_add(p->text, "\n");
+        tt_text_add_string(p->text, "\n");
         if (noted)
             print_notes(p, op, depth);
         TT_FOR_OPS(inner, region)
         print_op(p, inner, depth + 1);
         indent(p, depth);
     }
-    tt_text_add(p->text, "}");
+    tt_text_add_string(p->text, "}");
 }
 
 static void print_op(Printer *p, const Op *op, int depth)
@@ -287,22 +324,22 @@ static void print_op(Printer *p, const Op *op, int depth)
     for (int i = 0; i < op->result_count; i++) {
         name_value(p, op->results[i]);
         print_value(p, op->results[i]);
-        tt_text_add(p->text, i + 1 < op->result_count ? ", " : " = ");
+        tt_text_add_string(p->text, i + 1 < op->result_count ? ", " : " = ");
     }
-    tt_text_add(p->text, "%s", tt_op_infos[op->opcode].name);
+    tt_text_add_string(p->text, tt_op_infos[op->opcode].name);
     for (int i = 0; i < op->operand_count; i++) {
-        tt_text_add(p->text, i ? ", " : " ");
+        tt_text_add_string(p->text, i ? ", " : " ");
         print_value(p, tt_operand(op, i));
     }
     print_attrs(p->text, op->attrs, op->result_count ? op->results[0]->type : NULL);
     for (int i = 0; i < op->result_count; i++) {
-        tt_text_add(p->text, i ? ", " : " : ");
+        tt_text_add_string(p->text, i ? ", " : " : ");
         print_type_of(p, op->results[i]);
     }
     print_loc(p, op->loc);
     for (int i = 0; i < op->region_count; i++)
         print_region(p, op, i, depth);
-    tt_text_add(p->text, "\n");
+    tt_text_add_string(p->text, "\n");
     if (!op->region_count)
         print_notes(p, op, depth);
 }
@@ -317,16 +354,16 @@ static void print_function(const Function *function, Text *text, int flags, cons
     print_symbol(text, function->name);
     print_args(p, function->body, function->param_attrs);
     for (int i = 0; i < function->result_count; i++) {
-        tt_text_add(text, i ? ", " : " -> (");
+        tt_text_add_string(text, i ? ", " : " -> (");
         tt_print_type(text, function->result_types[i]);
     }
     tt_text_add(text, function->result_count ? ")" : "");
     print_loc(p, function->loc);
-    tt_text_add(text, " {\n");
+    tt_text_add_string(text, " {\n");
     print_notes(p, function, 0);
     TT_FOR_OPS(op, function->body)
     print_op(p, op, 1);
-    tt_text_add(text, "}\n");
+    tt_text_add_string(text, "}\n");
 }
 
 /* Numbers a value's layout where it is first met, and prints it. */

@@ -16,7 +16,7 @@ typedef struct Entry {
 typedef struct Table {
     Arena *scratch;
     Entry **buckets;
-    int bucket_count;
+    int shift; /* of a hash, which leaves the number of a bucket: products are mixed well in their high bits */
     Entry *newest;
     int state, states; /* of memory: the present one, and how many there have been */
     bool changed;
@@ -117,7 +117,7 @@ static Op *find_or_insert(Table *table, Op *op)
 {
     bool reads = tt_has(op, READS);
     uint64_t hash = hash_op(op);
-    Entry **bucket = &table->buckets[hash & (uint64_t)(table->bucket_count - 1)];
+    Entry **bucket = &table->buckets[hash >> table->shift];
     for (Entry *entry = *bucket; entry; entry = entry->next)
         if (entry->hash == hash && (!reads || entry->state == table->state) &&
             same_op(entry->op, op, NULL, table->scratch))
@@ -132,23 +132,26 @@ static Op *find_or_insert(Table *table, Op *op)
 static void leave_scope(Table *table, Entry *newest)
 {
     for (; table->newest != newest; table->newest = table->newest->made_before)
-        table->buckets[table->newest->hash & (uint64_t)(table->bucket_count - 1)] = table->newest->next;
+        table->buckets[table->newest->hash >> table->shift] = table->newest->next;
 }
 
 static void visit_region(Table *table, Region *region);
 
+/* Whether a branch writes is seen when its regions were visited; of branches in one another each would ask all within. */
 static void visit_regions(Table *table, Op *op)
 {
-    bool writes = tt_writes_memory(op) || tt_may_wait(op);
-    if (writes && tt_is_loop(op))
+    bool is_loop = tt_is_loop(op), writes = is_loop && (tt_writes_memory(op) || tt_may_wait(op));
+    if (writes)
         table->state = ++table->states;
-    int before = table->state;
+    int before = table->state, states = table->states;
     for (int i = 0; i < op->region_count; i++) {
         /* Regions of a loop follow one another; those of a branch both begin where it stands. */
-        if (!tt_is_loop(op))
+        if (!is_loop)
             table->state = before;
         visit_region(table, op->regions[i]);
     }
+    if (!is_loop)
+        writes = tt_has(op, WRITES) || table->states > states;
     table->state = writes ? ++table->states : before;
 }
 
@@ -205,8 +208,9 @@ static int count_ops(const Region *region)
 
 bool tt_opt_cse(Function *function, Arena *scratch)
 {
-    Table table = {.scratch = scratch, .bucket_count = (int)tt_next_pow2(2 * count_ops(function->body))};
-    table.buckets = TT_NEW_ARRAY(scratch, Entry *, table.bucket_count);
+    int64_t buckets = tt_next_pow2(2 * count_ops(function->body) + 2);
+    Table table = {.scratch = scratch, .shift = 64 - tt_log2(buckets)};
+    table.buckets = TT_NEW_ARRAY(scratch, Entry *, buckets);
     visit_region(&table, function->body);
     return table.changed;
 }

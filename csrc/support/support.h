@@ -80,7 +80,9 @@ typedef struct Text {
 void tt_text_add(Text *text, const char *format, ...) TT_PRINTF(2, 3);
 void tt_text_add_v(Text *text, const char *format, va_list args);
 void tt_text_add_n(Text *text, const char *bytes, size_t length);
-int tt_decimal_digits(int64_t number); /* as it is printed, its sign included */
+void tt_text_add_string(Text *text, const char *string);
+void tt_text_add_number(Text *text, int64_t number); /* decimal */
+int tt_decimal_digits(int64_t number);               /* as it is printed, its sign included */
 
 /* ---- map.c: one hash map, from 64-bit keys or byte strings to pointers ------------------------------------------- */
 

@@ -23,16 +23,33 @@ void tt_text_add_n(Text *text, const char *bytes, size_t length)
     text->data[text->length] = 0;
 }
 
+void tt_text_add_string(Text *text, const char *string) { tt_text_add_n(text, string, strlen(string)); }
+
+void tt_text_add_number(Text *text, int64_t number)
+{
+    enum { DIGITS = 20 }; /* and a sign */
+    char digits[DIGITS + 1], *first = digits + sizeof digits;
+    uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
+    do
+        *--first = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (number < 0)
+        *--first = '-';
+    tt_text_add_n(text, first, (size_t)(digits + sizeof digits - first));
+}
+
+/* Into the room that there is; once more if it does not suffice. */
 void tt_text_add_v(Text *text, const char *format, va_list args)
 {
     va_list again;
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
-    if (length > 0) {
+    size_t room = text->capacity - text->length;
+    int length = vsnprintf(room ? text->data + text->length : NULL, room, format, args);
+    if (length > 0 && (size_t)length >= room) {
         reserve(text, (size_t)length);
         vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
-        text->length += (size_t)length;
     }
+    text->length += (size_t)TT_MAX(length, 0);
     va_end(again);
 }
 

@@ -113,3 +113,48 @@ def test_a_matrix_product_takes_less_time_than_a_short_loop_of_pythons(monkeypat
     text = (Path(__file__).parent / "pipeline" / "matmul.tt").read_text().partition("// expected")[0]
     ours, loop = shortest(lambda: _C._run_pass(text, "pipeline")), shortest(lambda: sum(i & 3 for i in range(50_000)))
     assert ours < loop, (ours, loop)
+
+
+def chain_of_floats(count):
+    lines = ["func @f(%a0: f32) -> (f32) {"]
+    for i in range(count):
+        lines += [f"  %c{i} = constant {{value = {i}.5}} : f32", f"  %a{i + 1} = fadd %a{i}, %c{i} : f32"]
+    return "\n".join([*lines, f"  return %a{count}", "}"])
+
+
+def nested_branches(count):
+    lines = ["func @f(%c: i1, %x: i32) -> (i32) {"]
+    for i in range(count):
+        lines += [f"%r{i} = if %c : i32 {{", f"%y{i} = add %x, %x : i32"]
+    lines += ["yield %x"]
+    for i in range(count):
+        lines += ["} {", "yield %x", "}", f"yield %r{count - 1 - i}"]
+    return "\n".join([*lines[:-1], "return %r0", "}"])
+
+
+def test_time_of_cse_is_linear(monkeypatch):
+    """Sixteen times the program takes 20 times as long, parsing and printing included; with hashes whose low bits are
+    alike it was 70 times."""
+
+    def seconds(count):
+        text = chain_of_floats(count)
+        return min(timed(text) for _ in range(3))
+
+    def timed(text):
+        start = time.process_time()
+        _C._run_pass(text, "cse")
+        return time.process_time() - start
+
+    monkeypatch.setenv("TRITON_VERIFY", "0")
+    assert seconds(16000) < 40 * seconds(1000)
+
+
+def test_text_of_nested_branches_is_linear():
+    short, long = (_C._parse_print(nested_branches(count)) for count in (200, 2000))
+    assert len(long) < 13 * len(short)
+    assert _C._parse_print(long) == long
+
+
+def test_text_that_is_nested_too_deeply():
+    with pytest.raises(ValueError, match=r"^\d+:\d+: this is nested too deeply$"):
+        _C._parse_print(nested_branches(50_000))

@@ -138,6 +138,25 @@ def new_scale():
     return scale
 
 
+def test_a_deep_program(walks, tmp_path, monkeypatch):
+    """Its tile IR is as deep as it is itself."""
+    lines = ["import triton", "import triton.language as tl", "", "@triton.jit", "def deep(x_ptr, n):", "    x = n"]
+    lines += ["    if n == 0:", "        x = 1"]
+    lines += [line for i in range(1, 400) for line in (f"    elif n == {i}:", f"        x = x * {i}")]
+    (tmp_path / "deep_program.py").write_text("\n".join([*lines, "    tl.store(x_ptr, x)", ""]))
+    monkeypatch.syspath_prepend(tmp_path)
+    deep = __import__("deep_program").deep
+    source = ASTSource(deep, {"x_ptr": "*i32", "n": "i32"})
+    deep._share_walks(True)
+    try:
+        triton.compile(source, target="sim:90")
+        read = len(walks)
+        triton.compile(source, target="sim:90", options={"num_stages": 5})
+        assert len(walks) == read > 0
+    finally:
+        deep._share_walks(False)
+
+
 def test_variants_in_the_background_read_once(walks, monkeypatch):
     monkeypatch.setenv("TRITON_BACKGROUND", "1")
     monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
