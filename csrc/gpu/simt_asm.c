@@ -1,8 +1,8 @@
 /* Inline assembly: elements to registers and back.
  *
  * One run of the text takes `pack` elements of each operand and gives as many of each result. Elements narrower than 32
- * bits lie together in registers, the first in the lowest bits; wider ones have a register each. The letter of a
- * constraint says what a register is: h 16 bits, r 32, l 64, f and d floats. */
+ * bits lie together in registers, the first in the lowest bits; wider ones have a register each, of whatever width. The
+ * letter of a constraint says what a register is: h 16 bits, r 32, l 64, f and d floats. */
 #include "gpu/simt.h"
 #include <stdlib.h>
 
@@ -90,42 +90,42 @@ static Packing packing_of(const AsmCall *c, const Value *value)
     return (Packing){bits >= 32 ? 1 : TT_MIN(c->pack, 32 / bits), bits};
 }
 
-/* Only elements that share a register may leave a part of it unused. */
-static void check_fit(const AsmCall *c, Packing packing, int bits, const char *too_small,
-                      const char *too_large)
+static LLVMTypeRef bits_of_register(const AsmCall *c, Packing packing, char letter)
 {
-    int needed = packing.elements * packing.bits;
-    if (needed > bits)
-        bad_constraints(c, too_small);
-    if (packing.bits >= 32 && needed < bits)
-        bad_constraints(c, too_large);
+    int bits = letter_bits(letter);
+    if (packing.elements > 1 && packing.elements * packing.bits > bits)
+        bad_constraints(c, "the elements of a register are wider than it");
+    return simt_int_type(c->s, bits);
+}
+
+/* Of the bits of an element that is wider than its register the lowest; above those of a narrower one zeros. */
+static LLVMValueRef resized(const AsmCall *c, LLVMValueRef bits, LLVMTypeRef type)
+{
+    return LLVMBuildIntCast2(c->s->b, bits, type, /*is_signed=*/0, "");
 }
 
 static LLVMValueRef to_register(AsmCall *c, LLVMValueRef const *elements, Packing packing, char letter)
 {
     Simt *s = c->s;
-    int bits = letter_bits(letter);
-    check_fit(c, packing, bits, "an operand does not fit its register", "an operand is half of its register");
-    LLVMValueRef word = LLVMConstNull(simt_int_type(s, bits));
+    LLVMTypeRef type = bits_of_register(c, packing, letter);
+    LLVMValueRef word = LLVMConstNull(type);
     for (int i = 0; i < packing.elements; i++) {
-        LLVMValueRef part = LLVMBuildZExtOrBitCast(s->b, simt_to_bits(s, elements[i]), LLVMTypeOf(word), "");
-        LLVMValueRef shift = simt_int(LLVMTypeOf(word), i * packing.bits);
+        LLVMValueRef part = resized(c, simt_to_bits(s, elements[i]), type);
+        LLVMValueRef shift = simt_int(type, i * packing.bits);
         word = i ? LLVMBuildOr(s->b, word, LLVMBuildShl(s->b, part, shift, ""), "") : part;
     }
     return simt_from_bits(s, word, register_type(c, letter));
 }
 
-static void from_register(AsmCall *c, LLVMValueRef value, Packing packing, LLVMTypeRef type,
+static void from_register(AsmCall *c, LLVMValueRef value, char letter, Packing packing, LLVMTypeRef type,
                           LLVMValueRef *elements)
 {
     Simt *s = c->s;
+    LLVMTypeRef word_type = bits_of_register(c, packing, letter);
     LLVMValueRef word = simt_to_bits(s, value);
-    int bits = (int)LLVMGetIntTypeWidth(LLVMTypeOf(word));
-    check_fit(c, packing, bits, "a result does not fit its register", "a result is half of its register");
     for (int i = 0; i < packing.elements; i++) {
-        LLVMValueRef part = LLVMBuildLShr(s->b, word, simt_int(LLVMTypeOf(word), i * packing.bits), "");
-        part = LLVMBuildTruncOrBitCast(s->b, part, simt_int_type(s, packing.bits), "");
-        elements[i] = simt_from_bits(s, part, type);
+        LLVMValueRef part = LLVMBuildLShr(s->b, word, simt_int(word_type, i * packing.bits), "");
+        elements[i] = simt_from_bits(s, resized(c, part, simt_int_type(s, packing.bits)), type);
     }
 }
 
@@ -184,7 +184,7 @@ static void run(AsmCall *c, const Assembly *assembly, const Tile *const *operand
         for (int at = 0; at < c->pack; at += packing.elements, taken++) {
             LLVMValueRef one =
                 c->result_count == 1 ? all : LLVMBuildExtractValue(s->b, all, (unsigned)taken, "");
-            from_register(c, one, packing, type, elements);
+            from_register(c, one, c->letters[taken], packing, type, elements);
             for (int j = 0; j < packing.elements && first + at + j < count; j++)
                 results[i]->at[first + at + j] = elements[j];
         }

@@ -109,6 +109,7 @@ def inline_asm_elementwise(
         are scalars.
     :param is_pure: whether the assembly does nothing but compute its results: then it may be run more or less often.
     :param pack: how many elements one run of the assembly takes, a power of two. Elements of less than 32 bits lie
-        together in registers, the first in the lowest bits; wider ones have a register each.
+        together in registers, the first in the lowest bits; wider ones have a register each. Where an element and its
+        register differ in width the element's lowest bits are passed, or zeros above them.
     """
     outside()
