@@ -166,7 +166,8 @@ CASES = [
         "Ternary expression with dynamic condition has inconsistent types: int32 and int32[4]",
         "tl.where",
     ),
-    ("§assert B == 3, 'three'", "this assertion does not hold: three", None),
+    ("assert B == 3, §B // 0", "evaluating this at compile time raised ZeroDivisionError", None),
+    ("§tl.static_assert(B == 3, f'not {B}')", "static assertion failed: not 16", None),
     ("§x = 2 ** 70", "does not fit into 64 bits", None),
     # calls
     ("§n()", "int32 cannot be called", None),

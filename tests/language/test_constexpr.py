@@ -241,6 +241,21 @@ def test_a_run_time_value_that_is_annotated_constexpr(monkeypatch):
         triton.jit(annotate.fn)[(1,)](x.argument, 7)
 
 
+def test_the_message_of_a_static_assertion_that_holds_is_not_evaluated():
+    kernel = jit("""
+        def kernel(out, n, N: tl.constexpr):
+            tl.static_assert(N == 4, f"run-time value {n}")
+            tl.static_assert(n.dtype == tl.int32, 1 // 0)
+            assert N == 4, undefined
+            tl.store(out, n)
+    """)
+    out = Buffer(np.zeros(1, np.int32))
+    kernel[(1,)](out.argument, 7, 4)
+    assert out.host().values == 7
+    with pytest.raises(triton.CompilationError):
+        kernel[(1,)](out.argument, 7, 5)
+
+
 @pytest.mark.compiled
 def test_names_that_are_declared_first():
     kernel = jit("""

@@ -97,6 +97,44 @@ def test_assertions():
     assert (y.host().values == 7).all()
 
 
+def test_assertions_that_constants_decide():
+    """They count where the program comes by, as all others do, and not while compiling."""
+    kernel = jit("""
+        @triton.jit
+        def add(x, N: tl.constexpr):
+            assert N > 3, "inlined"
+            return x + N
+
+
+        @triton.jit
+        def kernel(out, n, N: tl.constexpr):
+            if N == 2:
+                assert False, "two"
+            elif N != 3:
+                assert N, f"no {N}"
+            assert N == 2 or N == 3 or N >= 5, f"an f-string of {n}" if N == 5 else "four"
+            if n > 5:
+                assert False, "many"
+            tl.store(out, add(n, N))
+    """)
+    for n, constant, line, said in (
+        (0, 2, 10, "two"),
+        (0, 3, "3, called at file:16", "inlined"),
+        (0, 4, 13, "four"),
+        (6, 5, 15, "many"),
+        (5, 5, None, None),
+    ):
+        out = ints(0)
+        kernel[(1,)](out.argument, n, N=constant, debug=False)
+        assert out.host().values == n + constant
+        if line is None:
+            kernel[(1,)](out.argument, n, N=constant, debug=True)
+        else:
+            kind, text = told(kernel, (1,), out.argument, n, N=constant)
+            assert kind is triton.DeviceAssertionError
+            assert text == f"file:{line}: assertion failed: {said}, in program (0, 0, 0)"
+
+
 def test_what_is_expected_to_be_zero():
     kernel = jit("""
         def kernel(x, out, limit):

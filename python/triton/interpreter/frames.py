@@ -317,11 +317,13 @@ def _call_jit(jit, args, keywords):
 
 def check(test, message=""):
     """An `assert`."""
-    if not _is_dynamic(test):
-        if not test:
-            raise fail(f"this assertion does not hold{f': {message}' if message else ''}")
-        return
-    run(core.device_assert, (test, message), {})
+    if not holds(test):
+        run(core.device_assert, (test if _is_dynamic(test) else False, message), {})
+
+
+def holds(test):
+    """Is it known that what an assertion says holds? Its message is not evaluated then."""
+    return not _is_dynamic(test) and bool(known(test))
 
 
 class Range:

@@ -204,8 +204,18 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Assert(self, node):  # noqa: N802
-        arguments = [self.visit(part) for part in (node.test, node.msg) if part]
+        arguments = self.asserted([self.visit(part) for part in (node.test, node.msg) if part])
         return ast.copy_location(ast.Expr(self.helper(node, "check", *arguments)), node)
+
+    def asserted(self, arguments):
+        """A condition and a message, which is not evaluated where the condition is known to hold."""
+        if len(arguments) != 2:
+            return arguments
+        test, message = arguments
+        kept = self.temporary(test)
+        holds = self.helper(test, "holds", kept(ast.Load()))
+        first = self.at(test, ast.NamedExpr(kept(ast.Store()), test))
+        return [first, self.at(message, ast.IfExp(holds, self.text(message, ""), message))]
 
     def visit_If(self, node):  # noqa: N802
         node.test = self.helper(node.test, "condition", self.visit(node.test))
@@ -267,9 +277,12 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node):  # noqa: N802
         function = node.func
-        if getattr(function, "attr", getattr(function, "id", None)) in _SPECIAL_CALLS:
+        name = getattr(function, "attr", getattr(function, "id", None))
+        if name in _SPECIAL_CALLS:
             return node
         arguments, keywords = self.arguments(node)
+        if name == "static_assert":
+            arguments = self.asserted(arguments)
         if isinstance(function, ast.Attribute):
             parts = [self.visit(function.value), self.text(node, function.attr)]
             return self.helper(node, "method", *parts, *arguments, keywords=keywords)

@@ -15,7 +15,10 @@ def static_print(*values, sep: str = " ", end: str = "\n", file=None, flush: boo
 
 @builtin
 def static_assert(cond: bool, msg: str = "") -> None:
-    """Stop the compilation with an error that says `msg` unless the compile-time value `cond` is true."""
+    """Stop the compilation with an error that says `msg` unless the compile-time value `cond` is true.
+
+    `msg` is evaluated only then.
+    """
     outside()
 
 
