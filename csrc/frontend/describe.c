@@ -105,10 +105,11 @@ static const char *describe_tuple(Walker *w, Term t)
     tt_text_add(&text, "a %s", name_of(w, t.object));
     bool any = false;
     for (int i = 0; i < t.count; i++) {
-        if (!tt_is_constexpr_field(w, t, i) || t.items[i].kind != TERM_PYTHON)
+        PyObject *known = tt_is_constexpr_field(w, t, i) ? tt_term_python(w, t.items[i]) : NULL;
+        if (!known)
             continue;
         PyObject *name = PyTuple_GetItem(tt_attribute(w, t.object, FIELD__fields), i);
-        tt_text_add(&text, "%s%s=%s", any ? ", " : " (", tt_utf8(w, name), short_repr(w, t.items[i].object));
+        tt_text_add(&text, "%s%s=%s", any ? ", " : " (", tt_utf8(w, name), short_repr(w, known));
         any = true;
     }
     tt_text_add(&text, "%s", any ? ")" : "");

@@ -65,6 +65,21 @@ static int compiled_clear(PyObject *self)
     return 0;
 }
 
+/* Its code goes. */
+static void compiled_finalize(PyObject *self)
+{
+    Compiled *compiled = (Compiled *)self;
+    if (!compiled->code || !(compiled->is_loaded || compiled->was_launched) ||
+        !compiled->state->kernel_hooks[BEFORE_UNLOAD])
+        return;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (!tt_call_kernel_hook(compiled->state, BEFORE_UNLOAD, PyTuple_Pack(1, self)))
+        PyErr_WriteUnraisable(self);
+    PyErr_Restore(type, value, traceback);
+    compiled->is_loaded = compiled->was_launched = false; /* told once */
+}
+
 static void compiled_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
@@ -86,6 +101,15 @@ static bool has_code(const Compiled *compiled)
         PyErr_SetString(PyExc_RuntimeError,
                         "the compiled kernel has no code yet: call _init_handles() first");
     return compiled->code != NULL;
+}
+
+bool tt_has_kernel(const Compiled *compiled)
+{
+    if (!has_code(compiled))
+        return false;
+    if (!compiled->kernel) /* kept by a hook of code that goes, or by a weak reference's */
+        PyErr_SetString(PyExc_ReferenceError, "the kernel that it was compiled from is gone");
+    return compiled->kernel != NULL;
 }
 
 /* The device that it is for: the one it was launched or loaded on, else the current one. */
@@ -133,7 +157,7 @@ static PyObject *get_info(PyObject *self, void *unused)
 static PyObject *get_kernel(PyObject *self, void *unused)
 {
     (void)unused;
-    return has_code((Compiled *)self) ? Py_NewRef((PyObject *)((Compiled *)self)->kernel) : NULL;
+    return tt_has_kernel((Compiled *)self) ? Py_NewRef((PyObject *)((Compiled *)self)->kernel) : NULL;
 }
 
 static PyObject *is_spare(PyObject *self, void *unused)
@@ -227,7 +251,7 @@ static PyObject *rejoin(PyObject *self, PyObject *unused)
 {
     Compiled *compiled = (Compiled *)self;
     (void)unused;
-    if (!has_code(compiled))
+    if (!tt_has_kernel(compiled))
         return NULL;
     Kernel *kernel = (Kernel *)Py_NewRef((PyObject *)compiled->kernel); /* which it may own no longer */
     bool done = tt_table_rejoin(&kernel->table, compiled);
@@ -309,6 +333,7 @@ static PyType_Slot compiled_slots[] = {
     {Py_tp_traverse, compiled_traverse},
     {Py_tp_clear, compiled_clear},
     {Py_tp_dealloc, compiled_dealloc},
+    {Py_tp_finalize, compiled_finalize},
     {Py_tp_getset, compiled_getset},
     {Py_tp_methods, compiled_methods},
     {0, NULL},

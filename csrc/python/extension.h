@@ -166,7 +166,14 @@ typedef struct TorchTensors {
 
 /* Called around what happens to a kernel once. BEFORE_COMPILE gets (kernel, signature, options, target, whether it is for a
  * warmup), AFTER_COMPILE the compiled kernel and that, the others the compiled kernel. */
-typedef enum KernelHook { BEFORE_COMPILE, AFTER_COMPILE, BEFORE_LOAD, AFTER_LOAD, KERNEL_HOOKS } KernelHook;
+typedef enum KernelHook {
+    BEFORE_COMPILE,
+    AFTER_COMPILE,
+    BEFORE_LOAD,
+    AFTER_LOAD,
+    BEFORE_UNLOAD,
+    KERNEL_HOOKS
+} KernelHook;
 
 typedef struct State {
     PyTypeObject *kernel_type, *launcher_type;
@@ -350,6 +357,7 @@ typedef struct Compiled {
     Code *code;     /* NULL only in what was unpickled and not restored yet */
     int device;     /* that it was compiled for; -1: the current one when it is first loaded */
     bool is_loaded; /* then `facts` are known */
+    bool was_launched;
     LoadedFacts facts;
     struct RunParam *run_params; /* run.c; NULL before its first use */
     PyObject *info;              /* dict: name, target, signature, timings, ... */
@@ -558,6 +566,8 @@ PyObject *tt_survey(PyObject *module, PyObject *args);
 
 /* ---- compiled.c ---------------------------------------------------------------------------------------------------------- */
 
+/* Is there code, and is the kernel still there? False with an error set. */
+bool tt_has_kernel(const Compiled *compiled);
 bool tt_load_compiled(Compiled *compiled); /* onto its device; false with an error set */
 /* What of that can be done without holding up launches in other threads; false with an error set. */
 bool tt_prepare_compiled(Compiled *compiled);

@@ -109,6 +109,7 @@ bool tt_run_programs(Compiled *compiled, const Specialization *s, const int32_t 
         return false;
     if (!extents[0] || !extents[1] || !extents[2])
         return true;
+    compiled->was_launched = true;
     Arena arena = {0};
     Trap trap;
     LaunchResult result = {0};

@@ -62,7 +62,7 @@ static PyObject *set_kernel_hooks(PyObject *module, PyObject *args)
 {
     State *state = PyModule_GetState(module);
     PyObject *hooks[KERNEL_HOOKS];
-    if (!PyArg_ParseTuple(args, "OOOO", &hooks[0], &hooks[1], &hooks[2], &hooks[3]))
+    if (!PyArg_ParseTuple(args, "OOOOO", &hooks[0], &hooks[1], &hooks[2], &hooks[3], &hooks[4]))
         return NULL;
     for (int i = 0; i < KERNEL_HOOKS; i++) {
         PyObject *old = state->kernel_hooks[i];
@@ -130,9 +130,9 @@ static PyMethodDef methods[] = {
     {"set_debug", set_debug, METH_O,
      "set_debug(value)\n--\n\nThe option `debug` of launches that do not say; None: what TRITON_DEBUG says."},
     {"set_kernel_hooks", set_kernel_hooks, METH_VARARGS,
-     "set_kernel_hooks(before_compile, after_compile, before_load, after_load)\n--\n\nFunctions, or None, to "
-     "call "
-     "around what happens to each compiled kernel once."},
+     "set_kernel_hooks(before_compile, after_compile, before_load, after_load, "
+     "before_unload)\n--\n\nFunctions, "
+     "or None, to call around what happens to each compiled kernel once."},
     {"set_launch_hooks", set_launch_hooks, METH_VARARGS,
      "set_launch_hooks(enter, exit)\n--\n\nFunctions of a LaunchMetadata, or None, to call around every "
      "launch."},

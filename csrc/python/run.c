@@ -221,11 +221,11 @@ static bool run(Compiled *compiled, Specialization *s, PyObject *const *args, Py
 PyObject *tt_run_compiled(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     Compiled *compiled = (Compiled *)self;
-    if (!compiled->code || count < ARGUMENTS) {
-        PyErr_SetString(compiled->code ? PyExc_TypeError : PyExc_RuntimeError,
-                        compiled->code ? "run() takes a grid of three, stream, function, packed_metadata, "
-                                         "launch_metadata and two hooks before the kernel's arguments"
-                                       : "the compiled kernel has no code yet: call _init_handles() first");
+    if (!tt_has_kernel(compiled))
+        return NULL;
+    if (count < ARGUMENTS) {
+        PyErr_SetString(PyExc_TypeError, "run() takes a grid of three, stream, function, packed_metadata, "
+                                         "launch_metadata and two hooks before the kernel's arguments");
         return NULL;
     }
     Specialization s;

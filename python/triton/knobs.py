@@ -85,7 +85,8 @@ class runtime_knobs(_Group):
     keywords key, repr, fn, compile, is_manual_warmup and already_compiled, once for each key; what asks not to compile
     by returning something true raises a RuntimeError. ``kernel_load_start_hook`` and
     ``kernel_load_end_hook`` are chains that are called around the loading of compiled code with (module, function,
-    name, metadata_group, hash).
+    name, metadata_group, hash), and so is ``kernel_unload_hook`` when a kernel goes whose code was loaded or launched.
+    Before loading there are no handles: `module` and `function` are None.
     """
 
     _name = "runtime"
@@ -99,6 +100,7 @@ class runtime_knobs(_Group):
     jit_post_compile_hook = Hook()
     kernel_load_start_hook = Chain()
     kernel_load_end_hook = Chain(reversed=True)
+    kernel_unload_hook = Chain()
 
     @property
     def override_arch(self):

@@ -24,7 +24,8 @@ def plus_one(x_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr, PADDING: tl
     x = tl.make_tensor_descriptor(x_ptr, [M, N], [N, 1], [BM, BN], padding_option=PADDING)
     y = tl.make_tensor_descriptor(y_ptr, shape=[M + 8, N + 8], strides=[N + 8, 1], block_shape=[BM, BN])
     tl.static_assert(isinstance(x, tl.tensor_descriptor) and x.dtype == tl.float32)
-    tl.static_assert(x.block_shape[0] == BM)
+    tl.static_assert(isinstance(x, tl.tensor_descriptor_base) and not isinstance(x_ptr, tl.core.tensor_descriptor_base))
+    tl.static_assert(x.block_shape[0] == BM and x.block_type == tl.block_type(tl.float32, [BM, BN]))
     row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
     y.store([row, column], x.load([row, column]) + 1)
 
@@ -42,6 +43,17 @@ def test_edges(padding, beyond, block, arrays):
     part = expected[: min(m, 3 * block[0]), : min(n, 3 * block[1])]
     part[:] = x[: part.shape[0], : part.shape[1]] + 1
     np.testing.assert_array_equal(result(y), expected)
+
+
+@pytest.mark.compiled
+def test_what_a_descriptor_is_called(arrays):
+    @triton.jit
+    def kernel(x_ptr, N):
+        x = tl.make_tensor_descriptor(x_ptr, [N, N], [N, 1], [16, 32])
+        x + 1
+
+    with pytest.raises(triton.CompilationError, match=r"a tensor_descriptor \(block_shape=\(16, 32\), padding_opt"):
+        kernel[(1,)](arrays[0](np.zeros((32, 32), np.float32)), 32)
 
 
 @triton.jit(noinline=True)

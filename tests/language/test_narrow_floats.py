@@ -122,6 +122,14 @@ def test_fp8_loads_and_stores_every_code(name):
     )
 
 
+def test_the_name_of_other_gpus_conversions():
+    x = np.linspace(-1.8, 1.8, 97).astype(np.float32)
+    for generation in "70", "80":
+        converted = f"tl.extra.cuda.convert_custom_float8_sm{generation}"
+        check(f"{converted}(x, tl.float8e4b15)", {"x": x}, round_to(x, "float8e4b15"))
+        check(f"{converted}(x, tl.float32)", {"x": round_to(x, "float8e4b15")}, round_to(x, "float8e4b15").values)
+
+
 @pytest.mark.parametrize("name", ["float8e4nv", "float8e5"])
 def test_fp8_is_computed_after_a_cast(name):
     x = round_to(np.linspace(-3, 3, 97), name)

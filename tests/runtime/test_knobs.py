@@ -1,6 +1,7 @@
 """triton.knobs: settings that are environment variables, and hooks around launches."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -156,6 +157,57 @@ def test_hooks_around_compiling_and_loading():
     assert len(told) == 6
     with pytest.raises(TypeError, match="must be callable"):
         knobs.runtime.jit_cache_hook = 5
+
+
+def test_hook_of_code_that_goes():
+    told, x = [], np.zeros(8, np.int32)
+    knobs.runtime.kernel_load_start_hook.add(lambda *loaded: told.append(("load", *loaded[:3])))
+    knobs.runtime.kernel_load_end_hook.add(lambda *loaded: told.append(("loaded", *loaded)))
+    knobs.runtime.kernel_unload_hook.add(lambda *gone: told.append(("gone", *gone)))
+    kernel = new_kernel()
+    compiled = kernel.warmup(x, N=4, grid=(1,))
+    kernel[(1,)](x, N=2)
+    handles = compiled.module, compiled.function
+    last = "kernel", compiled.metadata_group, compiled.hash
+    assert [each[0] for each in told] == ["load", "loaded"] * 2 and told[2] == ("load", None, None, "kernel")
+    assert told[3] == ("loaded", *handles, *last)
+    del compiled, told[:], kernel
+    assert [each[0] for each in told] == ["gone"] * 2 and ("gone", *handles, *last) in told
+
+
+def test_code_that_goes_was_loaded_before():
+    """Whether the hook was there when it was, or not; what was compiled alone is no code of a device."""
+    told, x = [], np.zeros(8, np.int32)
+    launched, loaded, compiled_alone = new_kernel(), new_kernel(), new_kernel()
+    launched[(1,)](x, N=4)
+    loaded.warmup(x, N=4, grid=(1,))._init_handles()
+    compiled_alone.warmup(x, N=4, grid=(1,))
+    knobs.runtime.kernel_unload_hook.add(lambda module, function, name, group, hash: told.append(name))
+    del compiled_alone
+    assert not told
+    del launched
+    assert told == ["kernel"]
+    compiled = loaded.warmup(x, N=4, grid=(1,))
+    del loaded
+    compiled.__del__()
+    assert told == ["kernel"] * 2
+    del compiled
+    assert told == ["kernel"] * 2
+
+
+def test_a_hook_of_code_that_goes_raises(monkeypatch):
+    """Nobody is there who could be told, but Python's own hook; and what the traceback holds is of use."""
+    caught, x, kernel = [], np.zeros(8, np.int32), new_kernel()
+    kernel[(1,)](x, N=4)
+    knobs.runtime.kernel_unload_hook.add(lambda *gone: 1 // 0)
+    monkeypatch.setattr(sys, "unraisablehook", caught.append)
+    del kernel
+    assert [type(each.exc_value) for each in caught] == [ZeroDivisionError]
+    compiled = caught[0].object
+    assert isinstance(compiled, triton.compiler.CompiledKernel) and compiled.name == "kernel"
+    for use in (lambda: compiled.fn, lambda: compiled[(1,)](x), compiled.run, compiled._rejoin):
+        with pytest.raises(ReferenceError, match="the kernel that it was compiled from is gone"):
+            use()
 
 
 def test_a_hook_cannot_keep_a_kernel_from_being_compiled():

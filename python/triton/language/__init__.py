@@ -27,7 +27,7 @@ _add_methods()
 
 # What is written in the language, and has its name in `core` as well.
 _NAMES = "atomic_poll dot_scaled expect_zero load_tensor_descriptor make_tensor_descriptor map_elementwise"
-for _name in [*_NAMES.split(), "store_tensor_descriptor", "tensor_descriptor"]:
+for _name in [*_NAMES.split(), "store_tensor_descriptor", "tensor_descriptor", "tensor_descriptor_base"]:
     setattr(core, _name, globals()[_name])
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "make_tensor_descriptor",
     "store_tensor_descriptor",
     "tensor_descriptor",
+    "tensor_descriptor_base",
 ]
 
 
@@ -107,6 +108,11 @@ class tensor_descriptor(namedtuple("tensor_descriptor", _FIELDS)):
     def dtype(self):
         return self.base.dtype.element_ty
 
+    @property
+    @jit
+    def block_type(self):
+        return core.block_type(self.base.dtype.element_ty, self.block_shape)
+
     @jit
     def load(self, offsets):
         tile = core.load(
@@ -161,6 +167,9 @@ class tensor_descriptor(namedtuple("tensor_descriptor", _FIELDS)):
     def scatter(self, value, x_offsets, y_offset):
         pointers, inside = _rows(self, x_offsets, y_offset)
         core.store(pointers, value, mask=inside)
+
+
+tensor_descriptor_base = tensor_descriptor  # in the public API, also of those without extents
 
 
 @constexpr_function

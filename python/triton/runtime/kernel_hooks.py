@@ -12,15 +12,21 @@ def install(runtime, compilation):
     _C.set_kernel_hooks(
         _before_compile if runtime.jit_cache_hook else None,
         _after_compile if compiles else None,
-        _around_load(runtime.kernel_load_start_hook),
-        _around_load(runtime.kernel_load_end_hook),
+        _of_code(runtime.kernel_load_start_hook, lambda compiled: (None, None)),
+        _of_code(runtime.kernel_load_end_hook, _handles),
+        _of_code(runtime.kernel_unload_hook, _handles),
     )
 
 
-def _around_load(chain):
+def _handles(compiled):
+    return compiled.module, compiled.function
+
+
+def _of_code(chain, handles):
+    """A chain as a function of the compiled kernel; None where it is empty."""
     if not chain.calls:
         return None
-    return lambda compiled: chain(None, compiled, compiled.name, compiled.metadata_group, compiled.hash)
+    return lambda compiled: chain(*handles(compiled), compiled.name, compiled.metadata_group, compiled.hash)
 
 
 @dataclass

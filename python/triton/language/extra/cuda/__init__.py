@@ -1,9 +1,19 @@
 """What only NVIDIA GPUs have; `libdevice`, whose functions are the same on every target, is found here as well."""
 
 from .gdc import gdc_launch_dependents, gdc_wait
-from .utils import globaltimer, num_threads, num_warps, smid
+from .utils import convert_custom_float8_sm70, convert_custom_float8_sm80, globaltimer, num_threads, num_warps, smid
 
-__all__ = ["gdc_launch_dependents", "gdc_wait", "globaltimer", "libdevice", "num_threads", "num_warps", "smid"]
+__all__ = [
+    "convert_custom_float8_sm70",
+    "convert_custom_float8_sm80",
+    "gdc_launch_dependents",
+    "gdc_wait",
+    "globaltimer",
+    "libdevice",
+    "num_threads",
+    "num_warps",
+    "smid",
+]
 
 
 def __getattr__(name: str):

@@ -18,6 +18,15 @@ def num_threads():
 
 
 @jit
+def convert_custom_float8_sm80(arg, dst_ty: core.constexpr, fp_downcast_rounding: core.constexpr = None):
+    """``arg.to(dst_ty)``, of which one is ``tl.float8e4b15``."""
+    return arg.to(dst_ty, fp_downcast_rounding)
+
+
+convert_custom_float8_sm70 = convert_custom_float8_sm80
+
+
+@jit
 def globaltimer():
     """Nanoseconds of a clock that all multiprocessors share, an ``int64`` scalar (PTX ``%globaltimer``)."""
     return core.inline_asm_elementwise("mov.u64 $0, %globaltimer;", "=l", [], dtype=core.int64, is_pure=False, pack=1)
