@@ -252,25 +252,27 @@ typedef struct Step {
     LLVMValueRef *a, *b;
 } Step;
 
-/* words[half of K][place along the kept dimension]; the second place is left out where it is negative. */
+/* words[half of K][place along the kept dimension]; the second place is left out where it is negative. ldmatrix fills
+ * registers in a row, and so are the instruction's: both places of the left operand, then the other half of K, but both
+ * halves of one place of the right one. In another order ptxas copies every word. */
 static void load_places(Product *p, const Operand *x, int64_t place, int64_t second, int64_t k,
                         LLVMValueRef words[2][2])
 {
     int64_t batch = x->layout->rank > 2 ? tile_coordinate(&p->batches, p->batch) : 0;
-    int first = register_at(x, batch, place, k), steps[2], bits = 0, half_bit;
-    bool two = second >= 0;
+    int first = register_at(x, batch, place, k), steps[2];
+    bool two = second >= 0, places_first = x == &p->a;
+    int place_bit = places_first ? 0 : x->has_halves, half_bit = places_first ? two : 0;
     LLVMValueRef loaded[4];
     if (two)
-        steps[bits++] = first ^ register_at(x, batch, second, k);
-    half_bit = bits;
+        steps[place_bit] = first ^ register_at(x, batch, second, k);
     if (x->has_halves)
-        steps[bits++] = first ^ register_at(x, batch, place, k + p->k_step / 2);
-    load_words(p->s, x, first, steps, 1 << bits, loaded);
+        steps[half_bit] = first ^ register_at(x, batch, place, k + p->k_step / 2);
+    load_words(p->s, x, first, steps, 1 << (two + x->has_halves), loaded);
     for (int half = 0; half < 2; half++)
         for (int i = 0; i < 2; i++) {
             bool is_beyond = half && !x->has_halves;
-            words[half][i] =
-                is_beyond ? LLVMConstNull(LLVMTypeOf(loaded[0])) : loaded[(half << half_bit) | (two ? i : 0)];
+            words[half][i] = is_beyond ? LLVMConstNull(LLVMTypeOf(loaded[0]))
+                                       : loaded[half << half_bit | (two && i) << place_bit];
         }
 }
 

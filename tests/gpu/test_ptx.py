@@ -184,6 +184,17 @@ def test_products_of_warps():
     assert (used.stack, used.spills) == (0, 0)
 
 
+def test_fragments_are_multiplied_in_the_registers_that_they_are_loaded_into():
+    """Words of an operand are registers in a row, of ldmatrix as of the product: in another order each is copied."""
+    ptx, words = tensor_core_product(F16, 80).ptx, r"\{([^}]*)\}"
+    loaded = [found.split(", ") for found in re.findall(rf"ldmatrix\S+ {words}", ptx)]
+    fragments = {tuple(four[i : i + count]) for four in loaded for count in (2, 4) for i in range(0, 4, count)}
+    products = re.findall(rf"mma\.sync\S+ {words}, {words}, {words}", ptx)
+    assert products
+    for _, left, right in products:
+        assert {tuple(left.split(", ")), tuple(right.split(", "))} <= fragments
+
+
 @triton.jit
 def matmul_with_hints(a_ptr, b_ptr, c_ptr, k, BLOCK: tl.constexpr):
     rows, depth = tl.arange(0, BLOCK), tl.arange(0, 64)
