@@ -72,6 +72,17 @@ int tt_staged_axis(const AxisInfos *infos, const Value *value, int along_k);
 /* Is the product's tile one for wgmma, as it is or `turned`? */
 bool tt_fits_wgmma(const Op *dot, const GpuOptions *options, bool turned);
 
+/* ---- stagger.c: warpgroups that take turns ------------------------------------------------------------------------------- */
+
+/* Where an iteration multiplies, computes with the result, and multiplies that: the wait for the first product, and the
+ * second one. */
+typedef struct Turn {
+    Op *first, *second;
+} Turn;
+bool tt_find_turn(const Region *body, Turn *turn, Arena *scratch);
+/* Are there warpgroups to take turns? */
+static inline bool tt_has_turns(const GpuOptions *options) { return options->num_warps > 4; }
+
 /* ---- tf32.c: fp32 operands of tensor cores ------------------------------------------------------------------------------ */
 
 enum {

@@ -427,8 +427,9 @@ static int64_t programs_at_once(const Pipeline *p, int64_t shared_bytes)
         OTHERS = 40
     };
     int64_t threads = (int64_t)TT_LANES * p->options->num_warps, sums = 0;
-    for (int i = 0; i < p->deferred.count; i++)
-        sums += p->deferred.data[i]->results[0]->type->count / threads;
+    TT_FOR_OPS(op, p->loop.body)
+    if (op->opcode == OP_wgmma)
+        sums += op->results[0]->type->count / threads;
     int64_t programs = TT_MIN(SHARED / (shared_bytes + RESERVED), REGISTERS / (threads * (sums + OTHERS)));
     return TT_MIN(programs, tt_int_attr(p->loop.op, ATTR_programs, INT32_MAX));
 }
@@ -512,6 +513,19 @@ static int choose_stages(Pipeline *p)
     return (int)tt_choose(p->module, "num_stages", values, TT_COUNT(values), p->options->num_stages);
 }
 
+/* Warpgroups take turns where copies are two iterations ahead (stagger.c): worth an iteration more than was asked for, if its
+ * memory is idle. */
+static bool gains_by_turns(const Pipeline *p, int64_t bytes, int64_t bytes_of_more)
+{
+    Turn turn;
+    for (int i = 0; i < p->loads.count; i++)
+        if (!p->loads.data[i].is_async && !p->loads.data[i].is_kept)
+            return false;
+    return tt_has_turns(p->options) && bytes_of_more <= tt_shared_limit(p->options->sm) &&
+           programs_at_once(p, bytes_of_more) == programs_at_once(p, bytes) &&
+           tt_find_turn(p->loop.body, &turn, p->scratch);
+}
+
 /* As many iterations ahead as was asked for and there is memory for. */
 static void choose_distance(Pipeline *p)
 {
@@ -536,6 +550,10 @@ static void choose_distance(Pipeline *p)
     if (any_async && wanted > 0)
         p->distance = TT_MAX(p->distance, distance_for_few(p, each, others.bytes));
     int64_t bytes = each * (p->distance + 1) + others.bytes;
+    if (p->distance == 1 && gains_by_turns(p, bytes, bytes + each)) {
+        p->distance++;
+        bytes += each;
+    }
     bool is_tight = bytes + each > limit || programs_at_once(p, bytes + each) < programs_at_once(p, bytes);
     p->is_compact = p->deferred.count && is_tight;
     p->groups = p->is_compact && p->in_halves && pipeline_copies_in_halves(p) ? 2 : 1;

@@ -65,6 +65,8 @@ static inline LLVMValueRef simt_int(LLVMTypeRef type, int64_t value)
 }
 static inline LLVMValueRef simt_i32(const Simt *s, int64_t value) { return simt_int(s->i32, value); }
 LLVMBasicBlockRef simt_new_block(Simt *s, const char *name);
+/* What follows runs only where the predicate holds (NULL: everywhere); returns the block to go on in. */
+LLVMBasicBlockRef simt_enter_where(Simt *s, LLVMValueRef predicate);
 LLVMValueRef simt_and(Simt *s, LLVMValueRef a, LLVMValueRef b); /* of i1; NULL is true */
 LLVMValueRef simt_intrinsic(Simt *s, const char *name, LLVMTypeRef *overloads, int overload_count,
                             LLVMValueRef const *arguments, int count);
@@ -229,6 +231,8 @@ void simt_dot(Simt *s, const Op *op);  /* simt_dot.c */
 void simt_for(Simt *s, const Op *op);  /* simt_control.c */
 void simt_while(Simt *s, const Op *op);
 void simt_if(Simt *s, const Op *op);
+/* The warpgroup's number within the program, the same for all its threads and known to be so. */
+LLVMValueRef simt_warpgroup(Simt *s);
 void simt_print(Simt *s, const Op *op); /* simt_effects.c */
 void simt_assert(Simt *s, const Op *op);
 void simt_assume(Simt *s, const Op *op);

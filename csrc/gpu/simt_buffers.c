@@ -250,8 +250,18 @@ void simt_async_commit(Simt *s)
 
 void simt_async_wait(Simt *s, const Op *op)
 {
+    LLVMBasicBlockRef after = NULL;
+    if (tt_find_attr(op, ATTR_half)) {
+        LLVMValueRef half = LLVMBuildAnd(s->b, simt_warpgroup(s), simt_i32(s, 1), "");
+        LLVMValueRef own = simt_i32(s, tt_int_attr(op, ATTR_half, 0));
+        after = simt_enter_where(s, LLVMBuildICmp(s->b, LLVMIntEQ, half, own, ""));
+    }
     if (simt_has_next_sync(s))
         s->ops->async->wait(s, (int)tt_int_attr(op, ATTR_left, 0));
     if (!tt_int_attr(op, ATTR_alone, 0))
         simt_sync(s);
+    if (after) {
+        LLVMBuildBr(s->b, after);
+        LLVMPositionBuilderAtEnd(s->b, after);
+    }
 }

@@ -1,18 +1,6 @@
 /* What a kernel says: prints, failed assertions, and promises to the compiler. */
 #include "gpu/simt.h"
 
-/* Runs what follows only where the predicate holds; returns the block to go on in. NULL: everywhere. */
-static LLVMBasicBlockRef enter_where(Simt *s, LLVMValueRef predicate)
-{
-    LLVMBasicBlockRef inside = simt_new_block(s, "then"), after = simt_new_block(s, "");
-    if (predicate)
-        LLVMBuildCondBr(s->b, predicate, inside, after);
-    else
-        LLVMBuildBr(s->b, inside);
-    LLVMPositionBuilderAtEnd(s->b, inside);
-    return after;
-}
-
 /* ---- print ------------------------------------------------------------------------------------------------------------------------ */
 
 static void add_escaped(Text *text, const char *message)
@@ -75,7 +63,7 @@ void simt_print(Simt *s, const Op *op)
             if (layout && simt_is_register_copy(layout, r))
                 continue;
             LLVMValueRef inside = layout ? simt_in_bounds(s, value->type, layout, r) : NULL;
-            LLVMBasicBlockRef after = enter_where(s, simt_and(s, first, inside));
+            LLVMBasicBlockRef after = simt_enter_where(s, simt_and(s, first, inside));
             print_element(s, op, i, r);
             LLVMBuildBr(s->b, after);
             LLVMPositionBuilderAtEnd(s->b, after);
@@ -113,7 +101,7 @@ void simt_assert(Simt *s, const Op *op)
         any = any ? LLVMBuildOr(s->b, any, fails[r], "") : fails[r];
     }
     Failure failure = tt_assert_failure(op, s->arena);
-    LLVMBasicBlockRef after = enter_where(s, any);
+    LLVMBasicBlockRef after = simt_enter_where(s, any);
     failing_values(s, op, fails, tile->count, values);
     s->ops->fail(s, &failure, values);
     LLVMBuildBr(s->b, after);

@@ -133,6 +133,17 @@ LLVMBasicBlockRef simt_new_block(Simt *s, const char *name)
     return LLVMAppendBasicBlockInContext(s->context, s->function, name);
 }
 
+LLVMBasicBlockRef simt_enter_where(Simt *s, LLVMValueRef predicate)
+{
+    LLVMBasicBlockRef inside = simt_new_block(s, "then"), after = simt_new_block(s, "");
+    if (predicate)
+        LLVMBuildCondBr(s->b, predicate, inside, after);
+    else
+        LLVMBuildBr(s->b, inside);
+    LLVMPositionBuilderAtEnd(s->b, inside);
+    return after;
+}
+
 LLVMValueRef simt_and(Simt *s, LLVMValueRef a, LLVMValueRef b)
 {
     return !a ? b : !b ? a : LLVMBuildAnd(s->b, a, b, "");

@@ -47,8 +47,7 @@ static void describe(Matrix *m, int k)
     tt_bug("a buffer of wgmma in none of its layouts");
 }
 
-/* The warpgroup's number within the program, the same for all its threads and known to be so. */
-static LLVMValueRef warpgroup(Simt *s)
+LLVMValueRef simt_warpgroup(Simt *s)
 {
     if (!s->warpgroup) {
         Place place = simt_go_to_entry(s);
@@ -77,7 +76,7 @@ static Matrix matrix_of(Simt *s, const Op *op, int index)
     for (int i = 2; i < warps; i++)
         columns[i - 2] = tt_f2_apply(m.inverse, m.layout->bases[first + i]) * (uint64_t)m.bytes;
     m.place = simt_scalar(s, m.value);
-    LLVMValueRef own = simt_apply_columns(s, warpgroup(s), columns, TT_MAX(0, warps - 2), NULL);
+    LLVMValueRef own = simt_apply_columns(s, simt_warpgroup(s), columns, TT_MAX(0, warps - 2), NULL);
     if (own)
         m.place = LLVMBuildAdd(s->b, m.place, own, "");
     if (s->ops->tensor->shared_base)

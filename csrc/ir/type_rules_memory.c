@@ -185,7 +185,14 @@ void tt_rule_async_copy(Verifier *v, const Op *op)
 }
 
 void tt_rule_async_commit(Verifier *v, const Op *op) { (void)v, (void)op; }
-void tt_rule_async_wait(Verifier *v, const Op *op) { tt_expect_attr(v, op, ATTR_left); }
+
+void tt_rule_async_wait(Verifier *v, const Op *op)
+{
+    tt_expect_attr(v, op, ATTR_left);
+    int64_t half = tt_int_attr(op, ATTR_half, 0);
+    if (half != 0 && half != 1)
+        tt_verify_fail(v, op, "half is 0 or 1, not %lld", (long long)half);
+}
 
 /* The result is in nobody's registers before it is waited for. */
 static bool takes_under_way(const Use *use)

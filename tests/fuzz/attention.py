@@ -37,7 +37,7 @@ class Generator(Chooser):
         self.heads, self.group = self.pick((1, 1), (2, 1), (2, 2), (4, 2))
         self.dtype = self.pick("float16", "float16", "bfloat16", "float32")
         self.precision = self.pick("tf32", "ieee") if self.dtype == "float32" else ""
-        self.warps, self.stages = self.pick(1, 2, 4, 4, 8), self.pick(1, 2, 3, 4)
+        self.warps, self.stages = self.pick(1, 2, 4, 4, 8, 8), self.pick(1, 2, 3, 4)
         self.is_backward = self.chance(0.35)
         self.is_causal, self.window = self.chance(0.4), self.pick(None, None, None, int(integer(1, 40)))
         self.bias = self.pick(None, None, "slope", "matrix", "broken matrix")

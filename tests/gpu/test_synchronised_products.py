@@ -78,14 +78,14 @@ def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, n, D: tl.constexpr, BM: tl.co
     tl.store(out_ptr + rows[:, None] * D + depth[None, :], acc / total[:, None])
 
 
-def attention():
-    q, k, v = floats(64, 32, dtype=np.float16) / 4, floats(160, 32, dtype=np.float16), halves(160, 32) + 3
+def attention(rows=64):
+    q, k, v = floats(rows, 32, dtype=np.float16) / 4, floats(160, 32, dtype=np.float16), halves(160, 32) + 3
     q = q.astype(np.float16)
     scores = q.astype(np.float64) @ k.T.astype(np.float64)
     p = np.exp(scores - scores.max(1, keepdims=True))
     expected = p / p.sum(1, keepdims=True) @ v.astype(np.float64)
-    arguments = [q, k, v.astype(np.float16), np.zeros((64, 32), np.float32), 160]
-    return Case(attention_kernel, arguments, {3: expected}, within=1e-2, D=32, BM=64, BN=32)
+    arguments = [q, k, v.astype(np.float16), np.zeros((rows, 32), np.float32), 160]
+    return Case(attention_kernel, arguments, {3: expected}, within=1e-2, D=32, BM=rows, BN=32)
 
 
 @triton.jit
@@ -164,6 +164,11 @@ def case(request):
 @pytest.mark.parametrize("sm, warps", [(80, 4), (90, 4), (90, 8)])
 def test_each_one_is_needed(case, sm, warps):
     case.check_each(warps, sm)
+
+
+@pytest.mark.parametrize("warpgroups", [2, 4])
+def test_each_one_is_needed_where_warpgroups_take_turns(warpgroups):
+    attention(64 * warpgroups).check_each(4 * warpgroups, 90)
 
 
 def test_each_one_is_needed_in_halves():
