@@ -225,6 +225,8 @@ def wrong(x_ptr, CASE: tl.constexpr):
         x.load([0])
     elif CASE == "value":
         x.store([0, 0], tl.zeros((2, 4), tl.float32))
+    elif CASE == "order":
+        x.atomic_max([0, 0], tl.zeros((4, 4), tl.float32))
 
 
 @pytest.mark.parametrize(
@@ -235,6 +237,7 @@ def wrong(x_ptr, CASE: tl.constexpr):
         ("rank", "the block has other dimensions than the array"),
         ("padding", "padding_option is"),
         ("offsets", "tl.load: .*one offset for each dimension"),
+        ("order", "atomic_min and atomic_max of a descriptor take integers, fp16 and bf16"),
         ("value", r"the value has the shape \(2, 4\), and the block \(4, 4\)"),
     ],
 )

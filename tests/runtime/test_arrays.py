@@ -189,6 +189,9 @@ def test_reinterpret():
     assert triton.reinterpret(view, source.dtype) is source
     assert view.new_empty((3, 4)).shape == (3, 4) and view.new_empty((3,)).dtype == tl.float8e5
     assert view.data.dtype == source.dtype
+    view.data = view.data[1:]
+    copy[(1,)](view, target, 2, BLOCK=4)
+    assert target.float().tolist() == [2, 4, 4] and view.shape == (2,)
     array = np.array([0x3C00, 0x4000], np.uint16)
     copy[(1,)](triton.reinterpret(array, tl.float16), target.float(), 2, BLOCK=2)
     with pytest.raises(TypeError):

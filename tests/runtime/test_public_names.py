@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -89,8 +90,6 @@ def test_what_there_is_no_hardware_for_says_so():
 
 
 def test_what_is_the_public_compiler_s_own_says_so():
-    with pytest.raises(NotImplementedError, match="launches bind their arguments in C"):
-        kernel.create_binder()
     assert kernel.kernel is None and not kernel.is_gluon()
     with pytest.raises(AttributeError, match="'passes': the passes run in C"):
         triton._C.libtriton.passes  # noqa: B018
@@ -297,7 +296,7 @@ def test_a_kernel_may_be_debugged_later():
     assert check.debug is True
     with pytest.raises(RuntimeError, match="not one"):
         check[(1,)](x)
-    ((variants, _),) = check.device_caches.values()
+    ((variants, *_),) = check.device_caches.values()
     assert len(variants) == 2
     check.debug = None
     check[(1,)](x)
@@ -524,3 +523,57 @@ def test_a_model_of_products(monkeypatch):
         M=16, N=16, K=65536, BLOCK_M=16, BLOCK_N=16
     )
     assert model.get_clock_rate_in_khz() == 1980000 and model.get_tflops(None, 1, 4, "float64") < peak
+
+
+# ---- launches taken apart, as programs do that compile a variant before its first launch
+
+
+class Scale(NamedTuple):
+    factor: int
+    kind: tl.constexpr
+
+
+@triton.jit
+def scale(x_ptr, y_ptr, n, by: Scale, pair, OFFSET: tl.constexpr, BLOCK: tl.constexpr = 16):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(y_ptr + i, (helper(x) * by.factor + pair[0] + pair[1] + OFFSET).to(by.kind), mask=i < n)
+
+
+def test_a_launch_is_taken_apart():
+    x, y = np.arange(16, dtype=np.float32), np.zeros(16, np.int32)
+    arguments = x, y, 16, Scale(5, tl.constexpr(tl.int32)), (2, tl.constexpr(7))
+    variants, keys, target, backend, binder = scale.device_caches[triton.runtime.driver.active.get_current_device()]
+    bound, specialization, options = binder(*arguments, OFFSET=helper, num_warps=2)
+    assert list(bound) == scale.arg_names and bound["BLOCK"] == 16 and options == {"num_warps": 2}
+    key = triton.runtime.jit.compute_cache_key(keys, specialization, options)
+    assert key != triton.runtime.jit.compute_cache_key(keys, specialization, {"num_warps": 4})
+    bound, specialization, options = binder(*arguments, OFFSET=1, num_warps=2)
+    assert key != triton.runtime.jit.compute_cache_key(keys, specialization, options)
+    options, signature, constants, facts = scale._pack_args(backend, options, bound, specialization, options)
+    assert signature["x_ptr"] == "*fp32" and signature["by"] == ("i32", "constexpr")
+    assert facts[0,] == facts[2,] == [["tt.divisibility", 16]] and facts[3, 0] == []
+    assert constants[4, 1] == 7 and constants[5,] == 1 and options.num_warps == 2
+    source = scale.ASTSource(scale, signature, constants, facts)
+    assert len(source.hash()) == 64 != source.hash()
+    variants[key] = compiled = scale.compile(source, target=target, options=options.__dict__)
+    assert scale.device_caches[0][0][key] is compiled and compiled.metadata.num_warps in (1, 2)
+    compiled[(1,)](*arguments)
+    np.testing.assert_array_equal(y, np.arange(16) * 15 + 10)
+    scale[(1,)](*arguments, OFFSET=3)
+    np.testing.assert_array_equal(y, np.arange(16) * 15 + 12)
+    scale.device_caches.clear()
+    assert not scale.device_caches[0][0]
+
+
+def test_mistakes_of_a_launch_that_is_taken_apart():
+    *_, backend, binder = scale.create_binder()
+    with pytest.raises(TypeError, match="missing a required argument: 'n'"):
+        binder(1, 2)
+    bound, specialization, options = binder(np.zeros(1), np.zeros(1), 1, 2, 3, OFFSET=1, num_wraps=2)
+    with pytest.raises(KeyError, match="'scale' has no parameter and a launch no option 'num_wraps'"):
+        scale._pack_args(backend, options, bound, specialization)
+    kinds = {name: "constexpr" for name in scale.arg_names} | {"by": ("i32", "constexpr")}
+    source = scale.ASTSource(scale, kinds, dict.fromkeys([(0,), (1,), (2,), (4,), (5,)], 1))
+    with pytest.raises(ValueError, match=r"no value for the item \(3, 1\)"):
+        source.entries()

@@ -6,6 +6,16 @@ from types import SimpleNamespace
 from ..compiler.compiler import DEFAULTS
 from ..runtime.target import GPUTarget, target_name
 
+# What `BaseBackend.parse_options` says of a target beside the options of a compilation.
+FACTS = {
+    "backend_name": lambda target: target.backend,
+    "arch": lambda target: f"sm{target.arch}" if target.warp_size > 1 else target.arch,
+    "warp_size": lambda target: target.warp_size,
+    "supported_fp8_dtypes": lambda target: ("fp8e4b15", "fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16"),
+    "allowed_dot_input_precisions": lambda target: ("tf32", "tf32x3", "ieee"),
+    "extern_libs": lambda target: (),
+}
+
 
 class Options(SimpleNamespace):
     """The options of a compilation with their defaults, as attributes."""
@@ -35,15 +45,7 @@ class BaseBackend:
 
     def parse_options(self, options):
         """The options with the defaults of those that are not given; what is no option is left out."""
-        info = {
-            "backend_name": self.target.backend,
-            "arch": self.target.arch,
-            "warp_size": self.target.warp_size,
-            "supported_fp8_dtypes": ("fp8e4b15", "fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16"),
-            "allowed_dot_input_precisions": ("tf32", "tf32x3", "ieee"),
-            "extern_libs": (),
-            **DEFAULTS,
-        }
+        info = {name: of(self.target) for name, of in FACTS.items()} | DEFAULTS | {"debug": False}
         return Options(**info | {name: value for name, value in options.items() if name in info})
 
     @classmethod

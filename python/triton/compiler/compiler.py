@@ -128,8 +128,9 @@ class ASTSource:
 
     :param signature: for each parameter's name its type ("*fp32", "i32", "tensordesc<fp32[16, 16]>", ...), or
         "constexpr".
-    :param constexprs: values of the compile-time parameters, by name or number.
-    :param attrs: {(number,): [("tt.divisibility", 16)]}: what is known of the values of parameters.
+    :param constexprs: values of the compile-time parameters, by name or number; of items within tuples, by their place:
+        (2, 0) is the first item of the parameter 2.
+    :param attrs: {(number,): [("tt.divisibility", 16)]}: what is known of the values of parameters, or of such items.
     """
 
     def __init__(self, fn, signature, constexprs=None, attrs=None):
@@ -137,9 +138,12 @@ class ASTSource:
         self.signature = dict(signature)
         self.attrs = {_single(place): dict(facts) for place, facts in (attrs or {}).items()}
         names = fn.arg_names
+        places = {_single(place): value for place, value in (constexprs or {}).items()}
+        self.items = {place: value for place, value in places.items() if isinstance(place, tuple)}
         self.constants = {
             names[place] if isinstance(place, int) else place: value
-            for place, value in ((_single(place), value) for place, value in (constexprs or {}).items())
+            for place, value in places.items()
+            if place not in self.items
         }
         unknown = [name for name in (*self.signature, *self.constants) if name not in names]
         if unknown:
@@ -169,7 +173,13 @@ class ASTSource:
         """A text that differs where the source, the types or the values of parameters do."""
         from hashlib import sha256
 
-        parts = self.fn.src, sorted(self.signature.items()), sorted(self.constants.items()), sorted(self.attrs.items())
+        parts = (
+            self.fn.src,
+            sorted(self.signature.items()),
+            sorted(self.constants.items()),
+            sorted(self.items.items()),
+            sorted(self.attrs.items(), key=str),
+        )
         return sha256("\n".join(map(repr, parts)).encode()).hexdigest()
 
     def make_ir(self, target, options, codegen_fns, module_map, context):
@@ -192,26 +202,36 @@ class ASTSource:
                 entries.append(constexpr(self.constants[param.name]))
             elif self.signature.get(param.name, "constexpr") != "constexpr":
                 facts = self.attrs.get(param.num, self.attrs.get(param.name, {}))
-                entries.append(_entry(self.signature[param.name], facts.get("tt.divisibility", 1), to_be_analysed))
+                entries.append(self._entry(self.signature[param.name], (param.num,), facts, to_be_analysed))
             elif param.has_default:
                 entries.append(constexpr(param.default))
             else:
                 raise ValueError(f"kernel {self.name!r}: neither a type nor a value for parameter {param.name!r}")
         return tuple(entries)
 
+    def _entry(self, kind, place, facts, to_be_analysed):
+        """:param facts: of the parameter, which hold for its items too."""
+        if isinstance(kind, (tuple, list)):
+            places = [(*place, i) for i in range(len(kind))]
+            return getattr(kind, "_make", list)(
+                self._entry(item, at, self.attrs.get(at, facts), to_be_analysed)
+                for item, at in zip(kind, places, strict=True)
+            )
+        if kind == "constexpr":
+            from ..language import constexpr
+
+            if place not in self.items:
+                raise ValueError(f"kernel {self.name!r}: no value for the item {place} of its parameters")
+            return constexpr(self.items[place])
+        found = re.fullmatch(r"tensordesc<(\w+)\[([\d, ]+)\]>", kind)
+        if not found:
+            return kind, facts.get("tt.divisibility", 1)
+        of = _analysed_descriptor if to_be_analysed else _descriptor
+        return of(found[1], list(map(int, found[2].split(","))))
+
 
 def _single(place):
     return place[0] if isinstance(place, tuple) and len(place) == 1 else place
-
-
-def _entry(kind, divisibility, to_be_analysed):
-    if isinstance(kind, (tuple, list)):
-        return [_entry(item, divisibility, to_be_analysed) for item in kind]
-    found = re.fullmatch(r"tensordesc<(\w+)\[([\d, ]+)\]>", kind)
-    if not found:
-        return kind, divisibility
-    of = _analysed_descriptor if to_be_analysed else _descriptor
-    return of(found[1], list(map(int, found[2].split(","))))
 
 
 def _descriptor(element, block_shape):
@@ -266,7 +286,9 @@ def compile(src, target=None, options=None, *, signature=None, constants=None, a
         if signature is None:
             raise TypeError(f"compile() takes an ASTSource, or a kernel with its signature, not {src!r}")
         src = ASTSource(src, signature, constants)
-    kinds, options = _C.launch_options(), options or {}
+    from ..backends.compiler import FACTS
+
+    kinds, options = dict.fromkeys(FACTS, "ignored") | _C.launch_options(), options or {}
     unknown = sorted(set(options) - set(kinds))
     if unknown:
         raise TypeError(f"unknown options: {', '.join(unknown)}")

@@ -81,6 +81,10 @@ def _rounded(self, tile):
         return tile
 
 
+# as tensor memory access, which is to do these, has it
+_NO_ORDER_OF_FP32 = constexpr(
+    "atomic_min and atomic_max of a descriptor take integers, fp16 and bf16; use tl.atomic_min and pointers for fp32"
+)
 _FIELDS = "base shape strides block_shape padding_option round_f32_to_tf32"
 
 
@@ -134,11 +138,13 @@ class tensor_descriptor(namedtuple("tensor_descriptor", _FIELDS)):
 
     @jit
     def atomic_min(self, offsets, value):
+        core.static_assert(self.dtype != core.float32, _NO_ORDER_OF_FP32)
         pointers, inside = _elements(self, offsets)
         core.atomic_min(pointers, value, mask=inside)
 
     @jit
     def atomic_max(self, offsets, value):
+        core.static_assert(self.dtype != core.float32, _NO_ORDER_OF_FP32)
         pointers, inside = _elements(self, offsets)
         core.atomic_max(pointers, value, mask=inside)
 

@@ -218,13 +218,26 @@ class _Emptied(dict):
         self._on_clear()
 
 
+class _Variants(_Emptied):
+    """What is put into it stays in `added`."""
+
+    def __init__(self, items, added, on_clear):
+        super().__init__({**added, **items}, on_clear)
+        self._added = added
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        self._added[key] = value
+
+
 class _ByDevice(_Emptied):
-    """By the number of the device; the CPU, which is number 0 here, is "cpu" for torch."""
+    """By the number of the device, or torch's object for it; the CPU, which is number 0 here, is "cpu" for torch."""
 
     def __missing__(self, device):
-        if str(device) != "cpu":
+        number = 0 if str(device) == "cpu" else getattr(device, "index", None)
+        if number not in self:
             raise KeyError(device)
-        return self[0]
+        return self[number]
 
 
 class JITCallable:
@@ -257,6 +270,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         self.repr = repr or partial(_own_name, fn.__name__)
         self.launch_metadata = launch_metadata
         self._source, self._known = None, read_lines(fn)
+        self._added = {}  # to `device_caches`, by programs
         self._stated = {}  # of a text that was given: its lines and the number of the first one, for tools to show
         self.arg_names = [param.name for param in self.params]
         self.__name__ = fn.__name__
@@ -318,10 +332,35 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         return compile(*args, **kwargs) if mode is None else mode.warmup(self, compile, args, kwargs)
 
     def create_binder(self):
-        raise NotImplementedError(
-            "JITFunction.create_binder: launches bind their arguments in C; triton.runtime.jit.mangle_type says what "
-            "becomes of an argument, and kernel.signature has the parameters"
-        )
+        """The parts of a launch that programs put together themselves: what `device_caches` has for the current
+        device, without variants."""
+        from ..compiler.compiler import make_backend
+        from .binder import Binder
+        from .driver import driver
+
+        target = driver.active.get_current_target()
+        backend = make_backend(target)
+        return {}, {}, target, backend, Binder(self, backend)
+
+    def _pack_args(self, backend, kwargs, bound_args, specialization, options=None):
+        """See `runtime.binder.pack`."""
+        from .binder import pack
+
+        return pack(self, backend, kwargs, bound_args, specialization)
+
+    # What the parts are compiled with: the public API has these two as attributes of a kernel, too.
+
+    @property
+    def ASTSource(self):
+        from ..compiler.compiler import ASTSource
+
+        return ASTSource
+
+    @property
+    def compile(self):
+        from ..compiler.compiler import compile
+
+        return compile
 
     def preload(self, specialization_data):
         """Compile the variant that a text describes, which hooks get as ``compile["specialization_data"]``; it is there
@@ -415,16 +454,21 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
     @property
     def device_caches(self):
         """For the current device: the compiled kernels that launches asked for, by a text that tells them apart, and
-        the target; after what is being compiled behind launches. ``clear()``, of it or of these, makes launches
-        compile anew."""
+        those that programs added, for which launches do not look; a dict for keys, the target, its backend and a
+        `runtime.binder.Binder`. After what is being compiled behind launches. ``clear()``, of it or of the kernels,
+        makes launches compile anew."""
         from .background import wait
         from .driver import driver
         from .kernel_hooks import asked_variants
 
         wait()
-        variants = _Emptied(asked_variants(self), self._forget)
-        active = driver.active
-        return _ByDevice({active.get_current_device(): (variants, active.get_current_target())}, self._forget)
+        variants = _Variants(asked_variants(self), self._added, self._forget_all)
+        parts = variants, *self.create_binder()[1:]
+        return _ByDevice({driver.active.get_current_device(): parts}, self._forget_all)
+
+    def _forget_all(self):
+        self._added.clear()
+        self._forget()
 
     @property
     def cache_key(self):
@@ -492,7 +536,8 @@ def _without_function(params, debug, attributes):
     """A kernel to look at, whose function stayed in another process."""
     kernel = JITFunction.__new__(JITFunction)
     Kernel.__init__(kernel, attributes["__name__"], params, debug)
-    vars(kernel).update(attributes, params=params, fn=None, __globals__=None, launch_metadata=None, _stated={})
+    own = {"fn": None, "__globals__": None, "launch_metadata": None, "_added": {}, "_stated": {}}
+    vars(kernel).update(attributes, params=params, **own)
     return kernel
 
 
@@ -547,6 +592,7 @@ _ELSEWHERE = {
     "JitFunctionInfo": "runtime.kernel_hooks",
     "MockTensor": "runtime.wrapper",
     "TensorWrapper": "runtime.wrapper",
+    "compute_cache_key": "runtime.binder",
     "constexpr_function": "language",
     "reinterpret": "runtime.wrapper",
 }

@@ -6,7 +6,6 @@ class TensorWrapper:
 
     def __init__(self, base, dtype):
         self.base, self.dtype = base, dtype
-        self.shape = base.shape
         self.device = getattr(base, "device", "cpu")
         if hasattr(base, "__cuda_array_interface__") and not hasattr(base, "data_ptr"):  # torch has its own devices
             self.device = f"cuda:{getattr(self.device, 'id', 0)}"
@@ -15,6 +14,15 @@ class TensorWrapper:
     def data(self):
         """What the array has of that name: itself without its history (torch), its memory (NumPy, CuPy)."""
         return self.base.data
+
+    @data.setter
+    def data(self, values):
+        self.base.data = values
+
+    @property
+    def shape(self):
+        """The array's, also after its `data` were set to a part of them."""
+        return self.base.shape
 
     def data_ptr(self):
         if hasattr(self.base, "data_ptr"):
