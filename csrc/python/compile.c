@@ -518,31 +518,16 @@ static bool find_by_source(Compilation *c)
     return found;
 }
 
-/* A program's trees are thousands of objects, which Python's garbage collector would take as an occasion to look at all
- * objects of the process: with torch loaded that takes longer than compiling. What is made here stays or goes by itself. */
 static bool read_program(Compilation *c)
 {
     State *state = c->compiled->state;
-    int was_enabled = PyGC_Disable();
-    state->collector_rests |= was_enabled;
+    bool rests = tt_rest_collector(state);
     bool done = parse_source(c);
     tt_breathe();
     done = done && build_module(c);
-    if (was_enabled) {
-        PyGC_Enable();
-        state->collector_rests = false;
-    }
+    if (rests)
+        tt_wake_collector(state);
     return done;
-}
-
-PyObject *tt_wake_collector(PyObject *module, PyObject *unused)
-{
-    State *state = PyModule_GetState(module);
-    (void)unused;
-    if (state->collector_rests)
-        PyGC_Enable();
-    state->collector_rests = false;
-    return Py_NewRef(Py_None);
 }
 
 /* The tile IR of the source, or the walk that made it once. */

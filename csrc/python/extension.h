@@ -523,6 +523,15 @@ PyObject *tt_tuning_key(PyObject *module, PyObject *const *arguments, Py_ssize_t
 /* The extents of a grid: an int, a sequence of one to three, or a function from the call's arguments to either. */
 bool tt_read_grid(const Kernel *kernel, PyObject *grid, const Call *call, int32_t extents[3]);
 
+/* ---- collector.c: what Python's garbage collector is spared ------------------------------------------------------------ */
+
+bool tt_rest_collector(
+    State *state); /* until it is woken; false: it rested already, and whoever had it rest wakes it */
+void tt_wake_collector(State *state);
+/* wake_collector(): in a process that was forked while another thread read a program. */
+PyObject *tt_wake_collector_in_child(PyObject *module, PyObject *unused);
+PyObject *tt_untrack_tree(PyObject *module, PyObject *tree); /* untrack_tree(tree) */
+
 /* ---- compile.c ------------------------------------------------------------------------------------------- */
 
 /* Compiles for a signature and options as in FrontendRequest; NULL with an error set. `standalone`: for callers that
@@ -532,8 +541,6 @@ bool tt_read_grid(const Kernel *kernel, PyObject *grid, const Call *call, int32_
 Compiled *tt_compile(Kernel *kernel, PyObject *signature, PyObject *options, Target target, bool standalone,
                      const LaunchNumbers *numbers, bool is_quiet);
 extern const LaunchNumbers tt_any_launch; /* whatever does not always do with 32 bits takes 64 */
-/* wake_collector(): in a process that was forked while another thread read a program. */
-PyObject *tt_wake_collector(PyObject *module, PyObject *unused);
 /* Makes the code of one that has none from the bytes of an image. False with an error set. */
 bool tt_restore(Compiled *compiled, Bytes image);
 /* CompiledKernel._override(stage, text, file). */

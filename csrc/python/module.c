@@ -140,7 +140,10 @@ static PyMethodDef methods[] = {
      "named_arguments(names, arguments, keywords)\n--\n\nThe arguments of a call by name."},
     {"tuning_key", (PyCFunction)(void (*)(void))tt_tuning_key, METH_FASTCALL,
      "tuning_key(arguments, places)\n--\n\nThe arguments at these places, then the names of all dtypes."},
-    {"wake_collector", tt_wake_collector, METH_NOARGS,
+    {"untrack_tree", tt_untrack_tree, METH_O,
+     "untrack_tree(tree)\n--\n\nKeep a syntax tree, or a list of such, out of what Python's collector looks "
+     "at."},
+    {"wake_collector", tt_wake_collector_in_child, METH_NOARGS,
      "wake_collector()\n--\n\nIn a process that was forked while a program was read, which Python's "
      "collector of "
      "garbage rests for."},

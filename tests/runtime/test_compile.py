@@ -1,5 +1,7 @@
 """Compiled kernels: what they say about themselves, how they are found again, and what they keep alive."""
 
+import ast
+import copy
 import gc
 import multiprocessing
 import os
@@ -89,6 +91,18 @@ def test_reading_a_program_is_no_occasion_to_collect_garbage(enabled):
     finally:
         gc.enable()
     assert was_collecting.count(False) >= 2  # and what ptxas gets is read apart
+
+
+def test_the_collector_does_not_look_at_programs():
+    """Nor at the parts of their trees: it would take the next occasion, and Ctrl-C waits for its end."""
+    tree = fresh().parse()
+    parts = [part for node in ast.walk(tree) for part in (node, vars(node), *vars(node).values())]
+    nested = [part for part in parts if isinstance(part, ast.AST | list | dict)]
+    assert len(nested) > 100 and not any(map(gc.is_tracked, nested))
+    assert ast.dump(copy.deepcopy(tree)) == ast.dump(tree)
+    gone = weakref.ref(tree.body[0])
+    del tree, parts, nested
+    assert gone() is None
 
 
 def test_how_many_programs_fit():

@@ -3,6 +3,7 @@
 from operator import itemgetter
 from os import path
 
+from .. import _C
 from .._cached_property import cached_property
 
 _LINE = itemgetter(2)  # of what co_lines() gives
@@ -209,6 +210,7 @@ def _statements(file, lines, first):
     indented = lines[0][:1].isspace()
     before = "\n" * (first - 2) + "if 1:\n" if indented else "\n" * (first - 1)
     body = compile(before + "".join(lines), file, "exec", PyCF_ONLY_AST, dont_inherit=True).body
+    _C.untrack_tree(body)
     return body[0].body if indented and isinstance(body[0], If) else body
 
 
