@@ -131,6 +131,13 @@ static LLVMValueRef clock_now(Simt *s)
 
 static void barrier(Simt *s) { nvptx_asm(s, ASM_CONVERGENT, "bar.sync 0;", "~{memory}", s->none, NULL, 0); }
 
+/* Of a barrier without a number of threads the manual wants all of them there (PTX ISA, "bar"). */
+static void meet(Simt *s)
+{
+    const char *text = tt_arena_format(s->arena, "bar.sync 1, %d;", TT_LANES * tt_warps(s->options));
+    nvptx_asm(s, ASM_CONVERGENT, text, "~{memory}", s->none, NULL, 0);
+}
+
 static void warp_sync(Simt *s)
 {
     nvptx_asm(s, ASM_CONVERGENT, "bar.warp.sync 0xffffffff;", "~{memory}", s->none, NULL, 0);
@@ -518,6 +525,7 @@ const TargetOps tt_nvptx_ops = {
     .num_programs = num_programs,
     .clock = clock_now,
     .barrier = barrier,
+    .meet = meet,
     .warp_sync = warp_sync,
     .shuffle_xor = shuffle_xor,
     .shuffle_index = shuffle_index,

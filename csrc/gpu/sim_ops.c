@@ -130,6 +130,12 @@ static void barrier(Simt *s)
     MACHINE(s, tt_sim_barrier, s->none, machine_thread(s), simt_i32(s, 0), simt_i32(s, 0), machine_site(s));
 }
 
+static void meet(Simt *s)
+{
+    LLVMValueRef threads = simt_i32(s, TT_LANES * tt_warps(s->options));
+    MACHINE(s, tt_sim_barrier, s->none, machine_thread(s), simt_i32(s, 1), threads, machine_site(s));
+}
+
 static void warp_sync(Simt *s)
 {
     MACHINE(s, tt_sim_warp_sync, s->none, machine_thread(s), simt_i32(s, -1), machine_site(s));
@@ -400,6 +406,7 @@ const TargetOps tt_sim_ops = {
     .num_programs = num_programs,
     .clock = clock_now,
     .barrier = barrier,
+    .meet = meet,
     .warp_sync = warp_sync,
     .releases = releases,
     .acquired = acquired,

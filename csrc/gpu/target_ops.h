@@ -120,7 +120,8 @@ typedef struct TargetOps {
     LLVMValueRef (*program_id)(Simt *s, int axis);
     LLVMValueRef (*num_programs)(Simt *s, int axis);
     LLVMValueRef (*clock)(Simt *s); /* i64, the nanoseconds of OP_clock as one thread sees them */
-    void (*barrier)(Simt *s);       /* all threads of the program; orders memory */
+    void (*barrier)(Simt *s);       /* all threads of the program, in one place; orders memory */
+    void (*meet)(Simt *s);          /* the same in places of their own; each warp in one */
     void (*warp_sync)(Simt *s);     /* all threads of the warp; orders memory */
     /* In all threads, before tt_releases(s->op) and after tt_acquires(s->op): the barriers that these need are there, and
      * a simulator sees to it that they are. NULL: nothing to do. */

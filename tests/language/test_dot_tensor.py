@@ -427,14 +427,14 @@ def test_attention(dtype, n, d, causal, turned, options):
     check_attention(dtype, n, d, causal, turned, **options)
 
 
-def check_attention(dtype, n, d, causal, turned, stages=2, **options):
+def check_attention(dtype, n, d, causal, turned, stages=2, rows=64, **options):
     q, k, v = (random((n, d), dtype, seed) for seed in (1, 2, 3))
     scores = exact(q) @ exact(k).T / math.sqrt(d)
     scores = np.where(np.tri(n, dtype=bool), scores, -np.inf) if causal else scores
     p = np.exp(scores - scores.max(1, keepdims=True))
     p /= p.sum(1, keepdims=True)
     found = launch(
-        attention, (triton.cdiv(n, 64),), q, k, v, 1 / math.sqrt(d), n, out=blank((n, d), "float32"), D=d, BM=64, BN=32,
+        attention, (triton.cdiv(n, rows),), q, k, v, 1 / math.sqrt(d), n, out=blank((n, d), "float32"), D=d, BM=rows, BN=32,
         CAUSAL=causal, STAGES=stages, TURNED=turned, **options,
     )  # fmt: skip
     # p is rounded to the format; scores of tf32 are a little off, and p with them
@@ -777,6 +777,13 @@ def test_grouped_programs_with_any_stages_and_warps(dtype, stages, warps):
 @pytest.mark.parametrize("turned", [False, True])
 def test_attention_with_any_stages_and_warps(turned, stages, warps):
     check_attention("float16", 150, 32, True, turned, stages=stages, num_warps=warps)
+
+
+@pytest.mark.parametrize("n, causal", [(20, False), (64, True), (130, False), (300, True)])
+@pytest.mark.parametrize("stages, warpgroups", [(2, 2), (3, 2), (4, 4)])
+def test_attention_of_warpgroups_in_turns(stages, warpgroups, n, causal):
+    """Warpgroups with rows of their own, of loops with one iteration to ten: on wgmma one multiplies while another computes."""
+    check_attention("float16", n, 32, causal, n % 4 > 0, stages, 64 * warpgroups, num_warps=4 * warpgroups)
 
 
 # ---- batches --------------------------------------------------------------------------------------------------------
