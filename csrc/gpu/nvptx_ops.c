@@ -131,10 +131,10 @@ static LLVMValueRef clock_now(Simt *s)
 
 static void barrier(Simt *s) { nvptx_asm(s, ASM_CONVERGENT, "bar.sync 0;", "~{memory}", s->none, NULL, 0); }
 
-/* Of a barrier without a number of threads the manual wants all of them there (PTX ISA, "bar"). */
+/* bar.sync is barrier.sync.aligned, which compute-sanitizer's synccheck wants to see all threads come to. */
 static void meet(Simt *s)
 {
-    const char *text = tt_arena_format(s->arena, "bar.sync 1, %d;", TT_LANES * tt_warps(s->options));
+    const char *text = tt_arena_format(s->arena, "barrier.sync 1, %d;", TT_LANES * tt_warps(s->options));
     nvptx_asm(s, ASM_CONVERGENT, text, "~{memory}", s->none, NULL, 0);
 }
 
