@@ -74,8 +74,8 @@ bool tt_fits_wgmma(const Op *dot, const GpuOptions *options, bool turned);
 
 /* ---- stagger.c: warpgroups that take turns ------------------------------------------------------------------------------- */
 
-/* Where an iteration multiplies, computes with the result, and multiplies that: the wait for the first product, and the
- * second one. */
+/* Where an iteration multiplies and computes with the result: the wait for that product, and the product that multiplies
+ * what was computed, in registers, or if there is none the same one. */
 typedef struct Turn {
     Op *first, *second;
 } Turn;

@@ -1,9 +1,9 @@
-/* Warpgroups that take turns. In a loop in which a product's result is computed with and multiplied again (attention), all
- * warpgroups meet once in an iteration, so that all would multiply at one time, and then all compute while the tensor
+/* Warpgroups that take turns. In a loop in which a product's result is computed with, and maybe multiplied again (attention),
+ * all warpgroups meet once in an iteration, so that all would multiply at one time, and then all compute while the tensor
  * cores rest. So every other one meets the rest half an iteration earlier: behind its first product, where the others
- * stand in front of their second one. These then multiply, into the next iteration's first product, while the former
- * compute, and the other way round: what FlashAttention-3 (arXiv 2407.08608, section 3.1) does with named barriers between
- * warpgroups, with the barrier that the loop's copies need anyway.
+ * stand in front of their second one, or of their only one. These then multiply, into the next iteration's first product,
+ * while the former compute, and the other way round: what FlashAttention-3 (arXiv 2407.08608, section 3.1) does with named
+ * barriers between warpgroups, with the barrier that the loop's copies need anyway.
  *
  * Iteration i then reads behind its barrier what its second product and the next iteration's first one need. So copies of
  * iteration i + 1 have landed there, for which they are two iterations ahead at least, and new ones are issued behind it,
@@ -48,6 +48,15 @@ static bool depends_on(const Value *value, const Op *op, Map *seen)
     return false;
 }
 
+/* Is a product's result computed with in the loop, rather than only added to by the next product? */
+static bool is_computed_with(const Op *wait)
+{
+    TT_FOR_USES(use, wait->results[0])
+    if (use->user->parent == wait->parent && tt_has(use->user, ELEMENTWISE))
+        return true;
+    return false;
+}
+
 bool tt_find_turn(const Region *body, Turn *turn, Arena *scratch)
 {
     bool is_costly = false;
@@ -64,14 +73,17 @@ bool tt_find_turn(const Region *body, Turn *turn, Arena *scratch)
         turn->second = op;
         return true;
     }
-    return false;
+    if (!turn->first || !is_computed_with(turn->first))
+        return false;
+    turn->second = tt_operand(turn->first, 0)->op;
+    return turn->second->parent == body;
 }
 
-/* Copies, and the operations that nothing else needs, go behind the second product. */
-static void find_moved(Turns *t)
+/* Copies in front of `place`, and the operations that nothing else needs. */
+static void find_moved(Turns *t, const Op *place)
 {
     Map moved = {.arena = t->arena};
-    for (Op *op = t->turn.second->previous; op; op = op->previous) {
+    for (Op *op = place->previous; op; op = op->previous) {
         bool moves = op->opcode == OP_async_copy || op->opcode == OP_async_commit;
         bool is_needed = !tt_is_pure(op) || op->region_count;
         for (int i = 0; i < op->result_count && !is_needed; i++)
@@ -102,12 +114,16 @@ static void take_turns(Turns *t)
     Builder before = tt_builder_before(t->loop), early = tt_builder_after(t->turn.first),
             late = tt_builder_before(t->turn.second);
     before.loc = early.loc = late.loc = t->meeting->loc;
+    Value *left_operand = tt_operand(t->turn.second, 0);
     build_wait(&before, left, NULL);
-    set_half(build_wait(&early, left - 1, NULL), 1);
-    set_half(build_wait(&late, left - 1, tt_operand(t->turn.second, 0)), 0);
+    Op *behind_first = build_wait(&early, left - 1, NULL);
+    set_half(behind_first, 1);
+    set_half(build_wait(&late, left - 1, tt_is_tile(left_operand->type) ? left_operand : NULL), 0);
     tt_erase_op(t->meeting);
+    const Op *last = tt_comes_before(behind_first, t->turn.second) ? t->turn.second : behind_first;
+    find_moved(t, last);
     for (int i = 0; i < t->moved.count; i++) /* the last one first */
-        tt_move_before(t->moved.data[i], i ? t->moved.data[i - 1] : t->turn.second->next);
+        tt_move_before(t->moved.data[i], i ? t->moved.data[i - 1] : last->next);
 }
 
 static bool visit_loop(Turns *t, Op *loop)
@@ -132,7 +148,6 @@ static bool visit_loop(Turns *t, Op *loop)
     for (int i = 0; i < t->turn.second->parent->last->operand_count; i++)
         if (tt_def(tt_operand(t->turn.second->parent->last, i), OP_wgmma))
             return false;
-    find_moved(t);
     take_turns(t);
     return true;
 }

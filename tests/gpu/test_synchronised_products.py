@@ -108,6 +108,25 @@ def dequantised():
 
 
 @triton.jit
+def scaled_kernel(a, b, scales, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    """A scale for each row and step of K: what wgmma gives is computed with in each iteration."""
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
+    acc = tl.zeros((M, N), tl.float32)
+    for start in range(0, K, BK):
+        depth = start + k
+        product = tl.dot(tl.load(a + i[:, None] * K + depth[None, :]), tl.load(b + depth[:, None] * N + j[None, :]))
+        acc += product * tl.load(scales + start // BK * M + i)[:, None]
+    tl.store(c + i[:, None] * N + j[None, :], acc)
+
+
+def scaled():
+    a, b, scales = halves(128, 160), halves(160, 32), halves(5, 128).astype(np.float32)
+    parts = a.astype(np.float32).reshape(128, 5, 32).transpose(1, 0, 2) @ b.astype(np.float32).reshape(5, 32, 32)
+    expected = (parts * scales[:, :, None]).sum(0)
+    return Case(scaled_kernel, [a, b, scales, np.zeros_like(expected), 160], {3: expected}, M=128, N=32, BK=32)
+
+
+@triton.jit
 def split_kernel(a, b, c, K, N: tl.constexpr, BK: tl.constexpr):
     i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
     acc = tl.zeros((N, N), tl.float32)
@@ -151,6 +170,7 @@ CASES = {
     "product after a loop": product_after_a_loop,
     "attention": attention,
     "dequantised weights": dequantised,
+    "scaled products": scaled,
     "programs that share K": split_k,
     "nested loops": nested,
 }
