@@ -36,7 +36,8 @@ static bool untrack(PyObject *tree)
                 return false;
         return true;
     }
-    if (!PyType_HasFeature(Py_TYPE(tree), Py_TPFLAGS_HEAPTYPE) || !PyObject_IS_GC(tree))
+    if (!PyType_HasFeature(Py_TYPE(tree), Py_TPFLAGS_HEAPTYPE) ||
+        !PyType_HasFeature(Py_TYPE(tree), Py_TPFLAGS_HAVE_GC))
         return true;
     PyObject *fields = PyObject_GenericGetDict(tree, NULL), *name, *value;
     if (!fields)

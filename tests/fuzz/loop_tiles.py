@@ -22,6 +22,7 @@ def less_largest(x):
 """
 LONGEST_SORT = 1024  # elements, for the simulator's sake
 COMBINATIONS = "sum_and_largest", "last_positive"
+COMMUTATIVE = {"sum_and_largest"}
 
 
 class Tiles(Memory):
@@ -77,7 +78,7 @@ class Tiles(Memory):
             return
         axis, first, second = int(self.random.integers(len(x.axes))), self.new_name("s"), self.new_name("s")
         both, combine = f"({self.as_sum(x)}, {self.as_sum(y)})", self.pick(*COMBINATIONS)
-        if self.chance(0.5):
+        if self.chance(0.5) or combine not in COMMUTATIVE:  # which reductions ask for
             reverse = f", reverse={self.chance(0.3)}"
             self.inside.append(f"{first}, {second} = tl.associative_scan({both}, {axis}, {combine}{reverse})")
             axes = x.axes

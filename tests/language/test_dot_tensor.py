@@ -434,8 +434,8 @@ def check_attention(dtype, n, d, causal, turned, stages=2, rows=64, **options):
     p = np.exp(scores - scores.max(1, keepdims=True))
     p /= p.sum(1, keepdims=True)
     found = launch(
-        attention, (triton.cdiv(n, rows),), q, k, v, 1 / math.sqrt(d), n, out=blank((n, d), "float32"), D=d, BM=rows, BN=32,
-        CAUSAL=causal, STAGES=stages, TURNED=turned, **options,
+        attention, (triton.cdiv(n, rows),), q, k, v, 1 / math.sqrt(d), n, out=blank((n, d), "float32"),
+        D=d, BM=rows, BN=32, CAUSAL=causal, STAGES=stages, TURNED=turned, **options,
     )  # fmt: skip
     # p is rounded to the format; scores of tf32 are a little off, and p with them
     bits = {"float32": 10, "float8e5": 2}.get(dtype, DTYPES[dtype].mantissa)
