@@ -782,7 +782,7 @@ def test_attention_with_any_stages_and_warps(turned, stages, warps):
 @pytest.mark.parametrize("n, causal", [(20, False), (64, True), (130, False), (300, True)])
 @pytest.mark.parametrize("stages, warpgroups", [(2, 2), (3, 2), (4, 4)])
 def test_attention_of_warpgroups_in_turns(stages, warpgroups, n, causal):
-    """Warpgroups with rows of their own, of loops with one iteration to ten: on wgmma one multiplies while another computes."""
+    """Of loops with one iteration to ten: on wgmma one warpgroup multiplies while another computes."""
     check_attention("float16", n, 32, causal, n % 4 > 0, stages, 64 * warpgroups, num_warps=4 * warpgroups)
 
 
