@@ -170,8 +170,14 @@ def test_static_assert():
     )
     with pytest.raises(triton.CompilationError, match="too small"):
         check('tl.static_assert(x.shape[0] > 3, "too small")\nout = x', {"x": X}, X)
-    with pytest.raises(triton.CompilationError, match="shape is .*3"):
-        check('assert x.shape[0] > 3, f"shape is {x.shape}"\nout = x', {"x": X}, X)
+
+
+def test_assert_that_a_constant_decides():
+    """It is for the program that comes by, as one of run-time values is."""
+    code = 'assert x.shape[0] > 3, f"shape is {x.shape}"\nout = x'
+    check(code, {"x": X}, X)
+    with pytest.raises(Exception, match="shape is .*3"):
+        check(code, {"x": X}, X, debug=True)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ CPU = "benchmarks/results/2026-11-20-amd-epyc-zen4-2-cores"
 KERNELS = "benchmarks/results/2026-11-23-amd-epyc-zen4-2-cores"
 LATEST = "benchmarks/results/2026-11-23-nvidia-h200"
 GPU = f"{LATEST}/gpu.json"
+ATTENTION = "benchmarks/results/2026-11-24-nvidia-h200/attention.json"
 PEERS = {"torch": "torch", "NumPy": "numpy", "Triton 3.6": "peer"}
 
 pytestmark = pytest.mark.host
@@ -44,7 +45,7 @@ def same(text, value):
 
 def test_tables():
     seen = list(tables())
-    assert {file for file, _, _ in seen} == {f"{KERNELS}/cpu.json", f"{KERNELS}/cpu-avx2.json", GPU}
+    assert {file for file, _, _ in seen} == {f"{KERNELS}/cpu.json", f"{KERNELS}/cpu-avx2.json", GPU, ATTENTION}
     for file, heads, (case, ours, *peers, ratio) in seen:
         row = rows_of(file)[case]
         assert same(ours, row["ours"]), case
