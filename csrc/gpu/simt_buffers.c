@@ -110,60 +110,13 @@ void simt_smem_view(Simt *s, const Op *op)
     simt_set_scalar(s, op->results[0], LLVMBuildAdd(s->b, simt_scalar(s, buffer), offset, ""));
 }
 
-/* Do the registers have words as ldmatrix gives them? Four lanes have a row of 16 bytes, 8 rows are a matrix, and four
- * matrices differ in the two lowest bits of the register. */
-static bool are_matrices(const Simt *s, const BufferSide *b)
-{
-    enum { WORD = 4 /* bytes */, ROW = 4 /* words */ };
-    const LinearLayout *layout = b->side.layout;
-    int registers = layout->in_bits[LAYOUT_REGISTER];
-    const uint64_t *lanes = b->columns + registers;
-    if (b->side.element_bytes != WORD || b->side.vector_bits || registers < 2 ||
-        !s->ops->tensor->load_matrices || lanes[0] != 1 || lanes[1] != 2)
-        return false;
-    for (int i = 0; i < tt_layout_in_total(layout); i++)
-        if (i != registers && i != registers + 1 && (!b->columns[i] || b->columns[i] % ROW))
-            return false;
-    return true;
-}
-
-static Tile *load_matrices(Simt *s, const BufferSide *b, LLVMTypeRef type)
-{
-    enum { AT_ONCE = 4 };
-    const LinearLayout *layout = b->side.layout;
-    int warps = layout->in_bits[LAYOUT_WARP], bytes = b->side.element_bytes;
-    const uint64_t *lanes = b->columns + layout->in_bits[LAYOUT_REGISTER];
-    uint64_t columns[TT_LANE_BITS + 8] = {lanes[2], lanes[3], lanes[4], b->columns[0], b->columns[1]};
-    memcpy(columns + TT_LANE_BITS, lanes + TT_LANE_BITS, sizeof(uint64_t) * (size_t)warps);
-    LLVMValueRef base = simt_thread_offset(s, columns, TT_LANE_BITS, warps, bytes);
-    Tile *tile = simt_new_tile(s, 1 << layout->in_bits[LAYOUT_REGISTER]);
-    for (int r = 0; r < tile->count; r += AT_ONCE) {
-        LLVMValueRef place, words[AT_ONCE];
-        int64_t constant;
-        bool wanted = false;
-        for (int i = 0; i < AT_ONCE; i++)
-            wanted |= simt_is_in_part(layout, b->side.part, r + i);
-        if (wanted) {
-            simt_add_offset(s, columns, TT_LANE_BITS + warps, base, tt_f2_apply(b->columns, (uint64_t)r),
-                            bytes, &place, &constant);
-            place = LLVMBuildAdd(s->b, place, b->side.memory, "");
-            s->ops->tensor->load_matrices(s, place, constant, AT_ONCE, false, words);
-        }
-        for (int i = 0; i < AT_ONCE; i++)
-            tile->at[r + i] = wanted ? LLVMBuildBitCast(s->b, words[i], type, "") : LLVMGetUndef(type);
-    }
-    return tile;
-}
-
 void simt_smem_load(Simt *s, const Op *op)
 {
     BufferSide b = {0};
     const Value *result = op->results[0];
-    LLVMTypeRef type = simt_type(s, result->type);
     plan_side(s, &b, result->layout, tt_operand(op, 0));
     b.side.part = tt_find_attr(op, ATTR_part);
-    simt_set(s, result,
-             are_matrices(s, &b) ? load_matrices(s, &b, type) : simt_load_side(s, &b.side, type, 0));
+    simt_set(s, result, simt_load_side(s, &b.side, simt_type(s, result->type), 0));
 }
 
 /* ---- asynchronous copies ----------------------------------------------------------------------------------------------------------- */

@@ -182,8 +182,128 @@ static bool starts_vector(const SharedSide *side, int reg)
     return !(tt_f2_apply(side->offsets, (uint64_t)reg) & ((1ull << side->vector_bits) - 1));
 }
 
+/* ---- 8 x 8 matrices ---------------------------------------------------------------------------------------------------------------- */
+
+/* Rows of 16 bytes in memory, eight of which are a matrix, of which a lane has a word: two neighbours in a row, or the
+ * same place in two rows, `transposed`. As ldmatrix and stmatrix move them, up to four at once, and as products have
+ * operands and sums. */
+typedef struct Matrices {
+    bool transposed;
+    int word_bits; /* log2 of the registers in a word */
+    int bits;      /* log2 of the matrices at once: the registers' next bits */
+    /* Offsets of each bit of a lane's number, lanes giving the places of rows, and of a warp's. */
+    uint64_t rows[TT_LANE_BITS + 8];
+    LLVMValueRef base;
+} Matrices;
+
+/* Do those bits of registers and lanes that number elements of a row do so, and all others move by whole rows? Copies,
+ * which move by nothing, are read in other warps only. */
+static bool are_rows(const SharedSide *side, bool transposed, int word_bits, bool stores)
+{
+    const LinearLayout *layout = side->layout;
+    int registers = layout->in_bits[LAYOUT_REGISTER], row_bits = transposed ? 3 : word_bits + 2;
+    uint64_t within = 0;
+    for (int bit = 0; bit < row_bits; bit++) {
+        int i = transposed ? registers + 2 + bit : bit < word_bits ? bit : registers + bit - word_bits;
+        if (side->offsets[i] != 1ull << bit)
+            return false;
+        within |= 1ull << i;
+    }
+    for (int i = 0; i < tt_layout_in_total(layout); i++) {
+        bool may_copy = !stores && i >= registers + TT_LANE_BITS;
+        if (!(within >> i & 1) && (side->offsets[i] ? side->offsets[i] % (1ull << row_bits) : !may_copy))
+            return false;
+    }
+    return true;
+}
+
+static bool plan_matrices(Simt *s, const SharedSide *side, bool stores, Matrices *m)
+{
+    const LinearLayout *layout = side->layout;
+    int registers = layout->in_bits[LAYOUT_REGISTER], warps = layout->in_bits[LAYOUT_WARP];
+    const uint64_t *lanes = side->offsets + registers;
+    *m = (Matrices){.word_bits = tt_log2(4) - tt_log2(side->element_bytes)};
+    m->bits = TT_MIN(registers - m->word_bits, 2);
+    if (side->element_bytes > 4 || m->bits < 0 || !s->ops->tensor->load_matrices ||
+        (stores && !s->ops->tensor->has_store_matrices(s)))
+        return false;
+    m->transposed = side->element_bytes == 2 && lanes[2] == 1;
+    if (!are_rows(side, m->transposed, m->word_bits, stores))
+        return false;
+    for (int i = 0; i < 3; i++)
+        m->rows[i] = !m->transposed ? lanes[2 + i] : i ? lanes[i - 1] : side->offsets[0];
+    for (int i = 0; i < m->bits; i++)
+        m->rows[3 + i] = side->offsets[m->word_bits + i];
+    memcpy(m->rows + TT_LANE_BITS, lanes + TT_LANE_BITS, sizeof(uint64_t) * (size_t)warps);
+    m->base = simt_thread_offset(s, m->rows, TT_LANE_BITS, warps, side->element_bytes);
+    return true;
+}
+
+/* Where the lane's row is, of the matrices that begin with register `reg`. */
+static LLVMValueRef matrix_place(Simt *s, const SharedSide *side, const Matrices *m, int reg,
+                                 int64_t *constant)
+{
+    LLVMValueRef place;
+    simt_add_offset(s, m->rows, TT_LANE_BITS + side->layout->in_bits[LAYOUT_WARP], m->base,
+                    tt_f2_apply(side->offsets, (uint64_t)reg), side->element_bytes, &place, constant);
+    return side->memory ? LLVMBuildAdd(s->b, place, side->memory, "") : place;
+}
+
+static Access words_of(void)
+{
+    Access access = {0};
+    simt_set_words(&access, 4);
+    return access;
+}
+
+static void store_matrices(Simt *s, const SharedSide *side, const Matrices *m, const Tile *tile,
+                           int64_t scratch)
+{
+    Access word = words_of();
+    int count = 1 << m->bits, in_word = 1 << m->word_bits;
+    for (int r = 0; r < tile->count; r += count * in_word) {
+        LLVMValueRef words[4];
+        int64_t constant;
+        for (int i = 0; i < count; i++)
+            simt_pack(s, tile->at + r + i * in_word, in_word, side->element_bytes, &word, &words[i]);
+        LLVMValueRef place = matrix_place(s, side, m, r, &constant);
+        s->ops->tensor->store_matrices(s, place, constant + scratch, count, m->transposed, words);
+    }
+}
+
+static Tile *load_matrices(Simt *s, const SharedSide *side, const Matrices *m, LLVMTypeRef type,
+                           int64_t scratch)
+{
+    Access word = words_of();
+    int count = 1 << m->bits, in_word = 1 << m->word_bits;
+    Tile *tile = simt_new_tile(s, 1 << side->layout->in_bits[LAYOUT_REGISTER]);
+    for (int r = 0; r < tile->count; r += count * in_word) {
+        LLVMValueRef words[4];
+        int64_t constant;
+        bool wanted = false;
+        for (int i = 0; i < count * in_word; i++) {
+            wanted |= simt_is_in_part(side->layout, side->part, r + i);
+            tile->at[r + i] = LLVMGetUndef(type);
+        }
+        if (!wanted)
+            continue;
+        LLVMValueRef place = matrix_place(s, side, m, r, &constant);
+        s->ops->tensor->load_matrices(s, place, constant + scratch, count, m->transposed, words);
+        for (int i = 0; i < count; i++)
+            simt_unpack(s, &words[i], &word, in_word, side->element_bytes, type, tile->at + r + i * in_word);
+    }
+    return tile;
+}
+
+/* ---- either side ------------------------------------------------------------------------------------------------------------------- */
+
 void simt_store_side(Simt *s, const SharedSide *side, const Tile *tile, int64_t scratch)
 {
+    Matrices matrices;
+    if (plan_matrices(s, side, true, &matrices)) {
+        store_matrices(s, side, &matrices, tile, scratch);
+        return;
+    }
     uint32_t warps = tt_layout_replication(side->layout, LAYOUT_WARP);
     LLVMValueRef predicate = NULL;
     if (warps) { /* copies in other lanes store the same in the same instruction */
@@ -222,6 +342,9 @@ static void load_vector_of(Simt *s, const SharedSide *side, int reg, int64_t scr
 
 Tile *simt_load_side(Simt *s, const SharedSide *side, LLVMTypeRef type, int64_t scratch)
 {
+    Matrices matrices;
+    if (plan_matrices(s, side, false, &matrices))
+        return load_matrices(s, side, &matrices, type, scratch);
     Tile *tile = simt_new_tile(s, 1 << side->layout->in_bits[LAYOUT_REGISTER]);
     for (int r = 0; r < tile->count; r++)
         if (!tile->at[r] && simt_is_in_part(side->layout, side->part, r))

@@ -196,6 +196,32 @@ def test_fragments_are_multiplied_in_the_registers_that_they_are_loaded_into():
 
 
 @triton.jit
+def chained_products(a_ptr, b_ptr, c_ptr, n, TURNED: tl.constexpr):
+    """A product of what an iteration scales and of what the one before left, in 16 bits."""
+    rows = tl.arange(0, 64)
+    state = tl.zeros([64, 64], dtype=tl.float32)
+    for start in range(0, n, 64):
+        a = tl.load(a_ptr + (start + rows)[:, None] * 64 + rows[None, :])
+        b = tl.load(b_ptr + (start + rows)[:, None] * 64 + rows[None, :])
+        left, old = tl.trans(a) if TURNED else a, tl.trans(state) if TURNED else state
+        state += tl.dot(left * 2, old.to(tl.float16))
+        state += tl.dot(a, b)
+    tl.store(c_ptr + rows[:, None] * 64 + rows[None, :], state)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_fragments_cross_shared_memory_as_matrices(turned):
+    """What a product left or takes goes to a buffer, and comes from it, in rows of 16 bytes, whichever way it lies."""
+    options = {"num_warps": 4, "num_stages": 2, "TURNED": turned}
+    compiled = compile_kernel(chained_products, F16, F16, F32, integer(), sm=90, **options)
+    loop = re.search(r"cp\.async\.wait_group.*\sbra", compiled.ptx, re.S)[0]
+    for name in "ldmatrix", "stmatrix":
+        assert loop.count(f"{name}.sync.aligned.m8n8.x4{'.trans' if turned else ''}.shared") == 4
+    assert "ld.shared" not in loop and "st.shared" not in loop
+    assemble(compiled, 90)
+
+
+@triton.jit
 def matmul_with_hints(a_ptr, b_ptr, c_ptr, k, BLOCK: tl.constexpr):
     rows, depth = tl.arange(0, BLOCK), tl.arange(0, 64)
     acc = tl.zeros([BLOCK, BLOCK], dtype=tl.float32)

@@ -723,6 +723,49 @@ def test_products_under_a_condition():
     near(found, (exact(x)[1] + exact(x)[2]) @ exact(y) + 2, 0)
 
 
+@triton.jit
+def states_of_chunks(a_ptr, b_ptr, chunks, out_ptr, N: tl.constexpr, TURNED: tl.constexpr, SCALED: tl.constexpr):
+    """What a product leaves, in 16 bits, is an operand of the next one, turned or not; the other may be scaled."""
+    rows, columns = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]
+    some = tl.arange(0, N)[:, None]
+    state, sums = tl.zeros([64, 64], tl.float32), tl.zeros([N, 64], tl.float32)
+    for chunk in range(chunks):
+        a = tl.load(a_ptr + (chunk * N + some) * 64 + columns)
+        b = tl.load(b_ptr + (chunk * 64 + rows) * 64 + columns)
+        old = (tl.trans(state) if TURNED else state).to(a.dtype)
+        sums += tl.dot(a * 2 if SCALED else a, old)
+        state = tl.dot(b * 2 if SCALED else b, b)
+    tl.store(out_ptr + some * 64 + columns, sums)
+
+
+@pytest.mark.parametrize("n, warps", [(16, 2), (32, 1), (64, 4), (128, 8)])
+@pytest.mark.parametrize("turned, scaled", [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_states_of_chunks(n, warps, turned, scaled, dtype):
+    chunks = 3
+    a, b = random((chunks * n, 64), dtype, seed=1), round_to(exact(random((chunks * 64, 64), dtype, seed=2)) / 8, dtype)
+    found = launch(
+        states_of_chunks,
+        (1,),
+        a,
+        b,
+        chunks,
+        N=n,
+        TURNED=turned,
+        SCALED=scaled,
+        num_warps=warps,
+        out=blank((n, 64), "float32"),
+    )
+    x, y, factor = exact(a).reshape(chunks, n, 64), exact(b).reshape(chunks, 64, 64), 2 if scaled else 1
+    state, sums, sizes = np.zeros((64, 64)), 0, 0
+    for i in range(chunks):
+        old = exact(round_to(state.T if turned else state, dtype))
+        sums = sums + factor * x[i] @ old
+        sizes = sizes + factor * np.abs(x[i]) @ np.abs(old)
+        state = factor * y[i] @ y[i]
+    near(found, sums, sizes * 2.0 ** (-9 if dtype == "float16" else -7))
+
+
 # ---- stages and warps -----------------------------------------------------------------------------------------------
 
 
