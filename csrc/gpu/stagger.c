@@ -165,8 +165,19 @@ static bool visit_region(Turns *t, Region *region)
     return changed;
 }
 
+static void find_assert(Op *op, void *found) { *(bool *)found |= op->opcode == OP_assert; }
+
+/* Threads whose assertion fails end, and a barrier that says how many it is for would wait for them for ever. */
+static bool may_end_early(Region *region)
+{
+    bool found = false;
+    tt_walk(region, find_assert, &found);
+    return found;
+}
+
 bool tt_gpu_stagger(Module *module, const GpuOptions *options, Arena *scratch)
 {
     Turns t = {.arena = scratch};
-    return tt_has_turns(options) && visit_region(&t, module->functions->body);
+    Region *body = module->functions->body;
+    return tt_has_turns(options) && !may_end_early(body) && visit_region(&t, body);
 }

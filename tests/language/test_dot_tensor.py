@@ -829,6 +829,30 @@ def test_attention_of_warpgroups_in_turns(stages, warpgroups, n, causal):
     check_attention("float16", n, 32, causal, n % 4 > 0, stages, 64 * warpgroups, num_warps=4 * warpgroups)
 
 
+@triton.jit
+def checked_scaled(a, b, scales, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
+    acc = tl.zeros((M, N), tl.float32)
+    for start in range(0, K, BK):
+        depth = start + k
+        product = tl.dot(tl.load(a + i[:, None] * K + depth[None, :]), tl.load(b + depth[:, None] * N + j[None, :]))
+        tl.device_assert(product < 500, "too large")
+        acc += product * tl.load(scales + i)[:, None]
+    tl.store(c + i[:, None] * N + j[None, :], acc)
+
+
+def test_threads_that_end_early_hold_up_nobody():
+    """One element is too large: its thread ends, while the others of two warpgroups go on to the loop's barriers."""
+    a, b, scales = (np.ones(shape, t) for shape, t in (((128, 96), "float16"), ((96, 32), "float16"), (128, "float32")))
+    result = Buffer(np.zeros((128, 32), np.float32))
+    sizes = {"M": 128, "N": 32, "BK": 32, "num_warps": 8, "num_stages": 3, "debug": True}
+    checked_scaled[(1,)](*(Buffer(x).argument for x in (a, b, scales)), result.argument, 96, **sizes)
+    assert (result.host().values == 96).all()
+    a[70, 32:64] = 100
+    with pytest.raises(Exception, match="too large"):
+        checked_scaled[(1,)](*(Buffer(x).argument for x in (a, b, scales)), result.argument, 96, **sizes)
+
+
 # ---- batches --------------------------------------------------------------------------------------------------------
 
 
