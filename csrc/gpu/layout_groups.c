@@ -829,7 +829,9 @@ const LinearLayout *tt_memory_layout(const LayoutGroups *g, const Op *op)
         if (i != 2 || op->opcode == OP_atomic_cas)
             layout = tt_group_layout(g, tt_operand(op, i));
     Preference preference;
-    bool strong = is_strong(g, op, &preference);
+    bool copies =
+        op->opcode == OP_async_copy && preference_of(g, op, &preference); /* 4 bytes at least, however few */
+    bool strong = copies || is_strong(g, op, &preference);
     bool fits = type->count * tt_byte_width(type->element->element) <= tt_shared_limit(g->options->sm);
     if (layout && (!strong || !fits || suits(layout, &preference)))
         return layout;
