@@ -145,7 +145,14 @@ static LLVMValueRef clock_now(Simt *s) { return MACHINE(s, tt_sim_clock, s->i64,
 
 static void releases(Simt *s) { MACHINE(s, tt_sim_release, s->none, machine_thread(s), machine_site(s)); }
 
-static void acquired(Simt *s) { MACHINE(s, tt_sim_acquired, s->none, machine_thread(s), machine_site(s)); }
+/* Strips to come do what stands before it, which may come after it. */
+static void acquired(Simt *s)
+{
+    LLVMValueRef site = machine_site(s), last = simt_is_last_strip(s);
+    if (last)
+        site = LLVMBuildSelect(s->b, last, site, LLVMConstNull(LLVMTypeOf(site)), "");
+    MACHINE(s, tt_sim_acquired, s->none, machine_thread(s), site);
+}
 
 static LLVMValueRef shuffle(Simt *s, SimCollective mode, LLVMValueRef word, LLVMValueRef argument)
 {

@@ -246,6 +246,7 @@ void simt_leave_phase(Simt *s);
 void simt_enter_phase(Simt *s);
 bool simt_meets(const Simt *s, const Op *op);               /* do threads meet in its regions? */
 void simt_share_between_strips(Simt *s, LLVMValueRef phi);  /* one between phases that counts iterations */
+LLVMValueRef simt_is_last_strip(Simt *s);                   /* i1; NULL outside of phases */
 int simt_phase(const Simt *s);                              /* number; 0 outside */
 bool simt_is_made_again(const Simt *s, const Value *value); /* where it is wanted, in this phase */
 void simt_begin_nested(Simt *s, const Op *op);              /* a loop or branch within the phase */

@@ -37,6 +37,14 @@ typedef struct Strips {
 
 int simt_phase(const Simt *s) { return s->strips && s->strips->now ? s->strips->now->number : 0; }
 
+LLVMValueRef simt_is_last_strip(Simt *s)
+{
+    const Strips *strips = s->strips;
+    return simt_phase(s)
+               ? LLVMBuildICmp(s->b, LLVMIntEQ, strips->now->strip, simt_i32(s, strips->count - 1), "")
+               : NULL;
+}
+
 void simt_enter_phase(Simt *s)
 {
     Strips *strips = s->strips;

@@ -154,6 +154,8 @@ int64_t tt_sim_clock(SimThread *self)
 
 void tt_sim_acquired(SimThread *self, const SimSite *site)
 {
+    if (!site)
+        return;
     self->acquired = sim_moment(self);
     self->acquired_site = site;
 }

@@ -106,7 +106,7 @@ void tt_sim_barrier(SimThread *self, int32_t id, int32_t count, const SimSite *s
 /* bar.warp.sync: orders the lanes of `mask`. */
 void tt_sim_warp_sync(SimThread *self, uint32_t mask, const SimSite *site);
 /* Thread 0 of the block is about to release, or has acquired, for all its threads: what another one did before must have
- * a barrier between, and so must what it does next. Called by all. */
+ * a barrier between, and so must what it does next. Called by all; `site` is NULL where it has not acquired yet. */
 void tt_sim_release(SimThread *self, const SimSite *site);
 int64_t tt_sim_clock(SimThread *self); /* nanoseconds */
 void tt_sim_acquired(SimThread *self, const SimSite *site);

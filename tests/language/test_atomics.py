@@ -119,6 +119,20 @@ def test_the_last_program_sees_all_others():
     assert out.host().values[0] == x.values.sum()
 
 
+def test_what_stands_before_an_order_may_come_after_it():
+    """Of a tile that a warp takes in strips, each of which comes to the order."""
+    kernel = jit("""
+        def kernel(x, y, arrived, SIZE: tl.constexpr):
+            i = tl.arange(0, SIZE)
+            tl.store(y + i, tl.load(x + i))
+            tl.atomic_add(arrived, 1, sem="acquire")
+    """)
+    x = random((8192,), "int32")
+    y, arrived = Buffer(np.zeros(8192, np.int32)), Buffer(np.zeros(1, np.int32))
+    kernel[(2,)](Buffer(x).argument, y.argument, arrived.argument, 8192, num_warps=1)
+    assert (y.host().values == x.values).all() and arrived.host().values[0] == 2
+
+
 @pytest.mark.parametrize("sem", ["relaxed", "acquire", "release", "acq_rel"])
 @pytest.mark.parametrize("scope", ["gpu", "cta", "sys"])
 def test_orders_and_scopes(sem, scope):
