@@ -207,7 +207,7 @@ class Generator(Chooser):
         if function in BITWISE:
             self.dtype = self.pick("int32", "int64")
         elif function != "store":
-            self.dtype = self.pick("int32", "int64", "float32")
+            self.dtype = self.pick("int32", "int64", "float32" if function == "add" else "float16")
         if not self.is_wide_enough():
             return
         tiles = self.values((GRID, *self.block), self.dtype)
