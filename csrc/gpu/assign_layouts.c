@@ -114,11 +114,14 @@ static Value *converted(Assigner *a, Value *value, const LinearLayout *layout, O
 {
     Builder builder = tt_builder_before(outermost_user(value, user));
     builder.loc = value->loc;
-    if (is_widened(a, value) || follows_from_outside(a, value)) {
+    /* what was spread is converted before: its elements share registers again, which those that come from elsewhere do not */
+    const Op *spread = tt_def(value, OP_broadcast);
+    const LinearLayout *source = spread ? tt_layout_backward(spread, 0, layout) : layout;
+    if (is_widened(a, value) || follows_from_outside(a, value) || (spread && source)) {
         Map map = {.arena = a->scratch};
         Op *copy = tt_clone_op(&builder, value->op, &map);
         for (int i = 0; i < copy->operand_count; i++)
-            want(a, copy, i, layout);
+            want(a, copy, i, source);
         copy->results[0]->layout = layout;
         return copy->results[0];
     }

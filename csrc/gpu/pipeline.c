@@ -1,7 +1,8 @@
 /* Loops that multiply on tensor cores load ahead: what feeds a product goes from global memory into a buffer of several
  * slots some iterations before it is used, by asynchronous copies, or through registers where these do not fit (elements
  * not wide enough, or that lie along another dimension in the buffer; another value than zero where the mask is false):
- * loaded two iterations before, stored one before. The little that needs no buffer, because it is computed with first,
+ * loaded two iterations before, stored one before; or both one before, beside the products, where sums leave too few
+ * registers. The little that needs no buffer, because it is computed with first,
  * stays in registers from one iteration to the next. Products by multiply-adds of the threads take part if copies feed
  * them: what went through registers would take theirs.
  *
@@ -213,12 +214,12 @@ static void fill_slots(Pipeline *p)
             first[i] = load_before(p, &p->loads.data[i], 0);
     for (int i = 0; i < p->loads.count; i++) {
         Staged *staged = &p->loads.data[i];
-        if (!staged->is_async)
+        if (!staged->is_async && !staged->is_direct)
             staged->carried =
                 tt_add_carried(&p->loop, staged->is_kept ? first[i] : load_before(p, staged, 1));
     }
     for (int i = 0; i < p->loads.count; i++)
-        if (p->loads.data[i].ahead == &p->near)
+        if (p->loads.data[i].ahead == &p->near || p->loads.data[i].is_direct)
             store_slot(&p->before, &p->loads.data[i], first[i],
                        tt_build_int(&p->before, tt_scalar_type(p->module, TT_I32), 0));
 }
@@ -293,6 +294,18 @@ static void load_ahead(Pipeline *p, Staged *staged, Value *slot)
         tt_set_operand(p->loop.yield, staged->carried, loaded);
 }
 
+static void load_directly(Pipeline *p, Staged *staged, Value *slot)
+{
+    p->inside.loc = staged->load->loc;
+    store_slot(&p->inside, staged, fetch(&p->inside, staged, staged->operands, staged->runs, NULL), slot);
+}
+
+/* Behind the products' beginning? */
+static bool comes_late(const Pipeline *p, int load)
+{
+    return p->loads.data[load].ahead == &p->near || p->loads.data[load].is_direct;
+}
+
 /* What leads to loads through registers: in front of copies and products, so that it is there when they begin; the loads
  * themselves leave no registers to carry it from the iteration before. */
 static void look_up_near(Pipeline *p)
@@ -313,7 +326,7 @@ static void rewrite_body(Pipeline *p)
     Value *read = carry_slot(p, 0, &next_read), *write = carry_slot(p, p->distance, &next_write);
     bool is_busy = p->deferred.count; /* with the products of the iteration before */
     for (int i = 0; is_busy && i < p->loads.count; i++)
-        if (p->loads.data[i].ahead != &p->near) /* what is in registers is to leave them first */
+        if (!comes_late(p, i)) /* what is in registers is to leave them first */
             prepare(p, &p->loads.data[i]);
     build_wait(&p->inside, pipeline_groups_left(p));
     for (int i = 0; i < p->loads.count; i++)
@@ -321,7 +334,7 @@ static void rewrite_body(Pipeline *p)
     pipeline_place_copies(p, places);
     p->inside.before = places[0];
     for (int i = 0; !is_busy && i < p->loads.count; i++)
-        if (p->loads.data[i].ahead != &p->near)
+        if (!comes_late(p, i))
             prepare(p, &p->loads.data[i]);
     for (int i = 0; i < p->loads.count; i++)
         if (p->loads.data[i].ahead == &p->near)
@@ -339,10 +352,12 @@ static void rewrite_body(Pipeline *p)
     if (p->inside.before->opcode == OP_wgmma) /* loads into registers take longer to issue */
         p->inside.before = p->inside.before->next;
     for (int i = 0; i < p->loads.count; i++)
-        if (p->loads.data[i].ahead == &p->near)
+        if (comes_late(p, i))
             prepare(p, &p->loads.data[i]);
     for (int i = 0; i < p->loads.count; i++)
-        if (!p->loads.data[i].is_async)
+        if (p->loads.data[i].is_direct)
+            load_directly(p, &p->loads.data[i], next_read);
+        else if (!p->loads.data[i].is_async)
             load_ahead(p, &p->loads.data[i], write);
     pipeline_look_up(p, &p->far);
     pipeline_advance_carried(p, &p->behind_far);
@@ -526,6 +541,33 @@ static bool gains_by_turns(const Pipeline *p, int64_t bytes, int64_t bytes_of_mo
            tt_find_turn(p->loop.body, &turn, p->scratch);
 }
 
+/* Which loads through registers do not stay there from one iteration to the next: all of them, if a thread has too few besides
+ * the sums. Each takes a register for what it loads at once, be it narrower: 128 sums and 128 elements spilled 118 times in
+ * each iteration. They are waited for while products run that a thread need not attend to. */
+static void choose_direct(Pipeline *p)
+{
+    enum { MOST = 200 };
+    int64_t threads = (int64_t)TT_LANES * p->options->num_warps, registers = 0;
+    TT_FOR_OPS(op, p->loop.body)
+    {
+        if (tt_is_product(op) && op->opcode != OP_wgmma)
+            return;
+        if (op->opcode == OP_wgmma)
+            registers += op->results[0]->type->count / threads;
+    }
+    for (int i = 0; i < p->loads.count; i++) {
+        const Staged *staged = &p->loads.data[i];
+        int64_t width = TT_MIN(4, pipeline_bytes_at_once(p, staged->load));
+        if (!staged->is_async && !staged->is_kept)
+            registers += staged->load->results[0]->type->count / threads *
+                         tt_byte_width(staged->load->results[0]->type) / width;
+    }
+    for (int i = 0; i < p->loads.count; i++) {
+        Staged *staged = &p->loads.data[i];
+        staged->is_direct = registers > MOST && !staged->is_async && !staged->is_kept && !staged->is_gathered;
+    }
+}
+
 /* As many iterations ahead as was asked for and there is memory for. */
 static void choose_distance(Pipeline *p)
 {
@@ -582,6 +624,7 @@ static bool pipeline_loop(Pipeline *p, Op *op)
     if (!any)
         return false;
     pipeline_find_other_loads(p);
+    choose_direct(p);
     pipeline_find_deferred(p);
     choose_distance(p);
     if (p->distance < 1)
@@ -595,7 +638,9 @@ static bool pipeline_loop(Pipeline *p, Op *op)
     p->far.further = &p->behind_far;
     for (int i = 0; i < p->loads.count; i++) {
         Staged *staged = &p->loads.data[i];
-        staged->ahead = staged->is_async ? &p->far : staged->is_kept ? &p->next : &p->near;
+        staged->ahead = staged->is_async                       ? &p->far
+                        : staged->is_kept || staged->is_direct ? &p->next
+                                                               : &p->near;
         if (!staged->is_kept)
             allocate(p, staged);
     }

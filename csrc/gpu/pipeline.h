@@ -24,14 +24,15 @@ typedef struct Staged {
     Op *load;
     Ahead *ahead;
     bool is_async, is_kept; /* kept: without a buffer */
-    bool is_factor, proxy;  /* factor: of multiply-adds; proxy: wgmma reads the buffer */
-    bool is_fragment;       /* goes from the buffer to wgmma's registers as it is */
-    bool is_gathered;       /* a few bytes at a time: many instructions */
-    bool is_cached;         /* in the first cache, on its way into the buffer */
-    Value *buffer;          /* all slots */
-    Value *operands[3];     /* of the load some iterations ahead */
-    Value *runs;            /* i1: is there that iteration? */
-    Value *read;            /* takes the load's place in the loop, or NULL */
+    bool is_direct; /* through registers, and into the buffer at once: there are not enough to carry it in */
+    bool is_factor, proxy; /* factor: of multiply-adds; proxy: wgmma reads the buffer */
+    bool is_fragment;      /* goes from the buffer to wgmma's registers as it is */
+    bool is_gathered;      /* a few bytes at a time: many instructions */
+    bool is_cached;        /* in the first cache, on its way into the buffer */
+    Value *buffer;         /* all slots */
+    Value *operands[3];    /* of the load some iterations ahead */
+    Value *runs;           /* i1: is there that iteration? */
+    Value *read;           /* takes the load's place in the loop, or NULL */
     int carried; /* through registers: as which value of the loop goes what the next slot is to hold, or what is kept */
     const LinearLayout *layout;
     int depth_axis;  /* its dimension that is the products' K, or -1 */
@@ -61,6 +62,8 @@ typedef struct Pipeline {
 
 /* The buffer made of just this load, or NULL: then the elements are first computed with. */
 Op *pipeline_buffer_of(const Op *load);
+/* Neighbours in memory that one instruction loads. */
+int64_t pipeline_bytes_at_once(const Pipeline *p, const Op *load);
 /* Groups of copies that may be under way where one is waited for: those of later iterations, and of a later half. */
 static inline int pipeline_groups_left(const Pipeline *p) { return p->distance * p->groups - 1; }
 /* Can each half of K be copied by itself? */

@@ -61,6 +61,14 @@ static int64_t copied_bytes(const Pipeline *p, const Op *load, int axis)
     return TT_MIN(elements * bytes, 16);
 }
 
+int64_t pipeline_bytes_at_once(const Pipeline *p, const Op *load)
+{
+    int64_t bytes = tt_byte_width(load->results[0]->type);
+    return tt_is_tile(load->results[0]->type)
+               ? TT_MAX(bytes, copied_bytes(p, load, tt_fastest_axis(p->axis_infos, load)))
+               : bytes;
+}
+
 static bool gives_zeros(const Op *load)
 {
     double zero;

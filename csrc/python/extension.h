@@ -525,8 +525,8 @@ bool tt_read_grid(const Kernel *kernel, PyObject *grid, const Call *call, int32_
 
 /* ---- collector.c: what Python's garbage collector is spared ------------------------------------------------------------ */
 
-bool tt_rest_collector(
-    State *state); /* until it is woken; false: it rested already, and whoever had it rest wakes it */
+/* Until it is woken. False: it rested already, and whoever had it rest wakes it. */
+bool tt_rest_collector(State *state);
 void tt_wake_collector(State *state);
 /* wake_collector(): in a process that was forked while another thread read a program. */
 PyObject *tt_wake_collector_in_child(PyObject *module, PyObject *unused);

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from gpu_kernels import assemble, compile_ir, compile_kernel, ir
 
+import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 
@@ -87,6 +88,40 @@ def test_matrix_product(config, sm, monkeypatch):
     assert not compiled.count(r"\bld\.global\b")
     used = assemble(compiled, sm)
     assert (used.stack, used.spills) == (0, 0)
+
+
+def test_matrix_product_of_rows_that_begin_anywhere():
+    """Elements come one by one through registers, and sums leave too few to keep those of the next step there."""
+    any_number = ("i32", 1)
+    entries = [F16, F16, F16, *[any_number] * 4, ONE, any_number, ONE, any_number, ONE]
+    sizes = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP_M": 8}
+    text = ir(tutorial("03").matmul_kernel.fn, *entries, ACTIVATION=None, **sizes)
+    compiled = compile_ir(text, 90, 4, num_stages=3, pipeline=True)
+    (loop,) = re.findall(r" = for .*?^  \}", compiled.ttgir, re.MULTILINE | re.DOTALL)
+    assert loop.count(" load ") == 2 and "xf16" not in loop.partition("{ ^(")[0]
+    assert assemble(compiled, 90).spills < 300  # of 950, of which 118 were read back in each step
+
+
+@triton.jit
+def product_of_rows_that_wrap(a, b, c, n, stride, SIZE: tl.constexpr, STEP: tl.constexpr):
+    rows = (tl.program_id(0) * SIZE + tl.arange(0, SIZE)) % n
+    columns = (tl.program_id(1) * SIZE + tl.arange(0, SIZE)) % n
+    step, sums = tl.arange(0, STEP), tl.zeros((SIZE, SIZE), tl.float32)
+    for start in range(0, n, STEP):
+        x = tl.load(a + rows[:, None] * stride + start + step[None, :], step[None, :] < n - start, other=0)
+        y = tl.load(b + (start + step[:, None]) * stride + columns[None, :], step[:, None] < n - start, other=0)
+        sums = tl.dot(x, y, sums)
+    tl.store(c + rows[:, None] * stride + columns[None, :], sums.to(tl.float16))
+
+
+def test_columns_are_spread_behind_their_conversion():
+    """As one row they take 8 registers of a thread, and as a tile that comes out of shared memory 64."""
+    any_number = ("i32", 1)
+    text = ir(product_of_rows_that_wrap, F16, F16, F16, any_number, any_number, SIZE=128, STEP=64)
+    compiled = compile_ir(text, 90, 4, num_stages=3, pipeline=True)
+    converted = re.findall(r"= convert_layout .*: tile<(\d+)x128xi32>", compiled.ttgir)
+    assert converted and set(converted) == {"1"}
+    assert assemble(compiled, 90).spills < 300
 
 
 def attention(kernel, type, sm, d, causal, monkeypatch):

@@ -247,6 +247,40 @@ def test_trip_counts_of_other_types(dtype):
         check_product(*operands(dtype, 50, 40, k, whole=True), (64, 32, 32), STAGES=3, CARRIED=True)
 
 
+@pytest.mark.parametrize("stages", [2, 3])
+@pytest.mark.parametrize("dtype, one_misaligned", [("float16", False), ("float16", True), ("float8e4nv", False)])
+def test_more_sums_and_elements_than_registers(dtype, one_misaligned, stages):
+    """Rows begin anywhere, so their elements come through registers; those of `y` may be copied beside."""
+    for k in (1, 64, 129, 321):
+        n = 128 if one_misaligned else 131
+        check_product(*operands(dtype, 67, n, k, whole=True), (128, 128, 64), STAGES=stages, num_warps=4)
+
+
+@triton.jit
+def of_a_mask_by_values(a, b, table, c, n, out):
+    """A narrow operand that is copied ahead, and also read for the mask of another one."""
+    i, j, k = tl.arange(0, 64)[:, None], tl.arange(0, 8)[None, :], tl.arange(0, 16)
+    sums = tl.zeros((64, 8), tl.int32)
+    for start in range(0, n, 16):
+        x = tl.load(a + i * n + start + k[None, :], start + k[None, :] < n, other=0)
+        row = tl.load(table + start + k[None, :], start + k[None, :] < n, other=0)
+        y = tl.trans(tl.load(b + tl.arange(0, 8)[:, None] + row * 8, start + k[None, :] < n, other=0))
+        z = tl.load(c + (start + k[:, None]) * 8 + j, (start + k[:, None] < n) & (y > 0), other=0)
+        sums += tl.dot(x, y, out_dtype=tl.int32)
+        sums = tl.dot(x, z, sums, out_dtype=tl.int32)
+    tl.store(out + i * 8 + j, sums)
+
+
+def test_copies_of_fewer_elements_than_threads():
+    rng, n = np.random.default_rng(4), 79
+    x, y, z = (rng.integers(-3, 4, shape).astype(np.int8) for shape in ((64, n), (n, 8), (n, 8)))
+    table, out = rng.permutation(n).astype(np.int32), Buffer(np.zeros((64, 8), np.int32))
+    arguments = [Buffer(each).argument for each in (x, y, table, z)]
+    of_a_mask_by_values[(1,)](*arguments, n, out.argument)
+    right = y[table].astype(np.int32) + np.where(y[table] > 0, z, 0)
+    assert (out.host().values == x.astype(np.int32) @ right).all()
+
+
 @pytest.mark.parametrize("stages", [6, 7])
 def test_products_of_one_step(stages):
     """No part can be issued ahead of the rest; with 7 stages a slot more would cost a program on the multiprocessor."""
