@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from harness import DTYPES, Array, round_to
-from launches import Chooser
+from launches import Chooser, indented
 
 OTHER_DTYPES = "int8", "float16", "float32", "int32", "uint8"  # of tiles that are converted
 MATRICES = "MK", "KN", "MN", "MK", "KN", "NL", "KM", "NK", "NM"
@@ -75,12 +75,18 @@ class Memory(Chooser):
         return f", mask={index(axes, axis)} < {bound}{other}"
 
     def load_recomputed(self, name, start, step, offsets, mask):
-        self.inside.append(f"{name} = tl.load({start} + i * {step} + {offsets}{mask})")
+        piece = self.pick("i", "i", "i", "tl.cast(i, tl.int64)")
+        self.inside.append(f"{name} = tl.load({start} + {piece} * {step} + {offsets}{mask})")
+
+    def move(self, line):
+        """What moves a pointer on, now and then not in every iteration."""
+        test = self.pick("i % 2 == 0", "i != 1", "i < limit")
+        self.tail += [f"if {test}:", *indented([line])] if self.chance(0.2) else [line]
 
     def load_carried(self, name, start, step, offsets, mask):
         self.before.append(f"at_{name} = {start} + {offsets}")
         self.inside.append(f"{name} = tl.load(at_{name}{mask})")
-        self.tail.append(f"at_{name} += {step}")
+        self.move(f"at_{name} += {step}")
 
     def load_indirect(self, name, start, step, offsets, mask):
         table = self.new_name("t")
@@ -133,7 +139,7 @@ class Memory(Chooser):
         padding = ", padding_option='zero'" if check else ""
         self.before.append(f"at_{name} = {pointer}")
         self.inside.append(f"{name} = tl.load(at_{name}{check}{padding})")
-        self.tail.append(f"at_{name} = tl.advance(at_{name}, {step})")
+        self.move(f"at_{name} = tl.advance(at_{name}, {step})")
 
     def load_windows(self, name, start, axes):
         """Made anew for each piece."""

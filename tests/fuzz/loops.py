@@ -238,13 +238,16 @@ class Generator(Tiles):
             return ["i = 0", "while i < n:", *indented([*body, "i += 1"])]
         ranges = "range(n)", "tl.range(0, n)", f"tl.range(0, n, num_stages={self.stages})", "range(0, n, 1)"
         lines = [f"for i in {self.pick(*ranges)}:", *indented(body)]
-        if self.chance(0.2) and not any(line.startswith("at_") for line in self.tail):
+        if self.chance(0.2) and not any("at_" in line for line in self.tail):
             return ["for j in range(2):", *indented(lines)]
         return lines
 
     def source(self):
         self.body()
-        lines = ["pid = tl.program_id(0)", *self.before, *self.loop()]
+        loop = self.loop()
+        lines = ["pid = tl.program_id(0)", *self.before, *loop]
+        if self.chance(0.15):  # once more from the first piece, into the same sums
+            lines += [*(line for line in self.before if line.startswith(("at_", "next_"))), *loop]
         if self.chance(0.15):
             lines[1:1] = [f"if n == {self.pick(0, 1)} or pid == {self.pick(1, 2)}:", "    return"]
         for tile in self.carried:
