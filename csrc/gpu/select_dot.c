@@ -301,7 +301,8 @@ static Value *stage_operand(Selector *s, Op *dot, int operand, bool along_k)
     return stage(s, value, tt_buffer_layout(s->module, value->type, axis), NULL);
 }
 
-/* Computed in the loop: then it is in registers. */
+/* Computed in the loop: then it is in registers. What stays the same in the loop is not left there: of such an operand of wgmma
+ * ptxas 13.0 gave the registers to the operand of the loop's other product. */
 static bool is_computed_here(const Op *dot, const Value *value)
 {
     while (tt_def(value, OP_permute))
