@@ -129,7 +129,8 @@ def attention(kernel, type, sm, d, causal, monkeypatch):
     module = tutorial("06")
     monkeypatch.setattr(module, "ON_CPU", False)
     monkeypatch.setattr(module, "TARGET", GPUTarget("cuda", sm, 32))
-    sizes = module.sizes_by_keys(d) if kernel == "keys_kernel" else module.sizes_by_queries(d)
+    by_kernel = {"keys_kernel": module.sizes_by_keys, "forward_kernel": module.sizes_forward}
+    sizes = by_kernel.get(kernel, module.sizes_by_queries)(d)
     strides = (ONE, N) if type is FP8 else (N, ONE)
     out = F16 if type is FP8 else type
     entries = {
