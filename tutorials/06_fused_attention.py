@@ -313,8 +313,8 @@ def queries_kernel(
 # CPU what counts is that the tiles of a step fit into the cache next to a core.
 #
 # On compute capability 9.0 the tensor cores serve four warps at a time, a warpgroup, and of a program's two warpgroups
-# the compiler lets one multiply while the other computes exponentials. They wait for each other once in a step, so there
-# the forward pass takes 128 keys in a step, for which registers suffice.
+# the compiler lets one multiply while the other computes exponentials. They wait for each other once in a step, so
+# there the forward pass takes 128 keys in a step, for which registers suffice.
 
 
 # %%
