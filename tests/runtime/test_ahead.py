@@ -151,6 +151,12 @@ def test_what_cannot_be_compiled_so(kernels, tmp_path):
         compile.main([str(KERNELS), "-n", "nothing", "-s", "i32"])
 
 
+def test_a_grid_is_no_option(capsys):
+    with pytest.raises(SystemExit):
+        compile.main([str(KERNELS), "-n", "softmax", "-s", "*fp32, *fp32, i32, 512", "--grid", "16, 1, 1"])
+    assert "--grid: leave it out; the C function takes the grid with each call" in capsys.readouterr().err
+
+
 def test_compile_for_a_gpu_that_is_not_there(kernels):
     signature = {"out": "*fp32", "x": "*fp32", "columns": "i32"}
     source = ASTSource(kernels.softmax, signature, {"BLOCK": 512})

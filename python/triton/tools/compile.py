@@ -28,6 +28,7 @@ def _parser():
     parser.add_argument("--out-path", "-o", default=".", help="folder for the files")
     parser.add_argument("--num-warps", "-w", type=int, default=4)
     parser.add_argument("--num-stages", "-ns", type=int, default=3)
+    parser.add_argument("--grid", "-g", help=argparse.SUPPRESS)  # of the public API's tool, to be told about
     parser.add_argument("--ptx-version", type=int, help="83 for PTX 8.3: the newest that the driver there takes")
     parser.add_argument("--format", choices=("cubin", "ptx"), help="of GPU code; a cubin if ptxas is found")
     parser.add_argument("--shared", metavar="FILE", help="and a shared object of it all, by the C compiler")
@@ -52,7 +53,10 @@ def load_kernel(path, name):
 def main(arguments=None):
     from ..runtime.target import target_name
 
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.grid is not None:
+        parser.error("--grid: leave it out; the C function takes the grid with each call, as three numbers")
     kernel = load_kernel(options.file, options.kernel_name)
     name, target = options.out_name or options.kernel_name, options.target or target_name()
     asked = {"num_warps": options.num_warps, "num_stages": options.num_stages}
