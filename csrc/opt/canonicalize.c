@@ -133,6 +133,40 @@ static Value *decide_arithmetic(Builder *b, Op *op)
     }
 }
 
+/* May it be the least 32-bit integer? What a division by zero gives is anybody's choice. */
+static bool may_be_least(const Value *value)
+{
+    IntBounds bounds;
+    const Op *op = value->op;
+    if (tt_int_bounds(value, &bounds) && bounds.lowest > INT32_MIN)
+        return false;
+    bool is_smaller = op && (op->opcode == OP_ext_s || op->opcode == OP_div_s || op->opcode == OP_rem_s ||
+                             (tt_has(op, SHAPE) && op->operand_count == 1));
+    return !is_smaller || may_be_least(tt_operand(op, 0));
+}
+
+/* A division in 64 bits, which GPUs do in a hundred instructions, of numbers of 32: in 32 bits, where the quotient fits
+ * as well, which that of the least number and -1 does not. */
+static Value *narrow_division(Builder *b, Op *op)
+{
+    bool is_signed = op->opcode == OP_div_s || op->opcode == OP_rem_s;
+    int64_t lowest = is_signed ? INT32_MIN : 0, highest = is_signed ? INT32_MAX : UINT32_MAX;
+    Value *x = tt_operand(op, 0), *y = tt_operand(op, 1);
+    IntBounds bounds[2];
+    if ((!is_signed && op->opcode != OP_div_u && op->opcode != OP_rem_u) || tt_bit_width(x->type) != 64)
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        if (!tt_int_bounds(tt_operand(op, i), &bounds[i]) || bounds[i].lowest < lowest ||
+            bounds[i].highest > highest)
+            return NULL;
+    if (is_signed && bounds[1].lowest <= -1 && bounds[1].highest >= -1 && may_be_least(x))
+        return NULL;
+    const Type *narrow = tt_scalar_type(b->module, TT_I32);
+    Value *result = tt_build2(b, op->opcode, tt_build_cast(b, OP_trunc, x, narrow),
+                              tt_build_cast(b, OP_trunc, y, narrow));
+    return tt_build_cast(b, is_signed ? OP_ext_s : OP_ext_u, result, tt_element(x->type));
+}
+
 /* ---- casts --------------------------------------------------------------------------------------------- */
 
 /* A cast of a cast, where the widths say what remains. */
@@ -325,6 +359,8 @@ static Value *simplify(Builder *b, Op *op)
         value = decide_comparison(b, op);
     if (!value && tt_has(op, ON_INTS) && op->operand_count == 2)
         value = decide_arithmetic(b, op);
+    if (!value && tt_has(op, ON_INTS) && op->operand_count == 2)
+        value = narrow_division(b, op);
     if (!value && tt_op_infos[op->opcode].rule == CAST)
         value = simplify_cast(b, op);
     if (!value && op->opcode == OP_addptr)
