@@ -85,7 +85,7 @@ def test_times_of_passes():
     assert re.fullmatch(r"//   combine +\d+\.\d{3} ms, \d of [1-9] runs changed something", lines[1])
     second = [line.startswith("// gpu passes of copy: ") for line in lines].index(True)
     names = [line.split()[1] for line in lines[second + 1 :]]
-    assert names[0] == "inline_calls" and names[-1] == "barriers"
+    assert names[0] == "inline_calls" and names[-1] == "stagger"
 
 
 def test_unknown_pass():
