@@ -169,7 +169,7 @@ COMPILE = """
         return int(open("/proc/self/statm").read().split()[1]) * 4096 >> 20
     def count_threads():
         return len(os.listdir("/proc/self/task"))
-    SIZE = 800
+    SIZE = 4000  # takes several times the 50 ms after which a compilation looks for signals
     x = np.zeros(SIZE, np.int32)
     body = "".join(f"    a = a * n + tl.load(x + {i})\\n" for i in range(SIZE))
     def make():
