@@ -215,9 +215,9 @@ def test_a_compilation_leaves_nothing():
             time.sleep(0.05)
     give_up_one()
     before = memory()
-    for _ in range(4):
+    for _ in range(8):  # of 20 MB and more each; what lies between them in the allocator's memory differs
         give_up_one()
-    assert memory() - before < 60, (before, memory())
+    assert memory() - before < 120, (before, memory())
     kernel = make()
     kernel[(1,)](x, 3)
     wrapped = 3 ** (SIZE + 1) % (1 << 32)
