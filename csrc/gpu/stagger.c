@@ -7,7 +7,8 @@
  *
  * Iteration i then reads behind its barrier what its second product and the next iteration's first one need. So copies of
  * iteration i + 1 have landed there, for which they are two iterations ahead at least, and new ones are issued behind it,
- * into the slot that all threads were done with when they came there. Nothing else in the loop may need a barrier. */
+ * into the slot that all threads were done with when they came there. Nothing else in the loop may need a barrier: of two
+ * accesses that may meet, the later one of an iteration has one in front of it (barriers.c), by which it is known. */
 #include "gpu/passes.h"
 #include "opt/pass.h"
 

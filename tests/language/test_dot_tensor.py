@@ -875,6 +875,33 @@ def checked_scaled(a, b, scales, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.
     tl.store(c + i[:, None] * N + j[None, :], acc)
 
 
+@triton.jit
+def passed_on(a, b, places, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
+    acc = tl.zeros((M, N), tl.float32)
+    for start in range(0, K, BK):
+        depth = start + k
+        product = tl.dot(tl.load(a + i[:, None] * K + depth[None, :]), tl.load(b + depth[:, None] * N + j[None, :]))
+        acc += product * tl.load(places + M - 1 - i)[:, None]
+        tl.store(places + i, tl.max(product, 1))
+    tl.store(c + i[:, None] * N + j[None, :], acc)
+
+
+def test_steps_hand_on_through_memory_what_other_threads_read():
+    x, y = (
+        Array(np.random.default_rng(shape).integers(-3, 4, shape).astype(np.float16), "float16")
+        for shape in ((128, 160), (160, 32))
+    )
+    products = exact(x).reshape(128, 5, 32).transpose(1, 0, 2) @ exact(y).reshape(5, 32, 32)
+    factor, expected = np.ones(128), np.zeros((128, 32))
+    for product in products:
+        expected, factor = expected + product * factor[::-1, None], product.max(1)
+    places, result = Buffer(np.ones(128, np.float32)), Buffer(np.zeros((128, 32), np.float32))
+    sizes = {"M": 128, "N": 32, "BK": 32, "num_warps": 8, "num_stages": 3}
+    passed_on[(1,)](Buffer(x).argument, Buffer(y).argument, places.argument, result.argument, 160, **sizes)
+    near(result.host(), expected, 0)
+
+
 def test_threads_that_end_early_hold_up_nobody():
     """One element is too large: its thread ends, while the others of two warpgroups go on to the loop's barriers."""
     a, b, scales = (np.ones(shape, t) for shape, t in (((128, 96), "float16"), ((96, 32), "float16"), (128, "float32")))
