@@ -609,8 +609,9 @@ static void choose_distance(Pipeline *p)
                   stages, p->distance + 1, (long long)(bytes + each), (long long)limit);
 }
 
-static bool pipeline_loop(Pipeline *p, Op *op)
+static bool pipeline_loop(Op *op, void *context)
 {
+    Pipeline *p = context;
     Map seen = {.arena = p->scratch};
     p->loop = tt_loop(op);
     p->loads.count = p->deferred.count = p->leading.count = 0;
@@ -651,25 +652,12 @@ static bool pipeline_loop(Pipeline *p, Op *op)
     return true;
 }
 
-static bool visit_region(Pipeline *p, Region *region)
-{
-    bool changed = false;
-    TT_FOR_OPS_SAFE(op, region)
-    {
-        for (int i = 0; i < op->region_count && tt_is_control(op); i++)
-            changed |= visit_region(p, op->regions[i]);
-        if (op->opcode == OP_for)
-            changed |= pipeline_loop(p, op);
-    }
-    return changed;
-}
-
 bool tt_gpu_pipeline(Module *module, const GpuOptions *options, Arena *scratch)
 {
     Pipeline p = {.module = module, .options = options, .scratch = scratch};
     p.axis_infos = tt_analyze_axis_info(module->functions, scratch);
     p.pointers = tt_analyze_param_pointers(module->functions, scratch);
-    bool changed = visit_region(&p, module->functions->body);
+    bool changed = tt_change_loops(module->functions->body, pipeline_loop, &p);
     if (!changed)
         return false;
     tt_simplify(module);

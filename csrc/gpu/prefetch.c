@@ -167,27 +167,23 @@ static void prefetch(Prefetch *p, Op *op)
     tt_erase_op(op);
 }
 
-static bool visit_region(Prefetch *p, Region *region)
+static bool visit_loop(Op *op, void *context)
 {
+    Prefetch *p = context;
     bool changed = false;
-    TT_FOR_OPS_SAFE(op, region)
+    if (!is_candidate(op))
+        return false;
+    p->loop = tt_loop(op);
+    p->bytes_left = MOST_BYTES;
+    Arena *arena = p->scratch;
+    TT_FOR_OPS_SAFE(inner, p->loop.body)
     {
-        for (int i = 0; i < op->region_count && tt_is_control(op); i++)
-            changed |= visit_region(p, op->regions[i]);
-        if (!is_candidate(op))
+        if (!can_move(p, inner))
             continue;
-        p->loop = tt_loop(op);
-        p->bytes_left = MOST_BYTES;
-        Arena *arena = p->scratch;
-        TT_FOR_OPS_SAFE(inner, p->loop.body)
-        {
-            if (!can_move(p, inner))
-                continue;
-            p->first = p->now = p->next = (Map){.arena = arena};
-            p->bytes_left -= bytes_per_thread(p, inner->results[0]->type);
-            prefetch(p, inner);
-            changed = true;
-        }
+        p->first = p->now = p->next = (Map){.arena = arena};
+        p->bytes_left -= bytes_per_thread(p, inner->results[0]->type);
+        prefetch(p, inner);
+        changed = true;
     }
     return changed;
 }
@@ -196,7 +192,7 @@ bool tt_gpu_prefetch(Module *module, const GpuOptions *options, Arena *scratch)
 {
     Prefetch prefetch = {.options = options, .scratch = scratch, .before.module = module};
     prefetch.pointers = tt_analyze_param_pointers(module->functions, scratch);
-    bool changed = visit_region(&prefetch, module->functions->body);
+    bool changed = tt_change_loops(module->functions->body, visit_loop, &prefetch);
     if (changed)
         tt_simplify(module);
     return changed;

@@ -127,8 +127,9 @@ static void take_turns(Turns *t)
         tt_move_before(t->moved.data[i], i ? t->moved.data[i - 1] : last->next);
 }
 
-static bool visit_loop(Turns *t, Op *loop)
+static bool visit_loop(Op *loop, void *context)
 {
+    Turns *t = context;
     int commits = 0;
     t->loop = loop;
     t->meeting = NULL;
@@ -153,19 +154,6 @@ static bool visit_loop(Turns *t, Op *loop)
     return true;
 }
 
-static bool visit_region(Turns *t, Region *region)
-{
-    bool changed = false;
-    TT_FOR_OPS_SAFE(op, region)
-    {
-        for (int i = 0; i < op->region_count && tt_is_control(op); i++)
-            changed |= visit_region(t, op->regions[i]);
-        if (op->opcode == OP_for)
-            changed |= visit_loop(t, op);
-    }
-    return changed;
-}
-
 static void find_assert(Op *op, void *found) { *(bool *)found |= op->opcode == OP_assert; }
 
 /* Threads whose assertion fails end, and a barrier that says how many it is for would wait for them for ever. */
@@ -180,5 +168,5 @@ bool tt_gpu_stagger(Module *module, const GpuOptions *options, Arena *scratch)
 {
     Turns t = {.arena = scratch};
     Region *body = module->functions->body;
-    return tt_has_turns(options) && !may_end_early(body) && visit_region(&t, body);
+    return tt_has_turns(options) && !may_end_early(body) && tt_change_loops(body, visit_loop, &t);
 }

@@ -53,6 +53,19 @@ int tt_add_carried(Loop *loop, Value *init)
     return loop->count++;
 }
 
+bool tt_change_loops(Region *region, bool (*change)(Op *loop, void *context), void *context)
+{
+    bool changed = false;
+    TT_FOR_OPS_SAFE(op, region)
+    {
+        for (int i = 0; i < op->region_count && tt_is_control(op); i++)
+            changed |= tt_change_loops(op->regions[i], change, context);
+        if (op->opcode == OP_for)
+            changed |= change(op, context);
+    }
+    return changed;
+}
+
 bool tt_trip_count(const Op *op, int64_t *count)
 {
     int64_t lower, upper, step, distance;

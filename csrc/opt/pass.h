@@ -87,6 +87,8 @@ int tt_carried_index(const Loop *loop, const Value *value);
 Value *tt_in_first_iteration(const Loop *loop, Value *value, Builder *before, Map *known, Arena *scratch);
 /* Adds a carried value; returns its index. Its `yield` operand is `init` until the caller sets another. */
 int tt_add_carried(Loop *loop, Value *init);
+/* Calls `change` on every `for` of a region, inner ones first; returns whether it changed any. */
+bool tt_change_loops(Region *region, bool (*change)(Op *loop, void *context), void *context);
 /* How often a `for` runs, when its bounds are constants. */
 bool tt_trip_count(const Op *op, int64_t *count);
 /* Moves the operations of `region` before `anchor`, its terminator excepted. */
