@@ -37,11 +37,6 @@ static void count_stages(Op *op, void *most)
     *(int *)most = TT_MAX(*(int *)most, (int)tt_int_attr(op, ATTR_num_stages, 0));
 }
 
-static void look_for_depths(Op *op, void *found)
-{
-    *(bool *)found |= tt_find_attr(op, ATTR_programs) != NULL;
-}
-
 /* What a loop asks for is a request. The pipeliner knows the buffers, but not yet the scratch of what stands around them: where
  * shared memory does not suffice for both, the passes run again: first with as much more left over in loops that load
  * further ahead than they ask for, then without strips, whose elements cross shared memory
@@ -51,9 +46,7 @@ static Module *run_passes(Module *given, GpuOptions *options)
     Module *volatile module = given;
     enum { DEEP_ATTEMPTS = 3 };
     int asked = options->num_stages > TT_DEFAULT_STAGES ? options->num_stages : 0;
-    bool has_depths = false;
     volatile int deep_attempts = 0;
-    tt_walk(given->functions->body, look_for_depths, &has_depths);
     tt_walk(given->functions->body, count_stages, &asked);
     for (volatile int stages = TT_MAX(asked, options->num_stages);;) {
         Trap trap;
@@ -63,7 +56,7 @@ static Module *run_passes(Module *given, GpuOptions *options)
             given->remarks = module->remarks;
             return module;
         }
-        bool has_strips = options->strips > 1, is_deep = has_depths && deep_attempts <= DEEP_ATTEMPTS;
+        bool has_strips = options->strips > 1, is_deep = module->is_deep && deep_attempts <= DEEP_ATTEMPTS;
         if (trap.diag.kind != TT_OUT_OF_RESOURCES || !options->source ||
             (stages <= 1 && !has_strips && !is_deep))
             tt_raise(&trap.diag);

@@ -536,7 +536,8 @@ static bool gains_by_turns(const Pipeline *p, int64_t bytes, int64_t bytes_of_mo
     for (int i = 0; i < p->loads.count; i++)
         if (!p->loads.data[i].is_async && !p->loads.data[i].is_kept)
             return false;
-    return tt_has_turns(p->options) && bytes_of_more <= tt_shared_limit(p->options->sm) &&
+    return tt_has_turns(p->options) &&
+           bytes_of_more + p->options->spared_bytes <= tt_shared_limit(p->options->sm) &&
            programs_at_once(p, bytes_of_more) == programs_at_once(p, bytes) &&
            tt_find_turn(p->loop.body, &turn, p->scratch);
 }
@@ -596,6 +597,7 @@ static void choose_distance(Pipeline *p)
         p->distance++;
         bytes += each;
     }
+    p->module->is_deep |= p->distance > wanted;
     bool is_tight = bytes + each > limit || programs_at_once(p, bytes + each) < programs_at_once(p, bytes);
     p->is_compact = p->deferred.count && is_tight;
     p->groups = p->is_compact && p->in_halves && pipeline_copies_in_halves(p) ? 2 : 1;

@@ -30,6 +30,8 @@ from gpu_kernels import (
 import triton
 import triton.language as tl
 from triton import _C
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
 from triton.language.extra import libdevice
 
 SMS = [80, 90]
@@ -848,3 +850,28 @@ def test_every_architecture_has_a_version_of_ptx(sm):
 def test_architectures_that_are_none():
     with pytest.raises(RuntimeError, match="compute capability 9.9: no such architecture is known"):
         compile_kernel(vector_add, F32, F32, F32, integer(), sm=99, BLOCK=1024)
+
+
+@triton.jit
+def attention_with_its_powers(
+    q_ptr, k_ptr, v_ptr, p_ptr, out_ptr, n, D: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):
+    rows, columns, depth = tl.arange(0, ROWS), tl.arange(0, COLUMNS), tl.arange(0, D)
+    q = tl.load(q_ptr + rows[:, None] * D + depth[None, :])
+    out = tl.zeros((ROWS, D), tl.float32)
+    for start in range(0, n, COLUMNS):
+        keys = start + columns
+        scores = tl.dot(q, tl.load(k_ptr + keys[None, :] * D + depth[:, None]))
+        p = tl.exp2(scores).to(tl.float16)
+        tl.store(p_ptr + rows[:, None] * n + keys[None, :], p)
+        out = tl.dot(p, tl.load(v_ptr + keys[:, None] * D + depth[None, :]), out)
+    tl.store(out_ptr + rows[:, None] * D + depth[None, :], out)
+
+
+def test_an_iteration_more_than_was_asked_for_leaves_room_for_the_rest():
+    """Warpgroups would take turns with three slots of 64 KB; two fit beside the memory that rows of p cross."""
+    types = {name: "*fp16" for name in ("q_ptr", "k_ptr", "v_ptr", "p_ptr", "out_ptr")} | {"n": "i32"}
+    sizes = {"D": 128, "ROWS": 128, "COLUMNS": 128}
+    source = ASTSource(attention_with_its_powers, types, sizes, {(i,): [["tt.divisibility", 16]] for i in range(6)})
+    compiled = triton.compile(source, GPUTarget("cuda", 90, 32), {"num_warps": 8, "num_stages": 2})
+    assert len(re.findall(r"smem_alloc .*: buffer<2, 128x128xf16>", compiled.asm["ttgir"])) == 2
