@@ -211,12 +211,12 @@ void simt_async_wait(Simt *s, const Op *op)
     }
     if (simt_has_next_sync(s))
         s->ops->async->wait(s, (int)tt_int_attr(op, ATTR_left, 0));
-    if (!after && !tt_int_attr(op, ATTR_alone, 0))
-        simt_sync(s);
     if (after) {
         if (simt_has_next_sync(s))
             s->ops->meet(s);
         LLVMBuildBr(s->b, after);
         LLVMPositionBuilderAtEnd(s->b, after);
+    } else if (!tt_int_attr(op, ATTR_alone, 0)) {
+        simt_sync(s);
     }
 }

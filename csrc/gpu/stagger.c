@@ -97,16 +97,11 @@ static void find_moved(Turns *t, const Op *place)
     }
 }
 
-static Op *build_wait(Builder *b, int left, Value *before)
+/* `half`: every other warpgroup, from that one on; -1: all. */
+static Op *build_wait(Builder *b, int left, int half)
 {
-    return tt_build_op(b, OP_async_wait, &before, before != NULL, NULL, 0,
-                       tt_attr_int(b->module, ATTR_left, left, NULL));
-}
-
-/* Every other warpgroup, from this one on. */
-static void set_half(Op *wait, int half)
-{
-    tt_set_attr(wait, tt_attr_int(wait->parent->function->module, ATTR_half, half, NULL));
+    Attr *attrs = half < 0 ? NULL : tt_attr_int(b->module, ATTR_half, half, NULL);
+    return tt_build_op(b, OP_async_wait, NULL, 0, NULL, 0, tt_attr_int(b->module, ATTR_left, left, attrs));
 }
 
 static void take_turns(Turns *t)
@@ -115,11 +110,9 @@ static void take_turns(Turns *t)
     Builder before = tt_builder_before(t->loop), early = tt_builder_after(t->turn.first),
             late = tt_builder_before(t->turn.second);
     before.loc = early.loc = late.loc = t->meeting->loc;
-    Value *left_operand = tt_operand(t->turn.second, 0);
-    build_wait(&before, left, NULL);
-    Op *behind_first = build_wait(&early, left - 1, NULL);
-    set_half(behind_first, 1);
-    set_half(build_wait(&late, left - 1, tt_is_tile(left_operand->type) ? left_operand : NULL), 0);
+    build_wait(&before, left, -1);
+    Op *behind_first = build_wait(&early, left - 1, 1);
+    build_wait(&late, left - 1, 0);
     tt_erase_op(t->meeting);
     const Op *last = tt_comes_before(behind_first, t->turn.second) ? t->turn.second : behind_first;
     find_moved(t, last);
@@ -147,8 +140,9 @@ static bool visit_loop(Op *loop, void *context)
     tt_walk(loop->regions[0], look_inside, t);
     if (!t->is_possible || !tt_find_turn(loop->regions[0], &t->turn, t->arena))
         return false;
-    for (int i = 0; i < t->turn.second->parent->last->operand_count; i++)
-        if (tt_def(tt_operand(t->turn.second->parent->last, i), OP_wgmma))
+    const Op *yield = loop->regions[0]->last;
+    for (int i = 0; i < yield->operand_count; i++)
+        if (tt_def(tt_operand(yield, i), OP_wgmma))
             return false;
     take_turns(t);
     return true;

@@ -864,26 +864,17 @@ def test_attention_of_warpgroups_in_turns(stages, warpgroups, n, causal):
 
 
 @triton.jit
-def checked_scaled(a, b, scales, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+def scaled_steps(a, b, scales, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr, HANDS_ON: tl.constexpr):
+    """Each step's product by scales, which the step before may have written, for others' rows."""
     i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
     acc = tl.zeros((M, N), tl.float32)
     for start in range(0, K, BK):
         depth = start + k
         product = tl.dot(tl.load(a + i[:, None] * K + depth[None, :]), tl.load(b + depth[:, None] * N + j[None, :]))
         tl.device_assert(product < 500, "too large")
-        acc += product * tl.load(scales + i)[:, None]
-    tl.store(c + i[:, None] * N + j[None, :], acc)
-
-
-@triton.jit
-def passed_on(a, b, places, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
-    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
-    acc = tl.zeros((M, N), tl.float32)
-    for start in range(0, K, BK):
-        depth = start + k
-        product = tl.dot(tl.load(a + i[:, None] * K + depth[None, :]), tl.load(b + depth[:, None] * N + j[None, :]))
-        acc += product * tl.load(places + M - 1 - i)[:, None]
-        tl.store(places + i, tl.max(product, 1))
+        acc += product * tl.load(scales + M - 1 - i)[:, None]
+        if HANDS_ON:
+            tl.store(scales + i, tl.max(product, 1))
     tl.store(c + i[:, None] * N + j[None, :], acc)
 
 
@@ -897,8 +888,8 @@ def test_steps_hand_on_through_memory_what_other_threads_read():
     for product in products:
         expected, factor = expected + product * factor[::-1, None], product.max(1)
     places, result = Buffer(np.ones(128, np.float32)), Buffer(np.zeros((128, 32), np.float32))
-    sizes = {"M": 128, "N": 32, "BK": 32, "num_warps": 8, "num_stages": 3}
-    passed_on[(1,)](Buffer(x).argument, Buffer(y).argument, places.argument, result.argument, 160, **sizes)
+    sizes = {"M": 128, "N": 32, "BK": 32, "HANDS_ON": True, "num_warps": 8, "num_stages": 3}
+    scaled_steps[(1,)](Buffer(x).argument, Buffer(y).argument, places.argument, result.argument, 160, **sizes)
     near(result.host(), expected, 0)
 
 
@@ -906,12 +897,12 @@ def test_threads_that_end_early_hold_up_nobody():
     """One element is too large: its thread ends, while the others of two warpgroups go on to the loop's barriers."""
     a, b, scales = (np.ones(shape, t) for shape, t in (((128, 96), "float16"), ((96, 32), "float16"), (128, "float32")))
     result = Buffer(np.zeros((128, 32), np.float32))
-    sizes = {"M": 128, "N": 32, "BK": 32, "num_warps": 8, "num_stages": 3, "debug": True}
-    checked_scaled[(1,)](*(Buffer(x).argument for x in (a, b, scales)), result.argument, 96, **sizes)
+    sizes = {"M": 128, "N": 32, "BK": 32, "HANDS_ON": False, "num_warps": 8, "num_stages": 3, "debug": True}
+    scaled_steps[(1,)](*(Buffer(x).argument for x in (a, b, scales)), result.argument, 96, **sizes)
     assert (result.host().values == 96).all()
     a[70, 32:64] = 100
     with pytest.raises(Exception, match="too large"):
-        checked_scaled[(1,)](*(Buffer(x).argument for x in (a, b, scales)), result.argument, 96, **sizes)
+        scaled_steps[(1,)](*(Buffer(x).argument for x in (a, b, scales)), result.argument, 96, **sizes)
 
 
 # ---- batches --------------------------------------------------------------------------------------------------------
