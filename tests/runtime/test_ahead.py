@@ -145,16 +145,29 @@ def test_what_cannot_be_compiled_so(kernels, tmp_path):
         ValueError, match=r"'softmax' has 4 parameters \(out, x, columns, BLOCK\), and the signature has 2"
     ):
         ahead.Variant(kernels.softmax, ["*fp32", "*fp32"], "s", "cpu")
-    with pytest.raises(ValueError, match="'out': '.fp33' is neither a value nor a type"):
-        ahead.Variant(kernels.softmax, ["*fp33", "*fp32", "i32", "512"], "s", "cpu")
+    mistakes = {
+        "*fp33, *fp32, i32, 512": r"'out': '\*fp33' is neither a value nor a type",
+        "*fp32, *fp32, i32, i32": "'BLOCK': 'i32' is no value, as a compile-time parameter has one",
+        "*fp32, *fp32, i32:3, 512": "'columns': 'i32:3': integers and pointers may be multiples of 4, 8 or 16",
+        "*fp32, *fp32, fp32:16, 512": "'columns': 'fp32:16': integers and pointers may be",
+    }
+    for signature, message in mistakes.items():
+        with pytest.raises(ValueError, match=message):
+            ahead.Variant(kernels.softmax, ahead.parse_signature(signature), "s", "cpu")
     with pytest.raises(SystemExit, match="no kernel 'nothing'"):
         compile.main([str(KERNELS), "-n", "nothing", "-s", "i32"])
 
 
-def test_a_grid_is_no_option(capsys):
-    with pytest.raises(SystemExit):
-        compile.main([str(KERNELS), "-n", "softmax", "-s", "*fp32, *fp32, i32, 512", "--grid", "16, 1, 1"])
-    assert "--grid: leave it out; the C function takes the grid with each call" in capsys.readouterr().err
+def test_mistakes_are_told_on_stderr(tmp_path, capsys):
+    """Without a traceback: they are those of a command line."""
+    with pytest.raises(SystemExit) as end:
+        compile.main([str(KERNELS), "-n", "softmax", "-s", "*fp32", "-t", "cpu"])
+    assert end.value.code == 1
+    assert capsys.readouterr().err.startswith("kernel 'softmax' has 4 parameters (out, x, columns, BLOCK)")
+    (tmp_path / "other.h").write_text("int other;\n")
+    with pytest.raises(SystemExit) as end:
+        link.main([str(tmp_path / "other.h"), "-o", "all"])
+    assert end.value.code == 1 and "other.h is no header of a kernel" in capsys.readouterr().err
 
 
 def test_compile_for_a_gpu_that_is_not_there(kernels):

@@ -57,6 +57,7 @@ triton.runtime.jit: KernelParam
 triton.runtime.jit: MockTensor T TensorWrapper constexpr_function get_device_key get_jit_fn_file_line mangle_type
 triton.runtime.jit: native_specialize_impl reinterpret
 triton.testing: cuda_graph_without_gc do_bench_cudagraph_proton do_bench_proton nvsmi
+triton.tools.compile: CompileArgs compile_kernel
 triton.tools.disasm: extract get_sass path_to_cuobjdump
 triton.tools: LinearLayout
 triton.tools.mxfp: MXFP4Tensor MXScaleTensor

@@ -3,28 +3,33 @@
 `Variant` is a kernel for one signature; `write` gives it a C function; `write_dispatcher` gives several of a kernel one
 function, which calls the first that the arguments fit. A kernel for a GPU is in its C source, which needs nothing but
 the driver, found at run time; one for the CPU in an object file beside it, which needs the mathematical library.
+Variants that know their grid are written as the public API's tools do: see `triton.tools.ahead_grid`.
 """
 
 import json
 import os
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .. import _C
 from ..compiler.compiler import ASTSource, compile
 from ..errors import UnsupportedError
 from . import ahead_text as text
 
-C_TYPES = {
-    "i1": "bool",
-    **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
-    "u1": "bool",
-    **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
+FLOATS = {
     "fp32": "float",
     "fp64": "double",
     # bits: C has no such types
     **{name: "uint16_t" for name in ("fp16", "bf16")},
     **{name: "uint8_t" for name in ("fp8e4nv", "fp8e5", "fp8e4b15", "fp8e4b8", "fp8e5b16")},
+}
+C_TYPES = {
+    "i1": "bool",
+    **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
+    "u1": "bool",
+    **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
+    **FLOATS,
 }
 
 
@@ -33,9 +38,8 @@ class Parameter:
     """One that the C function has: `divisor` and `value` say what its argument must be, to be what was compiled for."""
 
     name: str
+    kind: str | None  # in the signature ("*fp32"); None: only its value was there
     type: str  # of C
-    is_pointer: bool
-    bits_of: str | None = None  # "float" or "double": passed by its bits
     divisor: int = 1
     value: int | None = None
 
@@ -62,34 +66,36 @@ class Variant:
     options: dict = field(default_factory=dict)
 
     def __post_init__(self):
+        self.compiled = self._compile(self._read())
+
+    def _read(self):
+        """What is to be compiled, by kernel and signature."""
         kernel = self.kernel
         if len(self.signature) != len(kernel.params):
             raise ValueError(
                 f"kernel {kernel.__name__!r} has {len(kernel.params)} parameters ({', '.join(kernel.arg_names)}), "
                 f"and the signature has {len(self.signature)} items"
             )
-        types, constants, facts, self.parameters = {}, {}, {}, []
-        for param, item in zip(kernel.params, self.signature, strict=True):
-            kind, divisor = _read_item(kernel, param, item)
-            name = f"{param.name}_" if param.name in text.TAKEN else param.name
-            if kind is None:
-                constants[param.name] = divisor
-                if not param.is_constexpr and isinstance(divisor, int):
-                    self.parameters.append(Parameter(name, "int64_t", False, value=divisor))
-                continue
-            types[param.name] = kind
-            if divisor > 1:
-                facts[(param.num,)] = [("tt.divisibility", divisor)]
-            self.parameters.append(self._parameter(name, kind, divisor))
-        self.compiled = self._compile(ASTSource(kernel, types, constants, facts))
+        self.items = [_read_item(kernel, *both) for both in zip(kernel.params, self.signature, strict=True)]
+        types, self.constants, facts, self.parameters = {}, {}, {}, []
+        for param, item in zip(kernel.params, self.items, strict=True):
+            if item.is_value:
+                self.constants[param.name] = item.value
+            else:
+                types[param.name] = item.kind
+            if item.divisor > 1:
+                facts[(param.num,)] = [("tt.divisibility", item.divisor)]
+            if not item.is_value or (not param.is_constexpr and isinstance(item.value, int)):
+                kind = item.kind or "i64"
+                self.parameters.append(Parameter(c_name(param), item.kind, self._type(kind), item.divisor, item.value))
+        return ASTSource(kernel, types, self.constants, facts)
 
-    def _parameter(self, name, kind, divisor):
+    def _type(self, kind):
+        """In C."""
         if kind[0] != "*":
-            bits = {"fp32": "float", "fp64": "double"}.get(kind)
-            return Parameter(name, C_TYPES[kind], False, bits, divisor)
+            return C_TYPES[kind]
         constant, element = kind[1] == "k", C_TYPES[kind.lstrip("*k")]
-        on_cpu = f"{'const ' if constant else ''}{element} *"
-        return Parameter(name, on_cpu if self.target == "cpu" else "uint64_t", True, None, divisor)
+        return f"{'const ' if constant else ''}{element} *" if self.target == "cpu" else "uint64_t"
 
     def _compile(self, source):
         if self.options.get("launch_pdl"):
@@ -126,27 +132,42 @@ def parse_signature(signature):
     return [item.strip() for item in signature.split(",")]
 
 
+def c_name(param):
+    """What a kernel's parameter is called in C."""
+    return f"{param.name}_" if param.name in text.TAKEN else param.name
+
+
+class Item(NamedTuple):
+    """One of a signature: a type, a value, or both."""
+
+    kind: str | None
+    divisor: int = 1
+    is_value: bool = False
+    value: object = None
+
+
 def _read_item(kernel, param, item):
-    """A type and a divisor; or None and a value."""
     if not isinstance(item, str):
-        return None, item
+        return Item(None, is_value=True, value=item)
     kind, _, divisor = item.partition(":")
     if kind.lstrip("*").removeprefix("k" if kind.startswith("*") else "") in C_TYPES and not param.is_constexpr:
         if divisor == "1" and kind[0] != "*":
-            return None, 1  # as the public API has it: it is always 1
-        if divisor and (not divisor.isdigit() or int(divisor) not in (1, 4, 8, 16)):
-            raise ValueError(f"kernel {kernel.__name__!r}, parameter {param.name!r}: {item!r}: multiples of 4, 8 or 16")
-        return kind, int(divisor or 1)
+            return Item(kind, is_value=True, value=1)  # as the public API has it: it is always 1
+        if divisor and (divisor not in ("1", "4", "8", "16") or kind in FLOATS):
+            raise ValueError(
+                f"kernel {kernel.__name__!r}, parameter {param.name!r}: {item!r}: integers and pointers may be "
+                "multiples of 4, 8 or 16 (:16), and integers always 1 (:1)"
+            )
+        return Item(kind, int(divisor or 1))
     from ast import literal_eval
 
     try:
-        return None, literal_eval(item)
+        return Item(None, is_value=True, value=literal_eval(item))
     except (ValueError, SyntaxError):
-        types = ", ".join(C_TYPES)
-        raise ValueError(
-            f"kernel {kernel.__name__!r}, parameter {param.name!r}: {item!r} is neither a value nor a type "
-            f"({types}; with * in front a pointer)"
-        ) from None
+        what = f"neither a value nor a type ({', '.join(C_TYPES)}; with * in front a pointer)"
+        if param.is_constexpr:
+            what = "no value, as a compile-time parameter has one"
+        raise ValueError(f"kernel {kernel.__name__!r}, parameter {param.name!r}: {item!r} is {what}") from None
 
 
 # ---- files
@@ -163,11 +184,12 @@ def write(variant, folder, format=None):
     if variant.target == "cpu":
         files |= {"c": text.cpu_source(variant), "o": _C.image_facts(variant.compiled.image)["code"]}
     else:
-        files |= {"c": text.cuda_source(variant, _gpu_code(variant, format))}
-    return {ending: _write(f"{stem}.{ending}", data) for ending, data in files.items()}
+        files |= {"c": text.cuda_source(variant, gpu_code(variant, format))}
+    return {ending: write_file(f"{stem}.{ending}", data) for ending, data in files.items()}
 
 
-def _gpu_code(variant, format):
+def gpu_code(variant, format):
+    """A cubin, or PTX with a zero behind it, as the driver takes either."""
     ptx = variant.compiled.asm["ptx"]
     if format == "ptx":
         return ptx.encode() + b"\0"
@@ -179,7 +201,8 @@ def _gpu_code(variant, format):
     return cubin or ptx.encode() + b"\0"
 
 
-def _write(path, data):
+def write_file(path, data):
+    """The path, where these bytes or this text is then."""
     with open(path, "wb") as file:
         file.write(data if isinstance(data, bytes) else data.encode())
     return path
@@ -198,33 +221,40 @@ def write_dispatcher(headers, name, folder):
     """C source and header of a function that calls the first of some variants that its arguments fit, those that ask
     for most before the others. Their paths, by ending."""
     facts = [read_facts(header) for header in headers]
-    shapes = {(each["kernel"], each["target"], _shape(each)) for each in facts}
-    if len({shape[:2] for shape in shapes}) > 1:
-        raise ValueError("one function is for variants of one kernel, for one kind of target")
-    facts.sort(key=lambda each: -sum((p["divisor"] > 1) + 2 * (p["value"] is not None) for p in each["parameters"]))
-    parameters = _common(facts)
+    check_alike(facts, "kernel")
+    facts = most_particular_first(facts)
+    parameters = common_parameters(facts)
     stem = os.path.join(folder, name)
     files = {"h": text.dispatcher_header(name, facts, parameters), "c": text.dispatcher(name, facts, parameters)}
-    return {ending: _write(f"{stem}.{ending}", data) for ending, data in files.items()}
+    return {ending: write_file(f"{stem}.{ending}", data) for ending, data in files.items()}
 
 
-def _shape(facts):
-    return tuple(p["name"] for p in facts["parameters"])
+def check_alike(facts, what):
+    """That variants can have one function. `what` names the fact that tells what they are variants of."""
+    if len({(each.get(what), each["target"], "algorithm" in each) for each in facts}) > 1:
+        raise ValueError("one function is for variants of one kernel, for one kind of target, all with a grid or none")
 
 
-def _common(facts):
+def most_particular_first(facts):
+    """Variants in the order in which their arguments are looked at."""
+    return sorted(
+        facts, key=lambda each: -sum((p["divisor"] > 1) + 2 * (p["value"] is not None) for p in each["parameters"])
+    )
+
+
+def common_parameters(facts):
     """The parameters of a function for all: of types that hold the values of each."""
-    names = [_shape(each) for each in facts]
+    names = [tuple(p["name"] for p in each["parameters"]) for each in facts]
     if len(set(names)) > 1:
         raise ValueError(
             f"these variants have different parameters: {' and '.join(map(', '.join, sorted(set(names))))}"
         )
     common = []
     for same in zip(*(each["parameters"] for each in facts), strict=True):
-        types = {p["type"] for p in same if p["value"] is None} or {"int64_t"}
+        types = {p["kind"]: p["type"] for p in same if p["kind"]} or {None: "int64_t"}
         if len(types) > 1:
             raise ValueError(f"parameter {same[0]['name']!r} is {' and '.join(sorted(types))}")
-        common.append(Parameter(same[0]["name"], types.pop(), same[0]["is_pointer"]))
+        common.append(Parameter(same[0]["name"], *types.popitem()))
     return common
 
 

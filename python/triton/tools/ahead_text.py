@@ -1,4 +1,5 @@
-"""The C text of kernels that were compiled ahead of time: see `triton.tools.ahead`."""
+"""The C text of kernels that were compiled ahead of time: see `triton.tools.ahead`, and `ahead_grid` for
+functions of the same parts by other names."""
 
 import json
 
@@ -9,7 +10,7 @@ GRID = "uint32_t grid_x, uint32_t grid_y, uint32_t grid_z"
 _OWN_WORDS = """
     grid_x grid_y grid_z stream first count slots scratch launch site fail context function parameters error image
     all lock load loaded find_driver get_context load_module get_function set_attribute launch_kernel SHARED THREADS
-    OPTED_IN MAX_DYNAMIC_SHARED NULL memcpy malloc free aligned_alloc fprintf stderr errno main"""
+    OPTED_IN MAX_DYNAMIC_SHARED NULL memcpy malloc free aligned_alloc fprintf stderr errno main algo_id algorithms"""
 _C_WORDS = """
     alignas alignof and asm auto bool break case catch char class const constexpr continue default delete do double else
     enum export extern false float for friend goto if inline int long namespace new not nullptr operator or private
@@ -49,17 +50,23 @@ extern "C" {{
 """
 
 
-def _list(parameters):
+def declared(parameters):
+    """Parameters of a function of C, each behind a comma."""
     return "".join(f", {p.type}{p.name}" if p.type.endswith("*") else f", {p.type} {p.name}" for p in parameters)
 
 
 def _signature(name, target, parameters):
     first = "" if target == "cpu" else "void *stream, "
-    return f"int {name}({first}{GRID}{_list(parameters)})"
+    return f"int {name}({first}{GRID}{declared(parameters)})"
 
 
 def _part_signature(name, parameters):
-    return f"int {name}_part(int64_t first, int64_t count, {GRID}{_list(parameters)})"
+    return f"int {name}_part(int64_t first, int64_t count, {GRID}{declared(parameters)})"
+
+
+def mark(facts):
+    """The line of a header that `triton.tools.link` reads."""
+    return f"{MARK}{json.dumps(facts)} */"
 
 
 def header(variant):
@@ -77,15 +84,15 @@ def header(variant):
  * are addresses of its device. */
 {_signature(name, target, variant.arguments)};
 """
-    first = f"/* {what}, compiled ahead of time. */\n{MARK}{json.dumps(variant.facts())} */"
+    first = f"/* {what}, compiled ahead of time. */\n{mark(variant.facts())}"
     return _guarded(name, (first, text))
 
 
-def _slots(variant):
+def slots(variant):
     """C that makes the array `slots`: 64 bits an argument."""
     lines = [f"    uint64_t slots[{max(len(variant.arguments), 1)}] = {{0}};"]
     for number, parameter in enumerate(variant.arguments):
-        if parameter.bits_of:
+        if parameter.kind in ("fp32", "fp64"):
             lines.append(f"    memcpy(&slots[{number}], &{parameter.name}, sizeof {parameter.name});")
         elif parameter.type.endswith("*"):
             lines.append(f"    slots[{number}] = (uint64_t)(uintptr_t){parameter.name};")
@@ -94,11 +101,17 @@ def _slots(variant):
     return "\n".join(lines)
 
 
-def _checks(variant):
+def slot_addresses(variant):
+    """Of all, behind each other: what a launch takes."""
+    return ", ".join(f"&slots[{number}]" for number in range(max(len(variant.arguments), 1)))
+
+
+def checks(variant, error):
+    """C that returns this error where an argument is not as it must be."""
     conditions = [condition for p in variant.arguments if (condition := p.condition())]
     if not conditions:
         return ""
-    return f"    if ({' || '.join(conditions)})\n        return TRITON_NO_VARIANT;\n"
+    return f"    if ({' || '.join(conditions)})\n        return {error};\n"
 
 
 def cpu_source(variant):
@@ -136,8 +149,8 @@ static void fail(struct launch *launch, const struct site *site, int32_t x, int3
 
 {_part_signature(name, parameters)}
 {{
-{_slots(variant)}
-{_checks(variant)}    if (count < 1 || !grid_x || !grid_y || !grid_z)
+{slots(variant)}
+{checks(variant, "TRITON_NO_VARIANT")}    if (count < 1 || !grid_x || !grid_y || !grid_z)
         return 0;
     void *scratch = aligned_alloc(4096, {memory});
     if (!scratch)
@@ -156,7 +169,8 @@ static void fail(struct launch *launch, const struct site *site, int32_t x, int3
 """
 
 
-def _bytes(data):
+def byte_list(data):
+    """What initialises an array of C."""
     lines = [", ".join(map(str, data[start : start + 24])) for start in range(0, len(data), 24)]
     return ",\n    ".join(lines)
 
@@ -166,8 +180,6 @@ def cuda_source(variant, code):
     launch = "cuLaunchCooperativeKernel" if info["launch_cooperative_grid"] else "cuLaunchKernel"
     last = "" if info["launch_cooperative_grid"] else ", NULL"
     last_type = "" if info["launch_cooperative_grid"] else ", void **"
-    count = max(len(variant.arguments), 1)
-    pointers = ", ".join(f"&slots[{number}]" for number in range(count))
     shared, threads = int(info["shared"]), info["num_warps"] * 32
     entry = variant.kernel.__name__
     return f"""/* See {name}.h. The driver is found at run time; nothing else of CUDA is needed. Link with -ldl and
@@ -182,7 +194,7 @@ def cuda_source(variant, code):
 enum {{ SHARED = {shared}, THREADS = {threads}, OPTED_IN = 48 * 1024, MAX_DYNAMIC_SHARED = 8 }};
 
 static const unsigned char image[] __attribute__((aligned(64))) = {{
-    {_bytes(code)}}};
+    {byte_list(code)}}};
 
 /* Of the driver's API, as its manual has it: errors, contexts, modules and functions are numbers and pointers. */
 static int (*get_context)(void **);
@@ -239,9 +251,9 @@ static int load(void *context, void **function)
 {_signature(name, "cuda", variant.arguments)}
 {{
     void *context, *function;
-{_slots(variant)}
-    void *parameters[] = {{{pointers}}};
-{_checks(variant)}    pthread_mutex_lock(&lock);
+{slots(variant)}
+    void *parameters[] = {{{slot_addresses(variant)}}};
+{checks(variant, "TRITON_NO_VARIANT")}    pthread_mutex_lock(&lock);
     int error = find_driver();
     if (!error)
         error = get_context(&context);
@@ -267,26 +279,38 @@ def dispatcher_header(name, facts, parameters):
     return _guarded(name, (first, text))
 
 
-def dispatcher(name, facts, parameters):
+def first_that_fits(facts, parameters, first, otherwise):
+    """C that calls the first of some variants that the arguments fit.
+
+    :param parameters: of the function around it.
+    :param first: arguments that all have.
+    :param otherwise: what is returned where none fits.
+    """
     from .ahead import Parameter
 
-    target, calls = facts[0]["target"], []
+    calls = []
     for each in facts:
         own = [Parameter(**p) for p in each["parameters"]]
         for parameter, common in zip(own, parameters, strict=True):
             parameter.type = common.type
         conditions = " || ".join(condition for p in own if (condition := p.condition()))
-        stream = "" if target == "cpu" else "stream, "
-        values = "".join(f", {p.name}" for p in own if p.value is None)
-        call = f"return {each['name']}({stream}grid_x, grid_y, grid_z{values});"
+        values = ", ".join(first + [p.name for p in own if p.value is None])
+        call = f"return {each['name']}({values});"
         calls.append(f"    if (!({conditions}))\n        {call}\n" if conditions else f"    {call}\n")
+        if not conditions:
+            return "".join(calls)
+    return "".join(calls) + f"    return {otherwise};\n"
+
+
+def dispatcher(name, facts, parameters):
+    target = facts[0]["target"]
+    first = (["stream"] if target != "cpu" else []) + ["grid_x", "grid_y", "grid_z"]
     includes = "".join(f'#include "{each["name"]}.h"\n' for each in facts)
-    end = "" if not calls[-1].lstrip().startswith("if") else "    return TRITON_NO_VARIANT;\n"
     return f"""/* See {name}.h. */
 #include "{name}.h"
 
 {includes}
 {_signature(name, target, parameters)}
 {{
-{"".join(calls)}{end}}}
+{first_that_fits(facts, parameters, first, "TRITON_NO_VARIANT")}}}
 """
