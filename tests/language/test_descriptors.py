@@ -211,9 +211,11 @@ def test_atomics(arrays):
 
 
 @triton.jit
-def wrong(x_ptr, CASE: tl.constexpr):
+def wrong(x_ptr, n, CASE: tl.constexpr):
     if CASE == "stride":
         tl.make_tensor_descriptor(x_ptr, [4, 4], [4, 2], [4, 4])
+    elif CASE == "unknown stride":
+        tl.make_tensor_descriptor(x_ptr, [4, 4], [4, n], [4, 4])
     elif CASE == "row":
         tl.make_tensor_descriptor(x_ptr, [4, 4], [4, 1], [4, 2])
     elif CASE == "rank":
@@ -233,6 +235,7 @@ def wrong(x_ptr, CASE: tl.constexpr):
     "case, message",
     [
         ("stride", "tl.make_tensor_descriptor: .*the last stride must be 1"),
+        ("unknown stride", "tl.make_tensor_descriptor: .*the last stride must be 1, and known to be"),
         ("row", "Descriptor block shape must have at least 16 bytes in the last dimension, which is 2 here"),
         ("rank", "the block has other dimensions than the array"),
         ("padding", "padding_option is"),
@@ -243,7 +246,7 @@ def wrong(x_ptr, CASE: tl.constexpr):
 )
 def test_mistakes(case, message, arrays):
     with pytest.raises(triton.CompilationError, match=message):
-        wrong[(1,)](arrays[0](np.zeros(16, np.float32)), case)
+        wrong[(1,)](arrays[0](np.zeros(16, np.float32)), 3, case)
 
 
 @pytest.mark.parametrize(

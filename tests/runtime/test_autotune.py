@@ -100,12 +100,38 @@ def test_conflicts_with_the_launch():
 def test_names_are_checked():
     with pytest.raises(ValueError, match="reset_to_zero or restore_value 'y' is no parameter"):
         tuned(configs(16), reset_to_zero=["y"])
-    with pytest.raises(ValueError, match="Config 'BLOK' is no parameter of 'add_one'"):
-        tuned([triton.Config({"BLOK": 1})])
     with pytest.raises(ValueError, match="heuristics for 'BLOK' is no parameter"):
         triton.heuristics({"BLOK": lambda args: 1})(add_one)
     with pytest.raises(ValueError, match="prune_configs_by: unknown entry 'top'"):
         tuned(configs(16), prune_configs_by={"top": 1})
+
+
+def test_names_of_configurations_are_checked_when_they_are_used():
+    """A file may be imported whose configurations are for another target's options."""
+    x = np.zeros(64, np.float32)
+    unknown = triton.Config({"BLOCK": 16, "waves_per_eu": 2})
+    for made in ([unknown], [*configs(16), unknown]):
+        kernel = tuned(made)
+        with pytest.raises(ValueError, match="Config 'waves_per_eu' is no parameter of 'add_one'"):
+            kernel[grid](x, 64)
+    kernel = tuned([*configs(16), unknown], prune_configs_by={"early_config_prune": lambda made, *_, **__: made[:1]})
+    kernel[grid](x, 64)
+    assert (x == 1).all()
+
+
+def test_what_times_may_be_replaced():
+    """Libraries that time in place set the attribute, for not every release hands the argument on."""
+    launches = []
+
+    def bench(launch, quantiles):
+        launches.append(launch())
+        return [1.0]
+
+    kernel = tuned(configs(16, 32), do_bench=None)
+    kernel.do_bench = bench
+    assert kernel.do_bench is bench
+    kernel[grid](np.zeros(64, np.float32), 64)
+    assert len(launches) == 2
 
 
 def test_a_key_that_is_no_parameter():

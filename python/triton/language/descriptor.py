@@ -183,11 +183,6 @@ def _known(shape):
     return tuple(shape)
 
 
-@constexpr_function
-def _is_one(stride):
-    return stride == 1
-
-
 @jit
 def make_tensor_descriptor(base, shape, strides, block_shape, padding_option: constexpr = "zero"):
     """A descriptor of an array that tiles of one shape are loaded from and stored to; see `tensor_descriptor`.
@@ -208,7 +203,8 @@ def make_tensor_descriptor(base, shape, strides, block_shape, padding_option: co
         block_shape[-1] * base.dtype.element_ty.primitive_bitwidth >= 128,
         f"Descriptor block shape must have at least 16 bytes in the last dimension, which is {block_shape[-1]} here",
     )
-    core.static_assert(_is_one(strides[-1]), "the last stride must be 1: elements of a row are neighbours")
+    is_one: constexpr = not isinstance(strides[-1], core.tensor) and strides[-1] == 1
+    core.static_assert(is_one, "the last stride must be 1, and known to be: elements of a row are neighbours")
     core.static_assert(padding_option == "zero" or padding_option == "nan", 'padding_option is "zero" or "nan"')
     return tensor_descriptor(base, shape, strides, _known(block_shape), padding_option, False)
 

@@ -88,8 +88,6 @@ class Autotuner(Launchable):
         self.timings = Tunings()
         self._tuning, self._turns = ThreadLocal(), (os.getpid(), RLock())
         prepare_tuning()
-        for config in self.configs:
-            check_names(self, config.kwargs, "Config", options=True)
         check_names(self, [*self.reset_to_zero, *self.restore_value], "reset_to_zero or restore_value")
 
     @property
@@ -144,6 +142,7 @@ class Autotuner(Launchable):
         return (*key, device_text(device_number((*args, *kwargs.values())))) if self._by_device else key
 
     def _keep_keywords(self, config):
+        check_names(self, config.kwargs, "Config", options=True)  # now: some are of other targets, and never launched
         entry = self._keywords[id(config)] = config, config.all_kwargs()
         return entry
 
@@ -418,6 +417,10 @@ class Autotuner(Launchable):
     def do_bench(self):
         """What times a launch: the function that was given, or that of the active driver."""
         return self._do_bench or driver.active.get_benchmarker()
+
+    @do_bench.setter
+    def do_bench(self, function):
+        self._do_bench = function
 
     def pre_hook(self, arguments, reset_only=False):
         """Comes before each run that is timed, and once more, with `reset_only`, before the launch that was asked for:
