@@ -56,14 +56,14 @@ static Module *run_passes(Module *given, GpuOptions *options)
             given->remarks = module->remarks;
             return module;
         }
-        bool has_strips = options->strips > 1, is_deep = module->is_deep && deep_attempts <= DEEP_ATTEMPTS;
+        bool has_strips = options->strips > 1, can_save = module->can_save && deep_attempts <= DEEP_ATTEMPTS;
         if (trap.diag.kind != TT_OUT_OF_RESOURCES || !options->source ||
-            (stages <= 1 && !has_strips && !is_deep))
+            (stages <= 1 && !has_strips && !can_save))
             tt_raise(&trap.diag);
         module = tt_parse_module(given->arena, options->source, given->functions->name);
         module->asked_choices = given->asked_choices;
         module->choices = given->choices;
-        if (is_deep) { /* all of it at last */
+        if (can_save) { /* all of it at last */
             int64_t limit = tt_shared_limit(options->sm), lacking = trap.diag.needed - trap.diag.available;
             int64_t spared = TT_MAX(options->spared_bytes, limit / 8) + TT_MAX(lacking, 0);
             options->spared_bytes = (int)(deep_attempts++ < DEEP_ATTEMPTS ? TT_MIN(spared, limit) : limit);

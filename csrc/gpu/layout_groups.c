@@ -661,7 +661,38 @@ static bool decide_by_edges(LayoutGroups *g, int last_way)
     return false;
 }
 
-/* What only goes to buffers, or only comes from them, goes in whole vectors: decides one group. */
+/* Registers of a thread for all that is broadcast to the group, if that has this layout. */
+static int64_t broadcast_registers(const LayoutGroups *g, const Group *group, const LinearLayout *layout)
+{
+    int64_t registers = 0;
+    for (int i = 0; i < g->edges.count; i++) {
+        const Edge *edge = &g->edges.data[i];
+        if (root(edge->to) != group || edge->op->opcode == OP_reduce || edge->op->opcode == OP_gather)
+            continue;
+        const LinearLayout *source = tt_layout_backward(edge->op, edge->operand, layout);
+        if (source && edge->op->opcode == OP_broadcast)
+            registers += 1ll << source->in_bits[LAYOUT_REGISTER];
+        else if (source)
+            registers += broadcast_registers(g, root(edge->from), source);
+    }
+    return registers;
+}
+
+/* Whole vectors along `axis`: lanes go on along it, or each thread has as much of it as is its share. */
+static const LinearLayout *along_buffer(const LayoutGroups *g, const Group *group, int axis, bool in_thread)
+{
+    int order[TT_MAX_RANK] = {axis}, rank = group->type->rank;
+    for (int other = rank - 1, at = 1; other >= 0; other--)
+        if (other != axis)
+            order[at++] = other;
+    int64_t share = tt_next_pow2(elements_per_thread(g, group->type)), vectors[TT_MAX_RANK] = {0};
+    vectors[axis] = in_thread ? share : TT_MIN(share, 16 / TT_MIN(16, tt_byte_width(group->type)));
+    return blocked_by(g->module, group->type, order, vectors, group->combined_axes, TT_LANES,
+                      g->options->num_warps);
+}
+
+/* What only goes to buffers, or only comes from them, goes in whole vectors: decides one group. Buffers take vectors of a row
+ * as well as those of rows, so that scales of a row, say, are in as few threads as possible. */
 static bool decide_one_by_buffer(LayoutGroups *g, bool stored)
 {
     for (int i = 0; i < g->all.count; i++) {
@@ -669,15 +700,11 @@ static bool decide_one_by_buffer(LayoutGroups *g, bool stored)
         uint32_t axes = stored ? group->stored_axes : group->loaded_axes;
         if (group->parent || group->layout || !axes)
             continue;
-        int order[TT_MAX_RANK] = {__builtin_ctz(axes)}, rank = group->type->rank;
-        for (int axis = rank - 1, at = 1; axis >= 0; axis--)
-            if (axis != order[0])
-                order[at++] = axis;
-        int64_t widest = 16 / TT_MIN(16, tt_byte_width(group->type));
-        int64_t vectors[TT_MAX_RANK] = {0};
-        vectors[order[0]] = TT_MIN(widest, tt_next_pow2(elements_per_thread(g, group->type)));
-        group->layout = blocked_by(g->module, group->type, order, vectors, group->combined_axes, TT_LANES,
-                                   g->options->num_warps);
+        const LinearLayout *layouts[2];
+        for (int in_thread = 0; in_thread < 2; in_thread++)
+            layouts[in_thread] = along_buffer(g, group, __builtin_ctz(axes), in_thread);
+        bool in_thread = broadcast_registers(g, group, layouts[1]) < broadcast_registers(g, group, layouts[0]);
+        group->layout = layouts[in_thread];
         return true;
     }
     return false;
@@ -794,15 +821,15 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
     note_index_work(g, function->body, false);
     collect_votes(g, function->body, 0, false);
     note_broadcasts(g);
-    for (int broadcast = 0; broadcast < 2; broadcast++) {
-        decide_by_votes(g, broadcast);
-        follow_back(g);
-    }
+    decide_by_votes(g, false);
+    follow_back(g);
     decide_by_fragments(g, function->body);
     follow_back(g);
     for (int stored = 1; stored >= 0; stored--)
         while (decide_one_by_buffer(g, stored))
             follow_back(g);
+    decide_by_votes(g, true);
+    follow_back(g);
     while (decide_by_accessed(g, function->body))
         follow_back(g);
     collect_votes(g, function->body, 0, true);

@@ -331,6 +331,7 @@ static void rewrite_body(Pipeline *p)
     build_wait(&p->inside, pipeline_groups_left(p));
     for (int i = 0; i < p->loads.count; i++)
         use_slot(p, &p->loads.data[i], read);
+    pipeline_rewrite_computed(p);
     pipeline_place_copies(p, places);
     p->inside.before = places[0];
     for (int i = 0; !is_busy && i < p->loads.count; i++)
@@ -510,7 +511,7 @@ static int distance_for_few(const Pipeline *p, int64_t each, int64_t others)
     int64_t room = share - TT_MAX(share / 8, p->options->spared_bytes);
     int64_t trips = MOST_STAGES;
     tt_trip_count(p->loop.op, &trips);
-    int distance = (int)TT_MIN(MOST_STAGES, trips) - 1, more = p->deferred.count ? 2 : 1;
+    int distance = (int)TT_MIN(MOST_STAGES, trips) - 1, more = pipeline_holds_slots(p) ? 2 : 1;
     int64_t most =
         find_straddling(p) ? MOST_BESIDE_CACHE / programs - RESERVED : share - p->options->spared_bytes;
     while (distance > 0 &&
@@ -540,6 +541,14 @@ static bool gains_by_turns(const Pipeline *p, int64_t bytes, int64_t bytes_of_mo
            bytes_of_more + p->options->spared_bytes <= tt_shared_limit(p->options->sm) &&
            programs_at_once(p, bytes_of_more) == programs_at_once(p, bytes) &&
            tt_find_turn(p->loop.body, &turn, p->scratch);
+}
+
+/* Slots for what is computed let the tensor core work meanwhile. */
+static bool gains_by_slots(const Pipeline *p, int64_t bytes)
+{
+    int64_t more = bytes + pipeline_computed_bytes(p);
+    return p->deferrable.count && more + p->options->spared_bytes <= tt_shared_limit(p->options->sm) &&
+           programs_at_once(p, more) == programs_at_once(p, bytes);
 }
 
 /* Which loads through registers do not stay there from one iteration to the next: all of them, if a thread has too few besides
@@ -587,6 +596,14 @@ static void choose_distance(Pipeline *p)
     if (p->options->most_stages)
         stages = TT_MIN(stages, p->options->most_stages);
     int wanted = any_async ? stages - 1 : TT_MIN(stages - 1, 1);
+    if (wanted > 0 && gains_by_slots(p, each * (wanted + 1) + others.bytes)) {
+        others.bytes += pipeline_computed_bytes(p);
+        for (int i = 0; i < p->deferrable.count; i++)
+            tt_push(p->scratch, p->deferred, p->deferrable.data[i]);
+        p->module->can_save = true;
+    } else {
+        p->computed.count = 0;
+    }
     p->distance = wanted;
     while (p->distance > 0 && each * (p->distance + 1) + others.bytes > limit)
         p->distance--;
@@ -597,11 +614,12 @@ static void choose_distance(Pipeline *p)
         p->distance++;
         bytes += each;
     }
-    p->module->is_deep |= p->distance > wanted;
+    p->module->can_save |= p->distance > wanted;
     bool is_tight = bytes + each > limit || programs_at_once(p, bytes + each) < programs_at_once(p, bytes);
-    p->is_compact = p->deferred.count && is_tight;
+    bool holds_slots = pipeline_holds_slots(p);
+    p->is_compact = holds_slots && is_tight;
     p->groups = p->is_compact && p->in_halves && pipeline_copies_in_halves(p) ? 2 : 1;
-    p->slots = p->distance + (p->deferred.count && !p->is_compact ? 2 : 1);
+    p->slots = p->distance + (holds_slots && !p->is_compact ? 2 : 1);
     choose_caches(p, each * p->slots + others.bytes);
     bool is_asked = tt_find_attr(p->loop.op, ATTR_num_stages) || stages > TT_DEFAULT_STAGES;
     if (p->distance < wanted && is_asked)
@@ -616,7 +634,7 @@ static bool pipeline_loop(Op *op, void *context)
     Pipeline *p = context;
     Map seen = {.arena = p->scratch};
     p->loop = tt_loop(op);
-    p->loads.count = p->deferred.count = p->leading.count = 0;
+    p->loads.count = p->deferred.count = p->deferrable.count = p->computed.count = p->leading.count = 0;
     p->kept_bytes = 0;
     TT_FOR_OPS(product, p->loop.body)
     for (int i = 0; i < 2 && tt_is_product(product); i++)

@@ -39,6 +39,14 @@ typedef struct Staged {
     int64_t half[2]; /* of that, what is copied now: from, to; 0: all */
 } Staged;
 
+/* What the loop computes for products. It is to go to them through two slots, of which those of the iteration before may still
+ * read the other one. */
+typedef struct Computed {
+    Value *source; /* a buffer that is made of it in each iteration; or the tile, which products take from registers */
+    const LinearLayout *layout;
+    Value *buffer; /* both slots */
+} Computed;
+
 typedef struct Pipeline {
     Module *module;
     const GpuOptions *options;
@@ -56,6 +64,8 @@ typedef struct Pipeline {
     TT_VECTOR(Op *) leading;           /* loads of the body that lead to others */
     TT_VECTOR(Staged) loads;
     TT_VECTOR(Op *) deferred; /* waits for products whose sums the next iteration adds to */
+    TT_VECTOR(Op *) deferrable;   /* waits that can be deferred if what is computed gets slots */
+    TT_VECTOR(Computed) computed;
 } Pipeline;
 
 /* ---- pipeline_loads.c: what is loaded ahead, in Pipeline.loads ----------------------------------------------------------- */
@@ -96,7 +106,9 @@ void pipeline_simplify_pointers(Op *op, void *context);
 
 /* ---- pipeline_products.c: products under way, and what stands around them ------------------------------------------------- */
 
-void pipeline_find_deferred(Pipeline *p); /* those that may still run at the next iteration's barrier */
+/* Those that may still run at the next iteration's barrier, Pipeline.deferred, and Pipeline.deferrable. */
+void pipeline_find_deferred(Pipeline *p);
+bool pipeline_holds_slots(const Pipeline *p); /* do those that still run there read slots of copies? */
 void pipeline_defer_waits(Pipeline *p);
 /* In front of what the copies stand, each group's; takes products apart for that. */
 void pipeline_place_copies(Pipeline *p, Op *places[2]);
@@ -105,3 +117,11 @@ Op *pipeline_place_of_read(const Pipeline *p,
 Op *pipeline_part_of(const Region *region,
                      Op *op); /* the operation of `region` that `op` is in, or is; NULL: none */
 bool pipeline_comes_before(const Op *op, const Op *other); /* in one region */
+
+/* ---- pipeline_computed.c: operands that the loop computes ------------------------------------------------------------------ */
+
+/* Notes the operand in Pipeline.computed; whether slots can hold it. */
+bool pipeline_note_computed(Pipeline *p, const Op *product, int operand);
+int64_t pipeline_computed_bytes(const Pipeline *p); /* that the slots take more than there are buffers now */
+/* Takes all that is computed through slots. */
+void pipeline_rewrite_computed(Pipeline *p);

@@ -47,27 +47,56 @@ static bool can_halve(const Pipeline *p, const Op *product)
            fragments_of(p, tt_operand(product, 0));
 }
 
-/* Sums that only the next iteration's product adds to, of operands that stay where they are until then. */
-static bool stays_under_way(const Pipeline *p, const Op *wait)
+/* The product whose sums only the next iteration's adds to; or NULL. */
+static Op *product_adding_up(const Pipeline *p, const Op *wait)
 {
-    const Op *product = tt_def(tt_operand(wait, 0), OP_wgmma);
+    Op *product = tt_def(tt_operand(wait, 0), OP_wgmma);
     const Value *sums = wait->results[0];
     if (!product || wait->operand_count != 1 || !tt_has_one_use(sums) || sums->uses->user != p->loop.yield)
-        return false;
+        return NULL;
     const Value *carried = tt_operand(product, 2);
     int index = tt_carried_index(&p->loop, carried);
-    return index >= 0 && tt_next(&p->loop, index) == sums && tt_has_one_use(carried) &&
-           (outlives_iteration(p, tt_operand(product, 0)) || can_halve(p, product)) &&
-           outlives_iteration(p, tt_operand(product, 1));
+    return index >= 0 && tt_next(&p->loop, index) == sums && tt_has_one_use(carried) ? product : NULL;
+}
+
+/* Are the operands what stays where it is until the next iteration, or can be if slots hold what is computed? That is worth it
+ * if threads have to meet for the right one anyway. */
+static bool can_be_held(Pipeline *p, const Op *product)
+{
+    return !outlives_iteration(p, tt_operand(product, 1)) && pipeline_note_computed(p, product, 1) &&
+           (outlives_iteration(p, tt_operand(product, 0)) || pipeline_note_computed(p, product, 0));
 }
 
 void pipeline_find_deferred(Pipeline *p)
 {
     TT_FOR_OPS(op, p->loop.body)
-    if (op->opcode == OP_wgmma_wait && stays_under_way(p, op))
-        tt_push(p->scratch, p->deferred, op);
+    {
+        Op *product = op->opcode == OP_wgmma_wait ? product_adding_up(p, op) : NULL;
+        int noted = p->computed.count;
+        if (!product)
+            continue;
+        if (outlives_iteration(p, tt_operand(product, 1)) &&
+            (outlives_iteration(p, tt_operand(product, 0)) || can_halve(p, product)))
+            tt_push(p->scratch, p->deferred, op);
+        else if (can_be_held(p, product))
+            tt_push(p->scratch, p->deferrable, op);
+        else
+            p->computed.count = noted;
+    }
     p->in_halves =
         p->deferred.count == 1 && tt_is_tile(tt_operand(tt_operand(p->deferred.data[0], 0)->op, 0)->type);
+}
+
+bool pipeline_holds_slots(const Pipeline *p)
+{
+    for (int i = 0; i < p->deferred.count; i++)
+        for (int j = 0; j < 2; j++) {
+            const Value *operand = tt_operand(tt_operand(p->deferred.data[i], 0)->op, j);
+            bool is_slot = tt_is_in_loop(&p->loop, operand) && outlives_iteration(p, operand);
+            if (is_slot || fragments_of(p, operand))
+                return true;
+        }
+    return false;
 }
 
 /* The product, or the first part of it. */

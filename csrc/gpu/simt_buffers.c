@@ -66,15 +66,18 @@ static void plan_side(Simt *s, BufferSide *b, const LinearLayout *places, const 
     b->side.memory = simt_scalar(s, buffer);
 }
 
-/* Does a later store, before threads meet, fence this one too? */
+/* Does a later store, before threads meet, fence this one too? Threads meet within operations that have scratch, which may be
+ * why they do not before the product: if they do, the later fence is early enough. */
 static bool is_fenced_later(const Op *op)
 {
-    while ((op = op->next) && !op->region_count && op->opcode != OP_barrier && op->opcode != OP_async_wait &&
-           op->opcode != OP_wgmma) {
-        if (tt_find_attr(op, ATTR_proxy))
+    bool has_met = false, is_fenced = false;
+    while ((op = op->next) && !op->region_count && op->opcode != OP_async_wait && op->opcode != OP_wgmma) {
+        is_fenced |= tt_find_attr(op, ATTR_proxy) != NULL;
+        if (op->opcode == OP_barrier)
+            return is_fenced;
+        if (is_fenced && !has_met)
             return true;
-        if (tt_find_attr(op, ATTR_scratch) && op->opcode != OP_smem_alloc)
-            return false;
+        has_met |= tt_find_attr(op, ATTR_scratch) != NULL && op->opcode != OP_smem_alloc;
     }
     return false;
 }

@@ -247,7 +247,7 @@ struct Module {
     Function *functions; /* the kernel first */
     int op_count;        /* operations in it now */
     int ahead;           /* iterations that a pipelined loop's loads are ahead; of several the most */
-    bool is_deep;        /* is any of these further ahead than it asked for? */
+    bool can_save;       /* do loops take shared memory that they could do without, to be faster? */
     Stage stage;
     struct PassManager *passes; /* opt/pass_manager.c */
 };
