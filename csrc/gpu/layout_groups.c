@@ -703,7 +703,8 @@ static bool decide_one_by_buffer(LayoutGroups *g, bool stored)
         const LinearLayout *layouts[2];
         for (int in_thread = 0; in_thread < 2; in_thread++)
             layouts[in_thread] = along_buffer(g, group, __builtin_ctz(axes), in_thread);
-        bool in_thread = broadcast_registers(g, group, layouts[1]) < broadcast_registers(g, group, layouts[0]);
+        bool in_thread =
+            broadcast_registers(g, group, layouts[1]) < broadcast_registers(g, group, layouts[0]);
         group->layout = layouts[in_thread];
         return true;
     }

@@ -42,7 +42,8 @@ typedef struct Staged {
 /* What the loop computes for products. It is to go to them through two slots, of which those of the iteration before may still
  * read the other one. */
 typedef struct Computed {
-    Value *source; /* a buffer that is made of it in each iteration; or the tile, which products take from registers */
+    Value *
+        source; /* a buffer that is made of it in each iteration; or the tile, which products take from registers */
     const LinearLayout *layout;
     Value *buffer; /* both slots */
 } Computed;
@@ -63,8 +64,8 @@ typedef struct Pipeline {
     Ahead far, near, next, behind_far; /* behind: where its lookups are */
     TT_VECTOR(Op *) leading;           /* loads of the body that lead to others */
     TT_VECTOR(Staged) loads;
-    TT_VECTOR(Op *) deferred; /* waits for products whose sums the next iteration adds to */
-    TT_VECTOR(Op *) deferrable;   /* waits that can be deferred if what is computed gets slots */
+    TT_VECTOR(Op *) deferred;   /* waits for products whose sums the next iteration adds to */
+    TT_VECTOR(Op *) deferrable; /* waits that can be deferred if what is computed gets slots */
     TT_VECTOR(Computed) computed;
 } Pipeline;
 

@@ -56,7 +56,8 @@ int64_t pipeline_computed_bytes(const Pipeline *p)
     int64_t bytes = 0;
     for (int i = 0; i < p->computed.count; i++) {
         const Computed *computed = &p->computed.data[i];
-        int64_t slot = (int64_t)tt_byte_width(computed->source->type) << tt_layout_out_total(computed->layout);
+        int64_t slot = (int64_t)tt_byte_width(computed->source->type)
+                       << tt_layout_out_total(computed->layout);
         bytes += slot * (tt_is_buffer(computed->source->type) ? SLOTS - 1 : SLOTS);
     }
     return bytes;

@@ -108,6 +108,26 @@ def dequantised():
 
 
 @triton.jit
+def converted_kernel(a, b, scales, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    """Both operands are computed, with scales that lie across their rows."""
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
+    acc = tl.zeros((M, N), tl.float32)
+    for start in range(0, K, BK):
+        depth = start + k
+        x = tl.load(a + i[:, None] * K + depth[None, :]).to(tl.float16)
+        y = tl.load(b + j[:, None] * K + depth[None, :]).to(tl.float16) * tl.load(scales + start // BK * N + j)[:, None]
+        acc = tl.dot(x, y.T, acc)
+    tl.store(c + i[:, None] * N + j[None, :], acc)
+
+
+def converted():
+    a, b, scales = halves(128, 160), halves(64, 160), halves(5, 64)
+    expected = a.astype(np.float32) @ (b.astype(np.float32) * scales.astype(np.float32).repeat(32, 0).T).T
+    arguments = [a.astype(np.int8), b.astype(np.int8), scales, np.zeros_like(expected), 160]
+    return Case(converted_kernel, arguments, {3: expected}, M=128, N=64, BK=32)
+
+
+@triton.jit
 def scaled_kernel(a, b, scales, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
     """A scale for each row and step of K: what wgmma gives is computed with in each iteration."""
     i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
@@ -170,6 +190,7 @@ CASES = {
     "product after a loop": product_after_a_loop,
     "attention": attention,
     "dequantised weights": dequantised,
+    "converted operands": converted,
     "scaled products": scaled,
     "programs that share K": split_k,
     "nested loops": nested,
