@@ -52,6 +52,18 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if not zlib.crc32(item.nodeid.encode()) % every]
 
 
+def variables():
+    return {name: value for name, value in os.environ.items() if name.startswith(("TRITON_", "TEST_"))}
+
+
+@pytest.fixture(autouse=True)
+def variables_stay():
+    """Of the environment: what a test leaves behind would decide those that its process runs next."""
+    before = variables()
+    yield
+    assert variables() == before
+
+
 @pytest.fixture(scope="session")
 def target(request):
     """The target the kernels are compiled for."""

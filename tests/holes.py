@@ -68,20 +68,25 @@ def loop_in_python():
 
 def interrupted(launch, seconds=0.3):
     """How much later than Ctrl-C the launch ended, which is sent after so many seconds."""
-    due = interrupt_soon(seconds)
+    timer, ended = interrupt_after(seconds), False
+    due = time.monotonic() + seconds
     try:
+        timer.start()
         launch()
+        ended = True
+        loop_in_python()  # so that nobody else is interrupted
     except KeyboardInterrupt:
-        return time.monotonic() - due
-    raise AssertionError("it ended")
+        late = time.monotonic() - due
+    timer.join()
+    assert not ended, "it ended"
+    return late
 
 
-def interrupt_soon(seconds=0.3):
-    """Sends SIGINT to this process, as Ctrl-C does; the time when it will have been sent."""
+def interrupt_after(seconds=0.3):
+    """A thread that, so long after its start, sends SIGINT to this process, as Ctrl-C does."""
     timer = threading.Timer(seconds, os.kill, [os.getpid(), signal.SIGINT])
     timer.daemon = True
-    timer.start()
-    return time.monotonic() + seconds
+    return timer
 
 
 ADD = jit("""

@@ -218,9 +218,9 @@ def test_a_matrix_product_of_real_size_is_fast(dtype):
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((256, 64)).astype(dtype), rng.standard_normal((64, 256)).astype(dtype)
     c = np.zeros((256, 256), np.float32)
-    start = time.perf_counter()
+    start = time.process_time()
     matmul[(1, 1)](a, b, c, 256, 256, 64, BM=256, BN=256, BK=64, num_warps=8)
-    assert time.perf_counter() - start < 60  # a second or less, with a core to itself
+    assert time.process_time() - start < 10  # it is a second or less
     np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-4)
 
 

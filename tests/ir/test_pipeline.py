@@ -101,9 +101,9 @@ def test_malformed_input_is_refused():
 def shortest(work):
     best = float("inf")
     for _ in range(20):
-        start = time.perf_counter()
+        start = time.thread_time()
         work()
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.thread_time() - start)
     return best
 
 

@@ -1,8 +1,6 @@
 """Run by test_distributed.py: two ranks that tune the same kernel at the same time; what each did is in a file."""
 
 import json
-import os
-import socket
 import sys
 import time
 from pathlib import Path
@@ -30,9 +28,8 @@ def fill(x, n, value, BLOCK: tl.constexpr):
     tl.store(x + index, value, mask=index < n)
 
 
-def work(rank, port, folder):
-    os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=str(port))
-    dist.init_process_group("gloo", rank=rank, world_size=2)
+def work(rank, folder):
+    dist.init_process_group("gloo", init_method=f"file://{folder}/ranks", rank=rank, world_size=2)
     x = torch.zeros(100)
     fill[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](x, 100, rank + 1)
     dist.all_reduce(x)
@@ -43,7 +40,4 @@ def work(rank, port, folder):
 
 
 if __name__ == "__main__":
-    with socket.socket() as found:
-        found.bind(("localhost", 0))
-        port = found.getsockname()[1]
-    torch.multiprocessing.start_processes(work, (port, sys.argv[1]), nprocs=2, start_method="spawn")
+    torch.multiprocessing.start_processes(work, (sys.argv[1],), nprocs=2, start_method="spawn")

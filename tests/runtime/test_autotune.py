@@ -1,6 +1,7 @@
 """@triton.autotune and @triton.heuristics."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def test_the_best_configuration_is_chosen_once_for_a_key():
     assert (x == 1).all()
     assert len(launches) == 4
     assert kernel.best_config.kwargs == {"BLOCK": 64}
-    assert list(kernel.configs_timings.values()) == [[time, 0, 0] for time in (3.0, 2.0, 1.0, 4.0)]
+    assert list(kernel.configs_timings.values()) == [[each, 0, 0] for each in (3.0, 2.0, 1.0, 4.0)]
     kernel[grid](x, 100)
     assert len(launches) == 4
     kernel[grid](x, 99)
@@ -64,11 +65,12 @@ def test_the_best_configuration_is_chosen_once_for_a_key():
 @pytest.mark.parametrize("make", [np.zeros, torch.zeros])
 def test_real_timing(make):
     kernel = triton.autotune(configs(16, 64), key=["n"], restore_value=["x"], warmup=1, rep=2)(triton.jit(add_one.fn))
-    x = make(100)
+    x, start = make(100), time.perf_counter()
     compiled = kernel[grid](x, n=100)
+    longest = (time.perf_counter() - start) * 1e3
     assert (x == 1).all()
     assert compiled.metadata.constants["BLOCK"] == kernel.best_config.kwargs["BLOCK"]
-    assert all(0 < time < 1000 for times in kernel.configs_timings.values() for time in times)
+    assert all(0 < each <= longest for times in kernel.configs_timings.values() for each in times)
 
 
 def test_one_configuration_needs_no_timing():
@@ -165,7 +167,7 @@ def test_options_among_the_values_of_a_configuration():
     assert not tuned([config])[grid](np.zeros(64, np.float32), 64).metadata.enable_fp_fusion
 
 
-def test_texts_in_place_of_stages(tmp_path):
+def test_texts_in_place_of_stages(tmp_path, target):
     file, x = tmp_path / "changed.ttir", np.zeros(64, np.float32)
     text = tuned(configs(16))[grid](x, 64).asm["ttir"]
     assert x[0] == 1 and text.count("{value = 1.0}") == 1
@@ -177,7 +179,7 @@ def test_texts_in_place_of_stages(tmp_path):
     assert x.tolist() == [6] * 64
     assert add_one[(4,)](x, 64, BLOCK=16).asm["ttir"] == text  # that of the kernel itself
     for name, content, message in [
-        ("changed.ttgir", "", "has to end in the stage that it stands for, and a kernel for cpu has ttir, llir, asm"),
+        ("changed.txt", "", f"has to end in the stage that it stands for, and a kernel for {target} has ttir, "),
         ("mlir.ttir", "module { tt.func public @k() }", r"mlir.ttir"),
     ]:
         (tmp_path / name).write_text(content)

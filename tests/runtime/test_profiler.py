@@ -97,7 +97,7 @@ def children(node):
     return {child["frame"]["name"]: child for child in node["children"]}
 
 
-def test_a_tree(tmp_path):
+def test_a_tree(tmp_path, target):
     x = np.zeros(1, np.float32)
     session = profiler.start(str(tmp_path / "run"))
     with profiler.scope("outer", {"size": 3, "kind (pty)": "a"}):
@@ -114,8 +114,10 @@ def test_a_tree(tmp_path):
     profiler.scope("unseen")(lambda: None)()
     (path,) = profiler.finalize(session, output_format="hatchet")
     root, devices = json.loads(Path(path).read_text())
+    kind, _, number = target.partition(":")
+    assert devices == {kind.upper(): {"0": {"arch": number} if number else {}}}
     top = children(root)
-    assert list(top) == ["outer", "twice", "timed"] and not root["metrics"] and devices == {"CPU": {"0": {}}}
+    assert list(top) == ["outer", "twice", "timed"] and not root["metrics"]
     assert top["twice"]["metrics"] == {"size": 4, "kind": 5, "more": 2.0}
     assert top["timed"]["metrics"]["cpu_time (ns)"] > 0 and top["outer"]["metrics"] == {"size": 3, "kind": "a"}
     kernel = children(top["outer"])["first"]["metrics"]

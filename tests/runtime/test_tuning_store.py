@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from counted_time import counted_time
 
 import triton
 import triton.language as tl
@@ -104,21 +105,21 @@ def test_a_folder_that_cannot_be_written(monkeypatch, tmp_path):
         assert run(16, 32) == (32, [16, 32])
 
 
-def test_what_was_given_up_is_timed_in_full_if_it_is_the_fastest_left(folder):
-    def fill(x, n, BLOCK: tl.constexpr, ROUNDS: tl.constexpr):
-        index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        for i in range(ROUNDS):
-            tl.store(x + index, i, mask=index < n)
+def test_what_was_given_up_is_timed_in_full_if_it_is_the_fastest_left(monkeypatch):
+    counted = counted_time(monkeypatch)
 
-    def tune(*rounds):
-        configs = [triton.Config({"BLOCK": 64, "ROUNDS": count}) for count in rounds]
-        kernel = triton.autotune(configs, key=["n"], cache_results=True, rep=5)(triton.jit(fill))
-        kernel[grid](np.zeros(4096, np.float32), 4096)
-        return [entry["state"] for entry in kernel.timings[0]["configurations"]]
+    def take(counted, MILLISECONDS: tl.constexpr):
+        tl.store(counted, tl.load(counted) + MILLISECONDS)
 
-    assert tune(1, 1000) == ["timed", "given up"]
-    assert tune(1000, 100000) == ["timed", "given up"]
-    assert tune(1000, 100000) == ["timed", "given up"]
+    def tune(*milliseconds):
+        configs = [triton.Config({"MILLISECONDS": count}) for count in milliseconds]
+        kernel = triton.autotune(configs, key=[], cache_results=True)(triton.jit(take))
+        kernel[(1,)](counted)
+        return [(entry["state"], entry["runs"]) for entry in kernel.timings[0]["configurations"]]
+
+    assert tune(1, 10) == [("timed", 50), ("given up", 2)]
+    for _ in range(2):
+        assert tune(10, 100) == [("timed", 5), ("given up", 2)]
 
 
 SCRIPT = Path(__file__).parent / "tuning_process.py"
