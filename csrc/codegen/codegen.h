@@ -55,6 +55,8 @@ const char *tt_codegen_assembly(Codegen *codegen);
 /* Checks the module's well-formedness; a mistake in it raises a bug. */
 void tt_codegen_verify(Codegen *codegen);
 
+/* Of a block: where code may be put. */
+LLVMValueRef tt_first_after_phis(LLVMBasicBlockRef block);
 /* A copy of a message of LLVM's, which is released. */
 char *tt_take_llvm_message(Arena *arena, char *message);
 

@@ -206,14 +206,6 @@ static LLVMValueRef slot_pointer(Splitter *s, LLVMValueRef value, LLVMValueRef f
     return LLVMBuildGEP2(s->b, s->i8, frame, &offset, 1, "");
 }
 
-static LLVMValueRef first_after_phis(LLVMBasicBlockRef block)
-{
-    LLVMValueRef i = LLVMGetFirstInstruction(block);
-    while (is_phi(i))
-        i = LLVMGetNextInstruction(i);
-    return i;
-}
-
 /* Stores a value where it comes to be; once. */
 static void store_value(Splitter *s, LLVMValueRef value, LLVMValueRef frame)
 {
@@ -221,7 +213,7 @@ static void store_value(Splitter *s, LLVMValueRef value, LLVMValueRef frame)
         return;
     bool is_argument = LLVMIsAArgument(value);
     LLVMPositionBuilderBefore(s->b, is_argument     ? LLVMGetNextInstruction(frame)
-                                    : is_phi(value) ? first_after_phis(LLVMGetInstructionParent(value))
+                                    : is_phi(value) ? tt_first_after_phis(LLVMGetInstructionParent(value))
                                                     : LLVMGetNextInstruction(value));
     LLVMValueRef pointer = slot_pointer(s, value, frame);
     LLVMSetAlignment(LLVMBuildStore(s->b, value, pointer),
@@ -250,7 +242,7 @@ static void load_operand(Splitter *s, LLVMValueRef user, unsigned index, LLVMVal
     const void *key[] = {block, value};
     void **slot = tt_map_slot(&s->loaded, key, sizeof key);
     if (!*slot)
-        *slot = load_before(s, value, frame, first_after_phis(block));
+        *slot = load_before(s, value, frame, tt_first_after_phis(block));
     LLVMSetOperand(user, index, *slot);
 }
 

@@ -42,6 +42,14 @@ char *tt_take_llvm_message(Arena *arena, char *message)
     return copy;
 }
 
+LLVMValueRef tt_first_after_phis(LLVMBasicBlockRef block)
+{
+    LLVMValueRef i = LLVMGetFirstInstruction(block);
+    while (LLVMIsAPHINode(i))
+        i = LLVMGetNextInstruction(i);
+    return i;
+}
+
 /* Features come as "+avx2,-avx512f,...". */
 static bool has_feature(const char *features, const char *wanted)
 {

@@ -42,13 +42,6 @@ static LLVMTypeRef param_type(Simt *s, const Type *type)
     return tt_is_bool(type) ? s->i8 : simt_type(s, type);
 }
 
-static void add_function_attribute(Simt *s, const char *name, const char *value)
-{
-    LLVMAttributeRef attribute =
-        LLVMCreateStringAttribute(s->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
-    LLVMAddAttributeAtIndex(s->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
-}
-
 static void add_shared_memory(Simt *s)
 {
     s->shared = LLVMAddGlobalInAddressSpace(s->llvm, LLVMArrayType2(s->i8, 0), "shared", SHARED_MEMORY);
@@ -69,12 +62,12 @@ static void add_kernel(Simt *s, const Function *function)
     s->function = LLVMAddFunction(s->llvm, function->name, type);
     LLVMSetFunctionCallConv(s->function, PTX_KERNEL);
     const char *threads = tt_arena_format(s->arena, "%d", TT_LANES * tt_warps(s->options));
-    add_function_attribute(s, "nvvm.reqntid", threads);
+    simt_add_attribute(s, "nvvm.reqntid", threads);
     int programs = tt_wanted_programs(s->module, s->options);
     if (programs && !s->options->max_registers)
-        add_function_attribute(s, "nvvm.minctasm", tt_arena_format(s->arena, "%d", programs));
+        simt_add_attribute(s, "nvvm.minctasm", tt_arena_format(s->arena, "%d", programs));
     if (s->options->max_registers) /* the driver's and ptxas's own option is a wish that they may exceed */
-        add_function_attribute(s, "nvvm.maxnreg", tt_arena_format(s->arena, "%d", s->options->max_registers));
+        simt_add_attribute(s, "nvvm.maxnreg", tt_arena_format(s->arena, "%d", s->options->max_registers));
     add_shared_memory(s);
 }
 
@@ -404,30 +397,8 @@ static bool widen_fp8(Simt *s, TypeKind from, LLVMValueRef pair, LLVMValueRef *h
 /* A string in global memory, as a generic pointer. */
 static LLVMValueRef string_constant(Simt *s, const char *text)
 {
-    LLVMTypeRef generic = LLVMPointerTypeInContext(s->context, 0);
-    size_t size = strlen(text) + 1;
-    void **slot = tt_map_slot(&s->symbols, text, size);
-    if (!*slot) {
-        LLVMValueRef value = LLVMConstStringInContext2(s->context, text, size, 1);
-        LLVMValueRef global = LLVMAddGlobalInAddressSpace(s->llvm, LLVMTypeOf(value), "text", GLOBAL_MEMORY);
-        LLVMSetInitializer(global, value);
-        LLVMSetGlobalConstant(global, 1);
-        LLVMSetLinkage(global, LLVMPrivateLinkage);
-        *slot = global;
-    }
-    return LLVMConstAddrSpaceCast(*slot, generic);
-}
-
-static LLVMValueRef call(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef *arguments, int count)
-{
-    LLVMTypeRef types[8];
-    for (int i = 0; i < count; i++)
-        types[i] = LLVMTypeOf(arguments[i]);
-    LLVMTypeRef type = LLVMFunctionType(result, types, (unsigned)count, 0);
-    LLVMValueRef function = LLVMGetNamedFunction(s->llvm, name);
-    if (!function)
-        function = LLVMAddFunction(s->llvm, name, type);
-    return LLVMBuildCall2(s->b, type, function, arguments, (unsigned)count, "");
+    return LLVMConstAddrSpaceCast(simt_string(s, text, GLOBAL_MEMORY),
+                                  LLVMPointerTypeInContext(s->context, 0));
 }
 
 /* vprintf reads its arguments from a block of memory, each aligned to its size (CUDA C++ Programming Guide, "Formatted
@@ -443,7 +414,7 @@ static void print(Simt *s, const char *format, LLVMValueRef const *arguments, in
         LLVMBuildStore(s->b, arguments[i], LLVMBuildGEP2(s->b, s->i8, memory, &index, 1, ""));
         offset += bytes;
     }
-    call(s, "vprintf", s->i32, (LLVMValueRef[]){string_constant(s, format), memory}, 2);
+    simt_call(s, "vprintf", s->i32, (LLVMValueRef[]){string_constant(s, format), memory}, 2);
 }
 
 static LLVMValueRef record_field(Simt *s, LLVMValueRef record, size_t offset)
@@ -475,7 +446,7 @@ static void end_context(Simt *s, const Failure *failure)
     LLVMValueRef arguments[] = {
         string_constant(s, failure->message), string_constant(s, failure->place), simt_i32(s, 0),
         string_constant(s, LLVMGetValueName2(s->function, &(size_t){0})), simt_int(s->i64, 1)};
-    call(s, "__assertfail", s->none, arguments, TT_COUNT(arguments));
+    simt_call(s, "__assertfail", s->none, arguments, TT_COUNT(arguments));
 }
 
 /* Fills in the FailureRecord if this thread is the first one, and ends the thread. A trap would end the context of

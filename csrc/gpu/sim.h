@@ -7,12 +7,10 @@
 LLVMValueRef machine_thread(Simt *s);             /* the SimThread */
 LLVMValueRef machine_site(Simt *s);               /* the SimSite of the operation being lowered */
 LLVMValueRef machine_scratch(Simt *s, int words); /* memory of the thread's own, of this many 64-bit words */
-/* One of the functions that tt_sim_symbol knows. */
-LLVMValueRef machine_call(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *arguments,
-                          int count);
+/* Calls one of the functions that tt_sim_symbol knows. */
 #define MACHINE(s, function, result, ...)                                                                    \
-    machine_call((s), #function, (result), (LLVMValueRef[]){__VA_ARGS__},                                    \
-                 (int)(sizeof((LLVMValueRef[]){__VA_ARGS__}) / sizeof(LLVMValueRef)))
+    simt_call((s), #function, (result), (LLVMValueRef[]){__VA_ARGS__},                                       \
+              (int)(sizeof((LLVMValueRef[]){__VA_ARGS__}) / sizeof(LLVMValueRef)))
 
 /* sim_tensor.c */
 extern const TensorOps tt_sim_tensor_ops;

@@ -9,34 +9,7 @@ static LLVMTypeRef host_ptr(Simt *s) { return LLVMPointerTypeInContext(s->contex
 
 LLVMValueRef machine_thread(Simt *s) { return LLVMGetParam(s->function, 0); }
 
-LLVMValueRef machine_call(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *arguments,
-                          int count)
-{
-    LLVMTypeRef types[8];
-    TT_ASSERT(count <= (int)TT_COUNT(types));
-    for (int i = 0; i < count; i++)
-        types[i] = LLVMTypeOf(arguments[i]);
-    LLVMTypeRef type = LLVMFunctionType(result, types, (unsigned)count, 0);
-    LLVMValueRef function = LLVMGetNamedFunction(s->llvm, name);
-    if (!function)
-        function = LLVMAddFunction(s->llvm, name, type);
-    return LLVMBuildCall2(s->b, type, function, (LLVMValueRef *)arguments, (unsigned)count, "");
-}
-
-static LLVMValueRef string_constant(Simt *s, const char *text)
-{
-    size_t size = strlen(text) + 1;
-    void **slot = tt_map_slot(&s->symbols, text, size);
-    if (!*slot) {
-        LLVMValueRef value = LLVMConstStringInContext2(s->context, text, size, 1);
-        LLVMValueRef global = LLVMAddGlobal(s->llvm, LLVMTypeOf(value), "text");
-        LLVMSetInitializer(global, value);
-        LLVMSetGlobalConstant(global, 1);
-        LLVMSetLinkage(global, LLVMPrivateLinkage);
-        *slot = global;
-    }
-    return *slot;
-}
+static LLVMValueRef string_constant(Simt *s, const char *text) { return simt_string(s, text, 0); }
 
 /* The parameter that a memory operation goes through: its number among the pointers, or -1. */
 static int array_of(Simt *s, const Op *op)
@@ -74,13 +47,6 @@ LLVMValueRef machine_scratch(Simt *s, int words) { return simt_new_array(s, s->i
 
 /* ---- the kernel and its threads -------------------------------------------------------------------------------------------- */
 
-static void add_attribute(Simt *s, const char *name, const char *value)
-{
-    LLVMAttributeRef attribute =
-        LLVMCreateStringAttribute(s->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
-    LLVMAddAttributeAtIndex(s->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
-}
-
 /* A SimEntry: (thread, slots). There is a thread: LLVM would look for proof of that at each call that takes it, and number
  * the instructions of the block anew each time. The host's bf16 instructions flush denormals, so they are left alone. LLVM is not to make
  * calls of functions out of others (exp2 of pow): only what was asked for is there. */
@@ -88,9 +54,9 @@ static void add_kernel(Simt *s, const Function *function)
 {
     LLVMTypeRef params[] = {host_ptr(s), host_ptr(s)};
     s->function = LLVMAddFunction(s->llvm, function->name, LLVMFunctionType(s->none, params, 2, 0));
-    add_attribute(s, "target-features",
-                  tt_arena_format(s->arena, "%s,-avx512bf16,-avxneconvert", s->codegen->host.features));
-    add_attribute(s, "no-builtins", "");
+    simt_add_attribute(s, "target-features",
+                       tt_arena_format(s->arena, "%s,-avx512bf16,-avxneconvert", s->codegen->host.features));
+    simt_add_attribute(s, "no-builtins", "");
     unsigned nonnull = LLVMGetEnumAttributeKindForName("nonnull", strlen("nonnull"));
     LLVMAddAttributeAtIndex(s->function, 1, LLVMCreateEnumAttribute(s->context, nonnull, 0));
 }
@@ -311,7 +277,7 @@ static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMV
         return fold(s, opcode, operands[0]);
     if (!tt_sim_symbol(symbol))
         tt_unsupported(s->op ? s->op->loc : NULL, "the simulator has no function %s", symbol);
-    return machine_call(s, symbol, result, operands, count);
+    return simt_call(s, symbol, result, operands, count);
 }
 
 static LLVMValueRef move_pointer(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t bytes)

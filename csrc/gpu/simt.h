@@ -72,6 +72,12 @@ LLVMValueRef simt_intrinsic(Simt *s, const char *name, LLVMTypeRef *overloads, i
                             LLVMValueRef const *arguments, int count);
 LLVMValueRef simt_intrinsic1(Simt *s, const char *name, LLVMValueRef x); /* overloaded on x's type */
 LLVMValueRef simt_intrinsic2(Simt *s, const char *name, LLVMValueRef x, LLVMValueRef y);
+/* Of a function that is somewhere else, by its name. */
+LLVMValueRef simt_call(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *arguments,
+                       int count);
+LLVMValueRef simt_string(Simt *s, const char *text,
+                         unsigned space); /* ends in a zero; the address space's number */
+void simt_add_attribute(Simt *s, const char *name, const char *value); /* to the kernel */
 /* An integer as wide as the value (at least 8 bits), and back. */
 LLVMValueRef simt_to_bits(Simt *s, LLVMValueRef value);
 LLVMValueRef simt_from_bits(Simt *s, LLVMValueRef bits, LLVMTypeRef type);

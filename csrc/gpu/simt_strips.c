@@ -366,14 +366,6 @@ static LLVMValueRef array_of(Simt *s, LLVMValueRef value)
     return *slot;
 }
 
-static LLVMValueRef first_after_phis(LLVMBasicBlockRef block)
-{
-    LLVMValueRef i = LLVMGetFirstInstruction(block);
-    while (is_phi(i))
-        i = LLVMGetNextInstruction(i);
-    return i;
-}
-
 /* Loads what is there for the strip of the place in front of `anchor`; between phases, for any. */
 static LLVMValueRef load_before(Simt *s, LLVMValueRef value, LLVMValueRef anchor)
 {
@@ -393,7 +385,7 @@ static LLVMValueRef loaded_for(Simt *s, LLVMValueRef value, LLVMValueRef user, u
     const void *key[] = {block, value};
     void **slot = tt_map_slot(&s->strips->loaded, key, sizeof key);
     if (!*slot)
-        *slot = load_before(s, value, first_after_phis(block));
+        *slot = load_before(s, value, tt_first_after_phis(block));
     return *slot;
 }
 
@@ -412,7 +404,7 @@ static void keep_in_array(Simt *s, LLVMValueRef value)
     LLVMValueRef array = array_of(s, value);
     if (!is_outer_phi(s->strips, value))
         store_before(s, value, array,
-                     is_phi(value) ? first_after_phis(LLVMGetInstructionParent(value))
+                     is_phi(value) ? tt_first_after_phis(LLVMGetInstructionParent(value))
                                    : LLVMGetNextInstruction(value));
     for (int i = 0; i < users.count; i++)
         for (unsigned j = 0; j < (unsigned)LLVMGetNumOperands(users.data[i]); j++)

@@ -160,6 +160,42 @@ LLVMValueRef simt_intrinsic(Simt *s, const char *name, LLVMTypeRef *overloads, i
     return LLVMBuildCall2(s->b, type, function, (LLVMValueRef *)arguments, (unsigned)count, "");
 }
 
+LLVMValueRef simt_call(Simt *s, const char *name, LLVMTypeRef result, LLVMValueRef const *arguments,
+                       int count)
+{
+    LLVMTypeRef types[8];
+    TT_ASSERT(count <= (int)TT_COUNT(types));
+    for (int i = 0; i < count; i++)
+        types[i] = LLVMTypeOf(arguments[i]);
+    LLVMTypeRef type = LLVMFunctionType(result, types, (unsigned)count, 0);
+    LLVMValueRef function = LLVMGetNamedFunction(s->llvm, name);
+    if (!function)
+        function = LLVMAddFunction(s->llvm, name, type);
+    return LLVMBuildCall2(s->b, type, function, (LLVMValueRef *)arguments, (unsigned)count, "");
+}
+
+LLVMValueRef simt_string(Simt *s, const char *text, unsigned space)
+{
+    size_t size = strlen(text) + 1;
+    void **slot = tt_map_slot(&s->symbols, text, size);
+    if (!*slot) {
+        LLVMValueRef value = LLVMConstStringInContext2(s->context, text, size, 1);
+        LLVMValueRef global = LLVMAddGlobalInAddressSpace(s->llvm, LLVMTypeOf(value), "text", space);
+        LLVMSetInitializer(global, value);
+        LLVMSetGlobalConstant(global, 1);
+        LLVMSetLinkage(global, LLVMPrivateLinkage);
+        *slot = global;
+    }
+    return *slot;
+}
+
+void simt_add_attribute(Simt *s, const char *name, const char *value)
+{
+    LLVMAttributeRef attribute =
+        LLVMCreateStringAttribute(s->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
+    LLVMAddAttributeAtIndex(s->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
+}
+
 LLVMValueRef simt_intrinsic1(Simt *s, const char *name, LLVMValueRef x)
 {
     return simt_intrinsic(s, name, (LLVMTypeRef[]){LLVMTypeOf(x)}, 1, &x, 1);

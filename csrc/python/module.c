@@ -40,22 +40,22 @@ static PyObject *launch_options(PyObject *module, PyObject *unused)
     return options;
 }
 
-static PyObject *set_debug(PyObject *module, PyObject *value)
+static PyObject *set(PyObject **place, PyObject *value)
 {
-    State *state = PyModule_GetState(module);
-    PyObject *old = state->debug;
-    state->debug = value == Py_None ? NULL : Py_NewRef(value);
+    PyObject *old = *place;
+    *place = value == Py_None ? NULL : Py_NewRef(value);
     Py_XDECREF(old);
     return Py_NewRef(Py_None);
 }
 
+static PyObject *set_debug(PyObject *module, PyObject *value)
+{
+    return set(&((State *)PyModule_GetState(module))->debug, value);
+}
+
 static PyObject *set_interpreter(PyObject *module, PyObject *value)
 {
-    State *state = PyModule_GetState(module);
-    PyObject *old = state->interpreter;
-    state->interpreter = value == Py_None ? NULL : Py_NewRef(value);
-    Py_XDECREF(old);
-    return Py_NewRef(Py_None);
+    return set(&((State *)PyModule_GetState(module))->interpreter, value);
 }
 
 static PyObject *set_kernel_hooks(PyObject *module, PyObject *args)
