@@ -480,23 +480,27 @@ PyObject *tt_language_object(Walker *w, const char *name)
     return tt_keep(w, PyObject_GetAttrString(w->state->language, name));
 }
 
-/* A call of tl.static_assert whose condition holds? Its message is not evaluated then, as that of an `assert` is not. */
-static bool is_kept_assertion(Walker *w, Term function, PyObject *node)
+/* A call of tl.static_assert whose condition, the first of `args` then, holds? Its message is not evaluated, as that of an
+ * `assert` is not. */
+static bool is_kept_assertion(Walker *w, Term function, PyObject *node, Arguments *args)
 {
     tt_at(w, node);
     if (function.kind != TERM_PYTHON || tt_callee(w, function.object)->function != tt_builtin_static_assert)
         return false;
-    PyObject *arguments = tt_field(w, node, FIELD_args);
-    return tt_list_size(w, arguments) == 2 &&
-           tt_known_truth(w, tt_walk_expr(w, tt_list_item(w, arguments, 0))) == 1;
+    PyObject *nodes = tt_field(w, node, FIELD_args);
+    if (!tt_list_size(w, nodes) || tt_node_kind(w, tt_list_item(w, nodes, 0)) == NODE_Starred)
+        return false;
+    Term condition = tt_walk_expr(w, tt_list_item(w, nodes, 0));
+    *args = (Arguments){.count = 1, .items = tt_arena_copy(w->arena, &condition, sizeof condition)};
+    return tt_known_truth(w, condition) == 1;
 }
 
 Term tt_walk_call(Walker *w, PyObject *node)
 {
     Term function = tt_walk_expr(w, tt_field(w, node, FIELD_func));
-    if (is_kept_assertion(w, function, node))
-        return tt_none(w);
     Arguments args = {0};
+    if (is_kept_assertion(w, function, node, &args))
+        return tt_none(w);
     tt_collect_arguments(w, node, &args);
     tt_at(w, node);
     const Loc *loc = tt_here(w);

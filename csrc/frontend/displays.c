@@ -34,8 +34,11 @@ void tt_iterate(Walker *w, Term t, const Term **items, int *count)
 void tt_walk_elements(Walker *w, PyObject *list, Arguments *into)
 {
     int size = tt_list_size(w, list), capacity = size;
+    const Term *first = into->items;
     into->items = TT_NEW_ARRAY(w->arena, Term, size);
-    for (int i = 0; i < size; i++) {
+    for (int i = 0; i < into->count; i++)
+        into->items[i] = first[i];
+    for (int i = into->count; i < size; i++) {
         PyObject *node = tt_list_item(w, list, i);
         if (tt_node_kind(w, node) != NODE_Starred) {
             add_item(w, into, &capacity, tt_walk_expr(w, node));

@@ -222,7 +222,8 @@ Term tt_walk_display(Walker *w, PyObject *node); /* tuple, list */
 Term tt_walk_dict(Walker *w, PyObject *node);
 Term tt_walk_comprehension(Walker *w, PyObject *node);             /* of compile-time iterables */
 Term tt_walk_format(Walker *w, PyObject *node);                    /* f-string */
-void tt_walk_elements(Walker *w, PyObject *list, Arguments *into); /* with *starred ones expanded */
+/* With *starred ones expanded. The first may have been walked: those that `into` has. */
+void tt_walk_elements(Walker *w, PyObject *list, Arguments *into);
 void tt_assign(Walker *w, PyObject *target, Term term);            /* walk_stmt.c: binds or unpacks */
 /* The items that a compile-time iterable gives; raises when it is none. */
 void tt_iterate(Walker *w, Term t, const Term **items, int *count);

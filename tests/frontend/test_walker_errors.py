@@ -282,6 +282,14 @@ def test_what_is_no_exception_of_the_program_is_its_own_cause(tmp_path):
     assert isinstance(error, triton.compiler.errors.CompileTimeAssertionFailure) and error.__cause__ is None
 
 
+@pytest.mark.parametrize("message", [", 'odd'", ", msg=f'{B} is odd'", ""])
+def test_an_assertion_looks_at_its_condition_once(message, tmp_path, capsys):
+    error = build(f"tl.static_assert(tl.static_print('looked') is not None{message})", tmp_path)
+    assert error.message.startswith("static assertion failed") and capsys.readouterr().out == "looked\n"
+    compile_body("tl.static_assert(tl.static_print('held') is None, msg=f'{B // 0}')", tmp_path)
+    assert capsys.readouterr().out == "held\n"
+
+
 def test_a_notebook_shows_an_error_once(tmp_path):
     """With the frames of the program, in IPython's own way for exceptions that say how they look."""
     code = compile("raise error", "a_cell", "exec")
