@@ -1,7 +1,12 @@
 """Names that libraries and test suites import from the public API, and what stands behind them."""
 
 import ast
+import copy
+import importlib
+import inspect
 import os
+import pickle
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +76,36 @@ def test_names_are_there(line):
     space = {}
     exec(f"from {module} import {', '.join(names.split())}", space)
     assert all(space[name] is not None for name in names.split())
+
+
+@pytest.mark.parametrize("module", ["triton.language", "triton.language.math", "triton.language.extra.libdevice"])
+def test_functions_are_found_where_they_say(module):
+    """By programs that write source text of them, and by pickle."""
+    functions = [value for value in vars(importlib.import_module(module)).values() if tl.core.is_builtin(value)]
+    assert len(functions) > 12
+    for function in functions:
+        where = inspect.getmodule(function)
+        assert where.__name__ == function.__module__ and getattr(where, function.__qualname__) is function
+        assert where.__name__ == module or module != "triton.language.extra.libdevice"
+        assert pickle.loads(pickle.dumps(function)) is function is copy.deepcopy(function)
+        assert f"def {function.__triton_builtin__}(" in inspect.getsource(function)
+        assert str(inspect.signature(function))[0] == "(" and inspect.getdoc(function)
+        assert inspect.isfunction(function) and f"{function.__name__}(" in pydoc.plain(pydoc.render_doc(function))
+
+
+def test_functions_of_libdevice():
+    libdevice = tl.extra.libdevice
+    for function in (libdevice.pow, libdevice.exp, libdevice.max, libdevice.isnan, tl.extra.cuda.libdevice.tanh):
+        assert inspect.getmodule(function) is libdevice
+        assert function.__module__ == "triton.language.extra.libdevice"
+        assert pickle.loads(pickle.dumps(function)) is function
+    assert libdevice.max.__qualname__ == "max" and inspect.getmodule(tl.math.exp) is tl.math
+    assert tl.tensor.__module__ == "triton.language.tensors" and triton.jit.__module__ == "triton.runtime.jit"
+
+
+def test_types_are_copied():
+    for kind in (tl.float32, tl.pointer_type(tl.int8), tl.block_type(tl.float16, [4])):
+        assert pickle.loads(pickle.dumps(kind)) == kind == copy.deepcopy(kind)
 
 
 def test_libtriton_is_found_in_a_fresh_process():
