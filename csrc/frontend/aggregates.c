@@ -1,15 +1,24 @@
 /* Tuples with named fields: named tuples, and the aggregates of `triton.aggregate`. Their fields, methods and operators,
- * and how an aggregate is made: its __init__ runs in Python, on stand-ins for what only the kernel knows. */
+ * and how an aggregate is made: its __init__ runs in Python, on stand-ins for what only the kernel knows. What it does
+ * with these, and calls of the language's functions, come back here and are built where the kernel made the aggregate. */
 #include "frontend/semantic.h"
 #include "frontend/walker.h"
 
 /* ---- calls in Python, on stand-ins for run-time values --------------------------------------------------------------- */
 
 typedef struct StandIns {
+    Walker *w;
     PyObject *type;
-    PyObject *marks; /* what compile-time values are wrapped in; NULL: nothing */
+    PyObject *compute; /* which Python computes with, and by which its stand-ins know whose they are */
+    PyObject *marks;   /* what compile-time values are wrapped in; NULL: nothing */
     TT_VECTOR(Term) terms;
+    const Loc *call; /* in the kernel */
+    bool has_failed; /* what Python asked for; then the walk ends, whatever Python makes of the exception */
+    Diagnostic failure; /* why */
+    PyObject *cause;    /* the exception behind it, or NULL */
 } StandIns;
+
+static const char capsule_name[] = "triton.walk";
 
 PyObject *tt_class_tuple(Walker *w, Term t, PyObject *items)
 {
@@ -59,14 +68,25 @@ static PyObject *stand_in(Walker *w, StandIns *all, Term t)
         return tt_class_tuple(w, t, tuple);
     }
     tt_push(w->arena, all->terms, t);
-    return tt_keep(w, PyObject_CallFunction(all->type, "i", all->terms.count - 1));
+    return tt_keep(w, PyObject_CallFunction(all->type, "iO", all->terms.count - 1, all->compute));
 }
 
 static Term stood_for(Walker *w, const StandIns *all, PyObject *object)
 {
     tt_check_depth(w);
-    if ((PyObject *)Py_TYPE(object) == all->type)
-        return all->terms.data[tt_int_attribute(w, object, FIELD_index)];
+    if ((PyObject *)Py_TYPE(object) == all->type) {
+        if (tt_attribute(w, object, FIELD__compute) != all->compute)
+            tt_fail(w, "this is a run-time value of another call, which Python kept");
+        return all->terms.data[tt_int_attribute(w, object, FIELD__index)];
+    }
+    if (PySlice_Check(object)) {
+        PyObject *parts =
+            PyTuple_Pack(3, tt_attribute(w, object, FIELD_start), tt_attribute(w, object, FIELD_stop),
+                         tt_attribute(w, object, FIELD_step));
+        Term slice = stood_for(w, all, tt_keep(w, parts));
+        slice.kind = TERM_SLICE;
+        return slice;
+    }
     if (!PyTuple_Check(object))
         return tt_python_term(w, object);
     int count = (int)PyTuple_Size(object);
@@ -78,18 +98,115 @@ static Term stood_for(Walker *w, const StandIns *all, PyObject *object)
     return tt_with_known_fields(w, tuple);
 }
 
+/* The arguments of a call by Python. */
+static Arguments read_call(Walker *w, const StandIns *all, PyObject *items, PyObject *keywords)
+{
+    Term tuple = stood_for(w, all, items);
+    int capacity = (int)PyDict_Size(keywords);
+    Arguments args = {.items = tuple.items,
+                      .count = tuple.count,
+                      .names = TT_NEW_ARRAY(w->arena, PyObject *, capacity),
+                      .named = TT_NEW_ARRAY(w->arena, Term, capacity)};
+    Py_ssize_t position = 0;
+    PyObject *name, *value;
+    while (PyDict_Next(keywords, &position, &name, &value)) {
+        args.names[args.named_count] = tt_keep(w, Py_NewRef(name));
+        args.named[args.named_count++] = stood_for(w, all, value);
+    }
+    return args;
+}
+
+/* compute(operation, args, keywords, place): what `tt_operate` knows by its text, or a call. */
+static PyObject *compute(StandIns *all, PyObject *request)
+{
+    Walker *w = all->w;
+    PyObject *operation, *items, *keywords, *place;
+    if (!PyArg_ParseTuple(request, "OOOO", &operation, &items, &keywords, &place))
+        tt_python_error(w);
+    Loc *loc = tt_read_place(w, place);
+    loc->caller = all->call;
+    w->builder.loc = loc;
+    Arguments args = read_call(w, all, items, keywords);
+    Term result = PyUnicode_Check(operation) ? tt_operate(w, tt_utf8(w, operation), args.items, args.count)
+                                             : tt_call_with(w, stood_for(w, all, operation), &args);
+    w->builder.loc = all->call;
+    return Py_NewRef(stand_in(w, all, result));
+}
+
+/* An exception of Python's, which may be asked whether there is an attribute; the walk fails with anything else. */
+static PyObject *refuse(StandIns *all, PyObject *request, const Diagnostic *why)
+{
+    PyObject *type, *traceback, *operation = PyTuple_GetItem(request, 0);
+    PyErr_Fetch(&type, &all->cause, &traceback);
+    if (type)
+        PyErr_NormalizeException(&type, &all->cause, &traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    bool is_attribute = why->kind == TT_USER_ERROR && PyUnicode_Check(operation) &&
+                        !PyUnicode_CompareWithASCIIString(operation, ".");
+    if (is_attribute)
+        Py_CLEAR(all->cause);
+    else
+        all->failure = *why;
+    all->has_failed = !is_attribute;
+    PyErr_SetString(is_attribute ? PyExc_AttributeError : PyExc_RuntimeError,
+                    why->message ? why->message : "");
+    return NULL;
+}
+
+static PyObject *compute_for_python(PyObject *capsule, PyObject *request)
+{
+    StandIns *all = PyCapsule_GetPointer(capsule, capsule_name);
+    Trap trap;
+    if (!all)
+        return NULL; /* the call has ended */
+    if (all->has_failed) {
+        PyErr_SetString(PyExc_RuntimeError, all->failure.message ? all->failure.message : "");
+        return NULL;
+    }
+    if (!tt_try(&trap, all->w->arena)) {
+        all->w->builder.loc = all->call;
+        return refuse(all, request, &trap.diag);
+    }
+    PyObject *result = compute(all, request);
+    tt_end_try(&trap);
+    return result;
+}
+
+/* Raises what `compute` failed with. */
+static _Noreturn void raise_failure(const StandIns *all)
+{
+    PyErr_Clear();
+    if (all->cause)
+        PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(all->cause)), all->cause, NULL);
+    tt_raise(&all->failure);
+}
+
 Term tt_call_on_stand_ins(Walker *w, PyObject *function, const Arguments *args, bool marked)
 {
+    static const PyMethodDef method = {"compute", compute_for_python, METH_VARARGS, NULL};
     PyObject *module = tt_keep(w, PyImport_ImportModule("triton.language.aggregates"));
-    StandIns all = {.type = tt_keep(w, PyObject_GetAttrString(module, "Placeholder")),
-                    .marks = marked ? tt_language_object(w, "constexpr") : NULL};
+    StandIns all = {.w = w,
+                    .type = tt_keep(w, PyObject_GetAttrString(module, "Placeholder")),
+                    .marks = marked ? tt_language_object(w, "constexpr") : NULL,
+                    .call = tt_here(w)};
+    PyObject *capsule = tt_keep(w, PyCapsule_New(&all, capsule_name, NULL));
+    all.compute = tt_keep(w, PyCFunction_New((PyMethodDef *)&method, capsule));
+    PyObject *run = tt_keep(w, PyObject_GetAttrString(module, "run_for_kernel"));
     PyObject *tuple = tt_keep(w, PyTuple_New(args->count)), *keywords = tt_keep(w, PyDict_New());
     for (int i = 0; i < args->count; i++)
         PyTuple_SetItem(tuple, i, Py_NewRef(stand_in(w, &all, args->items[i])));
     for (int i = 0; i < args->named_count; i++)
         if (PyDict_SetItem(keywords, args->names[i], stand_in(w, &all, args->named[i])))
             tt_python_error(w);
-    return stood_for(w, &all, tt_keep(w, PyObject_Call(function, tuple, keywords)));
+    PyObject *result = PyObject_CallFunctionObjArgs(run, all.compute, function, tuple, keywords, NULL);
+    PyCapsule_SetName(capsule, "triton.walk that has ended");
+    w->builder.loc = all.call;
+    if (all.has_failed) {
+        Py_XDECREF(result);
+        raise_failure(&all);
+    }
+    return stood_for(w, &all, tt_keep(w, result));
 }
 
 /* aggregate_replace(value, field=..): a copy with other fields. */

@@ -130,7 +130,7 @@ static Operator operator_named(Walker *w, const char *text, int count)
     tt_fail(w, "there is no operator `%s`", text);
 }
 
-static Term operate(Walker *w, const char *text, const Term *args, int count)
+Term tt_operate(Walker *w, const char *text, const Term *args, int count)
 {
     if (!strcmp(text, "[]"))
         return tt_semantic_subscript(w, args[0], args + 1, count - 1);
@@ -202,7 +202,7 @@ static PyObject *describe(Walker *w, Term t)
 
 /* ---- the run ------------------------------------------------------------------------------------------------------------ */
 
-static const Loc *read_place(Walker *w, PyObject *place)
+Loc *tt_read_place(Walker *w, PyObject *place)
 {
     Loc *loc = TT_NEW(w->arena, Loc);
     const char *file, *function;
@@ -221,7 +221,7 @@ static void build(Walker *w, void *context)
     Frame frame = {0}; /* of the caller */
     FunctionInfo info = {0};
     frame.info = &info;
-    w->builder.loc = read_place(w, trace->request->place);
+    w->builder.loc = tt_read_place(w, trace->request->place);
     read_arguments(w, trace);
     Function *function =
         tt_new_function(w->module, "operation", trace->types.data, trace->types.count, NULL, 0);
@@ -233,7 +233,7 @@ static void build(Walker *w, void *context)
     w->builder = tt_builder_at_end(function->body);
     w->builder.loc = loc;
     Arguments args = read_arguments(w, trace);
-    Term result = PyUnicode_Check(operation) ? operate(w, tt_utf8(w, operation), args.items, args.count)
+    Term result = PyUnicode_Check(operation) ? tt_operate(w, tt_utf8(w, operation), args.items, args.count)
                                              : tt_call_with(w, tt_python_term(w, operation), &args);
     w->builder.loc = loc;
     *trace->structure = Py_NewRef(describe(w, result));

@@ -220,11 +220,11 @@ Term tt_walk_operation(Walker *w, PyObject *node, Term left, PyObject *right); /
 Term tt_walk_attribute_of(Walker *w, Term t, PyObject *name);
 Term tt_walk_display(Walker *w, PyObject *node); /* tuple, list */
 Term tt_walk_dict(Walker *w, PyObject *node);
-Term tt_walk_comprehension(Walker *w, PyObject *node);             /* of compile-time iterables */
-Term tt_walk_format(Walker *w, PyObject *node);                    /* f-string */
+Term tt_walk_comprehension(Walker *w, PyObject *node); /* of compile-time iterables */
+Term tt_walk_format(Walker *w, PyObject *node);        /* f-string */
 /* With *starred ones expanded. The first may have been walked: those that `into` has. */
 void tt_walk_elements(Walker *w, PyObject *list, Arguments *into);
-void tt_assign(Walker *w, PyObject *target, Term term);            /* walk_stmt.c: binds or unpacks */
+void tt_assign(Walker *w, PyObject *target, Term term); /* walk_stmt.c: binds or unpacks */
 /* The items that a compile-time iterable gives; raises when it is none. */
 void tt_iterate(Walker *w, Term t, const Term **items, int *count);
 
@@ -369,8 +369,12 @@ PyObject *tt_find_jit(Walker *w, PyObject *object);
 Callee *tt_callee(Walker *w, PyObject *object);
 HostSpecial *tt_find_host_special(Walker *w, PyObject *object); /* NULL when it is none */
 Term tt_call_host(Walker *w, PyObject *function, const Arguments *args);
+/* trace.c: an operator, an attribute ("."), an index ("[]"), a condition ("if") and such by its text; and a place in a
+ * program that Python tells of. */
+Term tt_operate(Walker *w, const char *text, const Term *args, int count);
+Loc *tt_read_place(Walker *w, PyObject *place);
 /* aggregates.c: tuples with named fields */
-/* A call of a Python function, which sees nothing of run-time values; compile-time ones as tl.constexpr, if `marked`. */
+/* A call of a Python function, which gets stand-ins for run-time values; compile-time ones as tl.constexpr, if `marked`. */
 Term tt_call_on_stand_ins(Walker *w, PyObject *function, const Arguments *args, bool marked);
 Term tt_replace_fields(Walker *w, const Arguments *args);
 bool tt_is_aggregate(Walker *w, Term t);

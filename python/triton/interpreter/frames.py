@@ -7,6 +7,7 @@ import numpy as np
 
 from ..errors import CompilationError
 from ..language import core
+from ..language._builtin import for_kernel
 from .operations import BoundMethod, run
 from .state import current
 from .tiles import STORAGE, Tile, Window, element_of
@@ -259,7 +260,8 @@ def call(function, /, *args, **keywords):
     if jit is not None or special or getattr(function, "__triton_builtin__", None) or not callable(function):
         return run(function, args, keywords)
     if isinstance(function, type) and issubclass(function, tuple) and hasattr(function, "_fields"):
-        return function(*map(value, args), **{name: value(each) for name, each in keywords.items()})
+        with for_kernel(lambda function, args, keywords: call(function, *args, **keywords)):
+            return function(*map(value, args), **{name: value(each) for name, each in keywords.items()})
     args, keywords = tuple(map(known, args)), {name: known(each) for name, each in keywords.items()}
     if has_tiles((*args, *keywords.values())) and not _is_own(function):
         return run(function, args, keywords)  # which says what is wrong

@@ -8,6 +8,7 @@ import sys
 
 from .. import _C
 from ..language import core, debug
+from ..language._builtin import place_of
 from . import evaluate
 from .state import current
 from .tiles import Tile, Window
@@ -30,12 +31,7 @@ def place():
     frame = next(kernel_frames(), None)
     if frame is None:
         return "", "", 0, 0, 0, 0
-    code = frame.f_code
-    line, end_line, column, end_column = next(
-        (p for i, p in enumerate(code.co_positions()) if i == frame.f_lasti // 2), (frame.f_lineno, None, None, None)
-    )
-    line = line or frame.f_lineno
-    return code.co_filename, code.co_name, line, column or 0, end_line or line, end_column or 0
+    return place_of(frame)
 
 
 class _Operation:

@@ -2,8 +2,11 @@
 
 import numpy as np
 
+from ..errors import CompilationError
 from ..language import core
+from ..language._builtin import compute_for_kernel
 from ..language.dtypes import block_type
+from ..language.tensors import add_operators
 
 POINTER = np.dtype([("address", np.int64), ("array", np.int32)])
 """A pointer: its address, and the number of the launch's array that it belongs to (-1: of none that is known)."""
@@ -88,7 +91,12 @@ class Tile(core.tensor):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return operate(".", self, name)
+        try:
+            return operate(".", self, name)
+        except CompilationError as error:
+            if not compute_for_kernel():
+                raise
+            raise AttributeError(error.message) from None  # which Python asks for
 
     def __bool__(self):
         if self._constant is not None:
@@ -161,31 +169,4 @@ def core_operation(name, tile):
     return operate(".", tile, name)
 
 
-def _pairs(text):
-    words = text.split()
-    return zip(words[::2], words[1::2], strict=True)
-
-
-def _add_operators():
-    arithmetic = "add + sub - mul * truediv / floordiv // mod % pow ** matmul @ lshift << rshift >> and & or | xor ^"
-    comparisons = "eq == ne != lt < le <= gt > ge >="
-
-    def binary(text):
-        return lambda self, other: operate(text, self, other)
-
-    def reflected(text):
-        return lambda self, other: operate(text, other, self)
-
-    def unary(text):
-        return lambda self: operate(text, self)
-
-    for name, text in _pairs(arithmetic):
-        setattr(Tile, f"__{name}__", binary(text))
-        setattr(Tile, f"__r{name}__", reflected(text))
-    for name, text in _pairs(comparisons):
-        setattr(Tile, f"__{name}__", binary(text))
-    for name, text in (("neg", "-"), ("pos", "+"), ("invert", "~")):
-        setattr(Tile, f"__{name}__", unary(text))
-
-
-_add_operators()
+add_operators(Tile, operate)

@@ -5,12 +5,24 @@ Builtins of the compiler live in one module a subject (`memory`, `math`, `shape`
 what is written in the language itself is in `standard` and `random`.
 """
 
+from functools import partial
+
 from . import core, extra, math, random, semantic, standard, target_info
 from .core import *  # noqa: F403
 from .descriptor import *  # noqa: F403
 from .microscaling import *  # noqa: F403
 from .random import *  # noqa: F403
 from .standard import *  # noqa: F403
+
+
+class _Method:
+    """A function that is written in the language, as a method: Python binds its own functions only."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __get__(self, made, owner=None):
+        return self.function if made is None else partial(self.function, made)
 
 
 def _add_methods():
@@ -20,7 +32,7 @@ def _add_methods():
             setattr(core.tensor, function.__name__, function)
     names = "argmax argmin atomic_poll cdiv cumprod cumsum flip max min ravel reduce_or sigmoid softmax sort squeeze"
     for name in [*names.split(), "sum", "topk", "unsqueeze", "xor_sum"]:
-        setattr(core.tensor, name, getattr(standard, name))
+        setattr(core.tensor, name, _Method(getattr(standard, name)))
 
 
 _add_methods()

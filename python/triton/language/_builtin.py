@@ -2,11 +2,48 @@
 
 A builtin is a Python function with signature, type hints and docstring, and no work in its body: the compiler
 finds its name in ``__triton_builtin__``, binds the arguments of a call by the signature, and builds IR. In
-plain Python a call has nothing to compute with, so the body is one call of `outside`, which raises.
+plain Python a call has nothing to compute with, so the body is one call of `outside`, which raises; but where
+Python runs for a kernel (the ``__init__`` of an aggregate) the call is the kernel's.
 """
 
 import sys
+import threading
+from contextlib import contextmanager
+from functools import wraps
 from typing import NoReturn
+
+
+class _ForKernel(threading.local):
+    compute = None
+
+
+_for_kernel = _ForKernel()
+
+
+def compute_for_kernel():
+    """What computes for the kernel that Python runs for in this thread, ``compute(operation, args, keywords)``; None
+    where it runs for none. An operation is a function of kernels, or an operator by its text."""
+    return _for_kernel.compute
+
+
+@contextmanager
+def for_kernel(compute):
+    """A part of the program in which Python runs for a kernel."""
+    outer, _for_kernel.compute = _for_kernel.compute, compute
+    try:
+        yield
+    finally:
+        _for_kernel.compute = outer
+
+
+def place_of(frame):
+    """Where a frame is: (file, function, line, column, end line, end column), columns in bytes."""
+    code = frame.f_code
+    line, end_line, column, end_column = next(
+        (p for i, p in enumerate(code.co_positions()) if i == frame.f_lasti // 2), (frame.f_lineno, None, None, None)
+    )
+    line = line or frame.f_lineno
+    return code.co_filename, code.co_name, line, column or 0, end_line or line, end_column or 0
 
 
 def builtin(fn):
@@ -18,8 +55,14 @@ def builtin(fn):
         from ..runtime.jit import jit
 
         return jit(fn)
-    fn.__triton_builtin__ = fn.__name__
-    return fn
+
+    @wraps(fn)
+    def stub(*args, _semantic=None, **keywords):
+        compute = compute_for_kernel()
+        return fn(*args, **keywords) if compute is None else compute(stub, args, keywords)
+
+    stub.__triton_builtin__ = fn.__name__
+    return stub
 
 
 def is_builtin(fn):

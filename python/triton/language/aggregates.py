@@ -1,18 +1,74 @@
 """Values of several parts in kernels: `aggregate` makes a class of them."""
 
+import sys
 from types import FunctionType
 
+from ._builtin import compute_for_kernel, for_kernel, place_of
 from .compile_time import constexpr
+from .tensors import add_operators, tensor
 
 _VARIABLE_KEYWORDS = 0x08  # of code flags
 _RUN_BY_PYTHON = {"__init__", "__post_init__", "__new__", "__repr__", "__str__", "__hash__", "__class_getitem__"}
 
 
-class Placeholder:
-    """Stands for a run-time value of the kernel while an `__init__` runs; it can be passed on, and nothing else."""
+class Placeholder(tensor):
+    """Stands for a run-time value of the kernel while an `__init__` runs. What is done with it, the kernel does."""
 
-    def __init__(self, index):
-        self.index = index
+    __slots__ = ("_index", "_compute")
+
+    def __init__(self, index, compute):
+        self._index, self._compute = index, compute  # whose number it is
+
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, name) if name.startswith("_") else _operate(".", self, name)
+
+    def __getitem__(self, index):
+        return _operate("[]", self, *(index if isinstance(index, tuple) else (index,)))
+
+    def __call__(self, *args, **keywords):  # a method
+        return _compute(self, args, keywords)
+
+    def __iter__(self):
+        raise TypeError("a run-time value cannot be iterated over")
+
+    def __bool__(self):
+        raise TypeError(
+            "this condition is known when the kernel runs, and Python decides while it is compiled: choose with "
+            "tl.where, or in a @triton.jit function that is called here"
+        )
+
+    def __hash__(self):
+        return self._index
+
+    def __repr__(self):
+        return "<run-time value>"
+
+
+def _compute(operation, args, keywords):
+    compute = compute_for_kernel()
+    if compute is None:
+        raise RuntimeError("this is a run-time value of a kernel that is not being compiled any more")
+    return compute(operation, args, keywords)
+
+
+def _operate(text, *operands):
+    return _compute(text, operands, {})
+
+
+add_operators(Placeholder, _operate)
+
+
+def run_for_kernel(compute, function, args, keywords):
+    """A call by a kernel that is compiled; `compute` builds what is done with its run-time values."""
+
+    def at_place(operation, args, keywords):
+        frame = sys._getframe(1)
+        while frame.f_back and (frame.f_globals.get("__name__") or "").partition(".")[0] == "triton":
+            frame = frame.f_back
+        return compute(operation, args, keywords, place_of(frame))
+
+    with for_kernel(at_place):
+        return function(*args, **keywords)
 
 
 class _AggregateType(type):
@@ -125,7 +181,8 @@ def aggregate(cls):
     tuples, compile-time values and other aggregates, and do not change (`aggregate_replace` makes a changed copy).
     Methods, properties and operators are decorated with ``@triton.jit``, or run on compile-time values with
     ``@triton.constexpr_function``. An ``__init__``, and a ``__post_init__`` behind it, is run while the kernel is
-    compiled: it assigns every field, and may look at compile-time arguments. ::
+    compiled: it assigns every field, and may look at compile-time arguments. Functions of the language that it calls,
+    ``@triton.jit`` functions and operators compute in the kernel. ::
 
         @triton.aggregate
         class Pair:
@@ -192,7 +249,7 @@ def _prepare(cls, name, value):
     if is_plain and name not in _RUN_BY_PYTHON and not function.__code__.co_flags & _VARIABLE_KEYWORDS:
         function.fn = jit(function)
     elif isinstance(value, JITFunction) and name.startswith("__"):
-        setattr(cls, name, _operator(value))
+        setattr(cls, name, value.fn if name in _RUN_BY_PYTHON else _operator(value))
 
 
 def _operator(function):

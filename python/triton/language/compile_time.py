@@ -4,6 +4,7 @@ from functools import update_wrapper
 from types import MethodType
 
 from .dtypes import base_type
+from .tensors import base_value
 
 
 class const:
@@ -112,6 +113,15 @@ def unwrap(value):
     return value.value if isinstance(value, constexpr) else value
 
 
+def _wrap(result):
+    """What an operator or a function gives: a compile-time value is wrapped, a run-time one is what it is."""
+    return result if _has_run_time_values(result) else constexpr(result)
+
+
+def _has_run_time_values(value):
+    return isinstance(value, base_value) or isinstance(value, tuple) and any(map(_has_run_time_values, value))
+
+
 def _add_operators():
     """Give constexpr every operator of Python, on the wrapped values."""
     import operator
@@ -120,10 +130,10 @@ def _add_operators():
         return lambda self: constexpr(function(self.value))
 
     def binary(function):
-        return lambda self, other: constexpr(function(self.value, unwrap(other)))
+        return lambda self, other: _wrap(function(self.value, unwrap(other)))
 
     def reflected(function):
-        return lambda self, other: constexpr(function(unwrap(other), self.value))
+        return lambda self, other: _wrap(function(unwrap(other), self.value))
 
     for name in ("neg", "pos", "invert", "abs"):
         setattr(constexpr, f"__{name}__", unary(getattr(operator, name)))
@@ -177,7 +187,7 @@ class constexpr_function:
     def __call__(self, *args, **kwargs):
         result = self.fn(*map(unwrap, args), **{name: unwrap(value) for name, value in kwargs.items()})
         wrapped = any(isinstance(x, constexpr) or hasattr(x, "_of_values") for x in (*args, *kwargs.values()))
-        return constexpr(unwrap(result)) if wrapped else result
+        return _wrap(unwrap(result)) if wrapped else result
 
     def __get__(self, instance, owner=None):
         return self if instance is None else MethodType(self, instance)

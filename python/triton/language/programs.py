@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ._builtin import builtin, outside
+import builtins
+
+from ._builtin import builtin, compute_for_kernel, outside
+from .compile_time import unwrap
 from .tensors import tensor
 
 TYPE_CHECKING = False
@@ -107,4 +110,6 @@ class static_range:
         self.step = 1 if step is None else step
 
     def __iter__(self) -> Iterator[int]:
-        raise RuntimeError("tl.static_range is for loops inside of kernels; a Python loop takes Python's range")
+        if not compute_for_kernel():
+            raise RuntimeError("tl.static_range is for loops inside of kernels; a Python loop takes Python's range")
+        return iter(builtins.range(*map(unwrap, (self.start, self.end, self.step))))

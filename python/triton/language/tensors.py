@@ -162,5 +162,32 @@ class tensor(base_value):
     def __getitem__(self, index) -> tensor: ...
 
 
+def add_operators(cls, operate):
+    """Give a class of objects that Python computes with the operators: each is ``operate(text, *operands)``."""
+    arithmetic = "add + sub - mul * truediv / floordiv // mod % pow ** matmul @ lshift << rshift >> and & or | xor ^"
+    comparisons = "eq == ne != lt < le <= gt > ge >="
+
+    def pairs(text):
+        words = text.split()
+        return zip(words[::2], words[1::2], strict=True)
+
+    def binary(text):
+        return lambda self, other, _semantic=None: operate(text, self, other)
+
+    def reflected(text):
+        return lambda self, other, _semantic=None: operate(text, other, self)
+
+    def unary(text):
+        return lambda self, _semantic=None: operate(text, self)
+
+    for name, text in pairs(arithmetic):
+        setattr(cls, f"__{name}__", binary(text))
+        setattr(cls, f"__r{name}__", reflected(text))
+    for name, text in pairs(comparisons):
+        setattr(cls, f"__{name}__", binary(text))
+    for name, text in (("neg", "-"), ("pos", "+"), ("invert", "~")):
+        setattr(cls, f"__{name}__", unary(text))
+
+
 class block_pointer(base_value):
     """What `make_block_ptr` gives: a window onto an array, for `load`, `store` and `advance`."""

@@ -526,6 +526,10 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         return f"JITFunction({self.__module__}:{self.__qualname__})"
 
     def __call__(self, *args, **kwargs):
+        from ..language._builtin import compute_for_kernel
+
+        if compute := compute_for_kernel():
+            return compute(self, args, kwargs)
         raise RuntimeError(
             f"cannot call @triton.jit'd function {self.__name__!r} outside of the scope of a kernel: launch it on a "
             f"grid, {self.__name__}[grid](...), or call it from another @triton.jit function"

@@ -28,10 +28,11 @@ globals().update({name: value for name, value in vars(_math).items() if hasattr(
 
 
 def _own(name, function):
-    """The function as one of this module, where `inspect` and `pickle` look for it: a copy of one that `tl.math` has."""
+    """The function as one of this module, where `inspect` and `pickle` look for it: a copy of `tl.math`'s own."""
     if function.__module__ == _math.__name__:
         copy = _FunctionType(function.__code__, function.__globals__, name, function.__defaults__, function.__closure__)
         copy.__dict__.update(vars(function))
+        copy.__kwdefaults__ = function.__kwdefaults__
         copy.__doc__, copy.__annotations__, copy.__qualname__ = function.__doc__, function.__annotations__, name
         function = copy
     function.__module__ = __name__
