@@ -134,66 +134,143 @@ static LLVMValueRef to_int(Simt *s, LLVMValueRef x, bool is_signed, LLVMTypeRef 
     return bits < 32 ? LLVMBuildTrunc(s->b, value, type, "") : value;
 }
 
-/* Are all numbers of so many bits, of which one is the sign? */
-static bool are_within(const Op *op, int bits)
+/* What the integers that are converted lie between; False: it is not known. */
+static bool bounds_of(const Op *op, IntBounds *bounds)
 {
     const Value *value = tt_operand(op, 0);
     bool is_signed = op->opcode == OP_int_to_float_s;
     int width = tt_bit_width(value->type);
-    IntBounds bounds;
-    if (!tt_int_bounds(value, &bounds) || (!is_signed && bounds.lowest < 0)) {
-        if (width == 1 || width > 16)
-            return false;
-        int64_t half = 1ll << (width - 1);
-        bounds = is_signed ? (IntBounds){-half, half - 1} : (IntBounds){0, 2 * half - 1};
-    }
-    return bounds.lowest >= -(1ll << (bits - 1)) && bounds.highest < 1ll << (bits - 1);
+    if (tt_int_bounds(value, bounds) && (is_signed || bounds->lowest >= 0))
+        return true;
+    int64_t half = 1ll << (width - 1);
+    *bounds = is_signed ? (IntBounds){-half, half - 1} : (IntBounds){0, 2 * half - 1};
+    return width > 1 && width <= 16;
 }
 
-/* A small integer added to the bits of 1.5 * 2^mantissa is that number plus the integer: an addition and a subtraction,
- * where a conversion takes as long as eight of them. */
-static LLVMValueRef above(Simt *s, LLVMValueRef x, bool is_signed, LLVMTypeRef bits, int64_t one_and_a_half)
+/* Do so many bits hold all of them, of which one is the sign? */
+static bool are_within(const IntBounds *bounds, int bits)
 {
-    LLVMValueRef wide = is_signed ? LLVMBuildSExt(s->b, x, s->i32, "") : LLVMBuildZExt(s->b, x, s->i32, "");
-    wide = LLVMTypeOf(x) == s->i32 ? x : wide;
-    LLVMValueRef sum = LLVMBuildAdd(s->b, wide, simt_i32(s, one_and_a_half), "");
+    return bounds->lowest >= -(1ll << (bits - 1)) && bounds->highest < 1ll << (bits - 1);
+}
+
+enum { GROUP = 4 /* bytes of a word */ };
+
+/* The word that these bytes have been taken from, less their signs (which adds 128 to each); or NULL. */
+static LLVMValueRef word_of(Simt *s, LLVMValueRef const *x, int count, bool is_signed)
+{
+    LLVMTypeRef bytes = LLVMVectorType(s->i8, GROUP);
+    LLVMValueRef word = LLVMGetPoison(bytes);
+    for (int i = 0; i < count; i++) {
+        bool is_taken = LLVMIsAExtractElementInst(x[i]) && LLVMTypeOf(x[i]) == s->i8;
+        if (!is_taken || LLVMGetOperand(x[i], 0) != LLVMGetOperand(x[0], 0))
+            return NULL;
+        word = LLVMBuildInsertElement(s->b, word, x[i], simt_i32(s, i), "");
+    }
+    if (!is_signed)
+        return word;
+    word = LLVMBuildXor(s->b, LLVMBuildBitCast(s->b, word, s->i32, ""), simt_i32(s, 0x80808080), "");
+    return LLVMBuildBitCast(s->b, word, bytes, "");
+}
+
+/* Bytes of the word, by number, among those of `constant`, whose numbers follow. */
+static LLVMValueRef permuted(Simt *s, LLVMValueRef word, uint32_t constant, const int order[GROUP],
+                             LLVMTypeRef type)
+{
+    LLVMValueRef places[GROUP];
+    for (int i = 0; i < GROUP; i++)
+        places[i] = simt_i32(s, order[i]);
+    LLVMValueRef other = LLVMConstBitCast(simt_i32(s, constant), LLVMTypeOf(word));
+    word = LLVMBuildShuffleVector(s->b, word, other, LLVMConstVector(places, GROUP), "");
+    return LLVMBuildBitCast(s->b, word, type, "");
+}
+
+/* Small integers that are converted. */
+typedef struct Small {
+    LLVMValueRef const *x;
+    int count; /* GROUP at most */
+    bool is_signed, may_be_negative;
+} Small;
+
+/* A small integer added to the bits of 1.5 * 2^mantissa is that number plus the integer: an addition and a subtraction,
+ * where a conversion takes as long as eight of them. Where none is negative it makes the lowest bits of 2^mantissa, which takes
+ * no addition, and a byte has only to come to its place. */
+static LLVMValueRef above(Simt *s, const Small *small, int i, LLVMTypeRef bits, int64_t power, int64_t half)
+{
+    LLVMValueRef x = small->x[i], wide = x;
+    if (LLVMTypeOf(x) != s->i32)
+        wide = small->is_signed ? LLVMBuildSExt(s->b, x, s->i32, "") : LLVMBuildZExt(s->b, x, s->i32, "");
+    LLVMValueRef sum = small->may_be_negative ? LLVMBuildAdd(s->b, wide, simt_i32(s, power + half), "")
+                                              : LLVMBuildOr(s->b, wide, simt_i32(s, power), "");
     return bits == s->i32 ? sum : LLVMBuildTrunc(s->b, sum, bits, "");
 }
 
-static LLVMValueRef small_to_f32(Simt *s, LLVMValueRef x, bool is_signed)
+static double bias_of(const Small *small, bool in_word, double power)
 {
-    LLVMValueRef sum = LLVMBuildBitCast(s->b, above(s, x, is_signed, s->i32, 0x4b400000), s->f32, "");
-    return LLVMBuildFSub(s->b, sum, LLVMConstReal(s->f32, 12582912.0), "");
+    double of_byte = small->is_signed ? 128 : 0, of_sum = small->may_be_negative ? power / 2 : 0;
+    return power + (in_word ? of_byte : of_sum);
 }
 
-/* In pairs, which the hardware subtracts at once. */
-static void small_to_f16(Simt *s, const Batch *batch, bool is_signed)
+static void small_to_f32(Simt *s, const Small *small, LLVMValueRef *out)
 {
-    LLVMTypeRef half = LLVMHalfTypeInContext(s->context);
-    LLVMTypeRef words = LLVMVectorType(s->i16, 2), halves = LLVMVectorType(half, 2);
-    LLVMValueRef bias = LLVMConstReal(half, 1536.0),
-                 biases = LLVMConstVector((LLVMValueRef[]){bias, bias}, 2);
-    for (int i = 0; i < batch->count; i += 2) {
-        LLVMValueRef pair = LLVMGetPoison(words);
-        int count = TT_MIN(2, batch->count - i);
-        for (int j = 0; j < 2; j++) {
-            LLVMValueRef sum =
-                above(s, batch->operands[0][i + TT_MIN(j, count - 1)], is_signed, s->i16, 0x6600);
-            pair = LLVMBuildInsertElement(s->b, pair, sum, simt_i32(s, j), "");
-        }
-        pair = LLVMBuildFSub(s->b, LLVMBuildBitCast(s->b, pair, halves, ""), biases, "");
-        for (int j = 0; j < count; j++)
-            batch->results[i + j] = LLVMBuildExtractElement(s->b, pair, simt_i32(s, j), "");
+    enum { POWER = 0x4b000000, HALF = 0x400000 }; /* 2^23 */
+    LLVMValueRef word = word_of(s, small->x, small->count, small->is_signed);
+    LLVMValueRef bias = LLVMConstReal(s->f32, bias_of(small, word, 1 << 23));
+    for (int i = 0; i < small->count; i++) {
+        const int order[] = {i, 4, 5, 7};
+        LLVMValueRef sum = word ? permuted(s, word, POWER, order, s->f32)
+                                : LLVMBuildBitCast(s->b, above(s, small, i, s->i32, POWER, HALF), s->f32, "");
+        out[i] = LLVMBuildFSub(s->b, sum, bias, "");
     }
 }
 
-static LLVMValueRef int_to_float(Simt *s, LLVMValueRef x, const Op *op, bool is_small)
+/* In pairs, which the hardware subtracts at once. */
+static void small_to_f16(Simt *s, const Small *small, LLVMValueRef *out)
+{
+    enum { POWER = 0x6400, HALF = 0x200 }; /* 2^10 */
+    LLVMTypeRef words = LLVMVectorType(s->i16, 2), halves = LLVMVectorType(s->f16, 2);
+    LLVMValueRef word = word_of(s, small->x, small->count, small->is_signed);
+    LLVMValueRef bias = LLVMConstReal(s->f16, bias_of(small, word, 1 << 10)),
+                 biases = LLVMConstVector((LLVMValueRef[]){bias, bias}, 2);
+    for (int i = 0; i < small->count; i += 2) {
+        int next = TT_MIN(i + 1, small->count - 1);
+        const int order[] = {i, 4, next, 4};
+        LLVMValueRef pair = LLVMGetPoison(words);
+        for (int j = 0; j < 2 && !word; j++) {
+            LLVMValueRef sum = above(s, small, j ? next : i, s->i16, POWER, HALF);
+            pair = LLVMBuildInsertElement(s->b, pair, sum, simt_i32(s, j), "");
+        }
+        pair =
+            word ? permuted(s, word, POWER >> 8 << 24 | POWER >> 8 << 16 | POWER | POWER >> 8, order, halves)
+                 : LLVMBuildBitCast(s->b, pair, halves, "");
+        pair = LLVMBuildFSub(s->b, pair, biases, "");
+        for (int j = 0; i + j <= next; j++)
+            out[i + j] = LLVMBuildExtractElement(s->b, pair, simt_i32(s, j), "");
+    }
+}
+
+static void small_to_float(Simt *s, const Batch *batch, int first, const IntBounds *bounds)
+{
+    enum { BITS_OF_F16 = 10 };
+    const Type *f32 = tt_scalar_type(s->module, TT_F32), *to = tt_element(batch->op->results[0]->type);
+    Small small = {.x = batch->operands[0] + first,
+                   .count = TT_MIN(GROUP, batch->count - first),
+                   .is_signed = batch->op->opcode == OP_int_to_float_s,
+                   .may_be_negative = bounds->lowest < 0};
+    LLVMValueRef wide[GROUP];
+    if (to->kind == TT_F16 && are_within(bounds, BITS_OF_F16)) {
+        small_to_f16(s, &small, batch->results + first);
+        return;
+    }
+    small_to_f32(s, &small, wide);
+    for (int i = 0; i < small.count; i += 2)
+        cast_pair(s, f32, to, wide + i, TT_MIN(2, small.count - i), false, batch->results + first + i);
+}
+
+static LLVMValueRef int_to_float(Simt *s, LLVMValueRef x, const Op *op)
 {
     const Type *from = tt_element(tt_operand(op, 0)->type), *to = tt_element(op->results[0]->type);
     const Type *exact = tt_scalar_type(s->module, TT_F32);
     bool is_signed = op->opcode == OP_int_to_float_s;
-    if (is_small && to->kind != TT_F64)
-        return simt_cast_scalar(s, small_to_f32(s, x, is_signed), exact, to);
     if (!is_wide(to) && tt_bit_width(from) >= 32) {
         LLVMValueRef rounded = s->ops->narrow_int(s, to->kind, x, is_signed);
         if (rounded)
@@ -207,17 +284,18 @@ static LLVMValueRef int_to_float(Simt *s, LLVMValueRef x, const Op *op, bool is_
 
 void simt_int_float_cast(Simt *s, Batch *batch)
 {
+    enum { BITS_OF_F32 = 23 };
     const Op *op = batch->op;
     const Type *from = tt_element(tt_operand(op, 0)->type), *to = tt_element(op->results[0]->type);
-    bool is_small = tt_is_float(to) && tt_bit_width(from) <= 32 && are_within(op, 23);
-    if (to->kind == TT_F16 && is_small && are_within(op, 10)) {
-        small_to_f16(s, batch, op->opcode == OP_int_to_float_s);
-        return;
-    }
-    for (int i = 0; i < batch->count; i++) {
+    IntBounds bounds;
+    bool is_small = tt_is_float(to) && to->kind != TT_F64 && tt_bit_width(from) <= 32 &&
+                    bounds_of(op, &bounds) && are_within(&bounds, BITS_OF_F32);
+    for (int i = 0; i < batch->count && is_small; i += GROUP)
+        small_to_float(s, batch, i, &bounds);
+    for (int i = 0; i < batch->count && !is_small; i++) {
         LLVMValueRef x = batch->operands[0][i];
         if (!tt_is_float(from)) {
-            batch->results[i] = int_to_float(s, x, op, is_small);
+            batch->results[i] = int_to_float(s, x, op);
             continue;
         }
         const Type *wide = is_wide(from) ? from : tt_scalar_type(s->module, TT_F32);

@@ -416,6 +416,14 @@ def test_narrow_casts(source, target, sm):
         assert compiled.count(r"cvt\.rn\.f16x2\.f32") == 4
 
 
+@pytest.mark.parametrize("target, moves, additions", [("fp16", 4, 4), ("bf16", 8, 8), ("fp32", 8, 8)])
+def test_bytes_of_a_word_become_floats_where_they_are(target, moves, additions):
+    """Eight bytes of a thread: each, or two at once, is put in place and has the bias subtracted."""
+    compiled = compile_kernel(cast, pointer("i8"), pointer(target), sm=90, BLOCK=1024)
+    assert compiled.count(r"prmt\.b32") == moves and compiled.count(r"xor\.b32") == 2
+    assert compiled.count(r"add\.rn\.f") == additions and compiled.count(r"cvt\.s8|cvt\.s16|add\.s16") == 0
+
+
 def test_partial_results_are_vectors():
     """A thread's partial results of several columns go to the other warps as one vector, and come back so."""
     compiled = compile_kernel(column_sums, F32, F32, integer(), ROWS=64, COLS=64)

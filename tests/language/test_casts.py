@@ -30,6 +30,16 @@ def test_every_pair(source, target):
     check(f"x.to(tl.{target})", {"x": x}, converted(x, target))
 
 
+@pytest.mark.parametrize("source", ["int8", "uint8"])
+@pytest.mark.parametrize("target", FLOATS)
+def test_every_byte(source, target):
+    """As loaded, several in a word, and as computed."""
+    x = np.tile(np.arange(256).astype(np.uint8).view(source), 8)
+    for code, values in [("x", x), ("x & 15", x & 15), ("(x >> 4) - 8", (x >> 4).astype(np.int64) - 8), ("~x", ~x)]:
+        if source == "int8" or code != "(x >> 4) - 8":
+            check(f"({code}).to(tl.{target})", {"x": x}, converted(Array(values.astype(source), source), target))
+
+
 def test_spellings():
     x = random((8,), "float32")
     for code in ["x.to(tl.float16)", "tl.cast(x, tl.float16)", "x.cast(tl.float16)", "tl.cast(x, dtype=tl.float16)"]:
