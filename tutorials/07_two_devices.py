@@ -17,7 +17,7 @@
 
 # %%
 import os
-import socket
+import tempfile
 import time
 from contextlib import nullcontext
 
@@ -174,15 +174,15 @@ def time_of(call, device, repeat=10):
     return slowest.item()
 
 
-def work(rank, port, size, results):
+def work(rank, folder, size, results):
     """Checks the product, and puts into `results` how long it takes in how many chunks."""
-    os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=str(port))
     device = torch.device("cuda", rank) if ON_GPUS else torch.device("cpu")
     if ON_GPUS:
         torch.cuda.set_device(device)
     else:  # two processes share the machine
         os.environ.setdefault("TRITON_CPU_THREADS", str(max(1, (os.cpu_count() or 2) // RANKS)))
-    dist.init_process_group("nccl" if ON_GPUS else "gloo", rank=rank, world_size=RANKS)
+    meeting = f"file://{folder}/ranks"  # of processes on one machine
+    dist.init_process_group("nccl" if ON_GPUS else "gloo", init_method=meeting, rank=rank, world_size=RANKS)
     try:
         M, N, K = size
         dtype = torch.float16 if ON_GPUS else torch.float32
@@ -212,19 +212,15 @@ def work(rank, port, size, results):
 
 
 # %%
-def free_port():
-    with socket.socket() as found:
-        found.bind(("localhost", 0))
-        return found.getsockname()[1]
-
-
 def run_ranks(size, timed=False):
     """Runs `work` in a process for each rank; milliseconds by (rank, chunks) if `timed`."""
     method = "spawn" if "__file__" in globals() else "fork"
-    with torch.multiprocessing.Manager() if timed else nullcontext() as manager:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        torch.multiprocessing.Manager() if timed else nullcontext() as manager,
+    ):
         results = manager.dict() if manager else None
-        arguments = (free_port(), size, results)
-        start_processes(work, arguments, nprocs=RANKS, start_method=method)
+        start_processes(work, (folder, size, results), nprocs=RANKS, start_method=method)
         return dict(results) if results is not None else {}
 
 
