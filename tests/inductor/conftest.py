@@ -1,5 +1,8 @@
 """torch.compile set so that its kernels are Triton's, on the CPU too. Nothing is kept between tests."""
 
+import os
+from unittest import mock
+
 import pytest
 
 
@@ -14,11 +17,11 @@ def inductor(target, tmp_path_factory, monkeypatch):
 
     if target.startswith("sim"):  # torch itself knows no such target
         monkeypatch.setattr(heuristics, "GPUTarget", lambda *parts: target)
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
-    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
     torch._dynamo.reset()
     torch.manual_seed(0)
     settings = {"cpu_backend": "triton", "compile_threads": 1, "fx_graph_cache": False, "autotune_local_cache": False}
-    with torch._inductor.config.patch(settings):
+    with mock.patch.dict(os.environ), torch._inductor.config.patch(settings):
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(tmp_path_factory.mktemp("inductor"))
+        os.environ.pop("TRITON_CACHE_DIR", None)  # which torch sets
         yield
     torch._dynamo.reset()
