@@ -314,6 +314,8 @@ Term tt_tuple_attribute(Walker *w, Term t, PyObject *name)
         return type_of_tuple(w, t, name);
     if (find_in_class(w, t, name, &found))
         return found;
+    if (t.object && !PyUnicode_CompareWithASCIIString(name, "_replace"))
+        return bind(w, tt_language_object(w, "aggregate_replace"), t);
     PyObject *tuple = tt_term_python(w, t);
     PyObject *value = tuple ? PyObject_GetAttr(tuple, name) : NULL;
     if (!value) {

@@ -96,6 +96,13 @@ Term tt_builtin_device_print(Walker *w, Term *args)
     Value **values = TT_NEW_ARRAY(w->arena, Value *, given + 1);
     int64_t is_unsigned = 0;
     for (int i = 0; i < given; i++) {
+        if (items[i].kind == TERM_PYTHON && PyUnicode_Check(items[i].object))
+            tt_fail_with_remedy(
+                w,
+                "make a print for each text, or one text of all (an f-string, of what is known at compile "
+                "time)",
+                "a print in a kernel takes one text, the first argument, not %s among its values",
+                tt_describe(w, items[i]));
         Term t = tt_term_value(w, items[i]);
         is_unsigned |= (int64_t)(t.dtype->is_unsigned || tt_dtype_is_bool(t.dtype)) << i;
         values[i] = tt_dtype_is_fp8(t.dtype) ? tt_widen_float(w, t).value : t.value;

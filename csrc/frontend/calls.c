@@ -420,6 +420,12 @@ static Term call_object(Walker *w, PyObject *object, Arguments *args)
         if (callee->signature.count && callee->kind == CALLEE_RANGE)
             tt_fail_with_remedy(w, "write `for i in tl.range(...)`", "%s belongs into a `for` statement",
                                 callee->signature.name);
+        for (int i = 0; i < args->count; i++)
+            if (!tt_term_python(w, args->items[i]))
+                tt_fail_with_remedy(
+                    w, "loop with a `for` statement, or make the bound a tl.constexpr parameter",
+                    "a range outside of a `for` statement is one of compile-time ints, not of %s",
+                    tt_describe(w, args->items[i]));
         return tt_call_host(w, (PyObject *)&PyRange_Type, args); /* in a comprehension, say */
     case CALLEE_HOST:
         break;

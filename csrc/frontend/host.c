@@ -6,14 +6,18 @@
 static _Noreturn void needs_constants(Walker *w, PyObject *function, Term t)
 {
     PyObject *name = tt_attribute_or_null(w, function, FIELD___name__);
-    const char *text = name && PyUnicode_Check(name) ? tt_utf8(w, name) : "this object";
+    const char *what = tt_describe(w, tt_python_term(w, function));
     const char *remedy = "decorate it with @triton.jit if it is to run in the kernel";
     tt_look_away(w);
-    if (!w->state->language)
-        tt_language_object(w, "tensor");
-    if (PyObject_HasAttrString(w->state->language, text))
-        remedy = tt_arena_format(w->arena, "use tl.%s", text);
-    tt_fail_with_remedy(w, remedy, "`%s` is a Python function and runs at compile time, but gets %s", text,
+    if (name && PyUnicode_Check(name)) {
+        const char *text = tt_utf8(w, name);
+        what = tt_arena_format(w->arena, "`%s`", text);
+        if (!w->state->language)
+            tt_language_object(w, "tensor");
+        if (PyObject_HasAttrString(w->state->language, text))
+            remedy = tt_arena_format(w->arena, "use tl.%s", text);
+    }
+    tt_fail_with_remedy(w, remedy, "%s is a Python function and runs at compile time, but gets %s", what,
                         tt_describe(w, t));
 }
 

@@ -11,6 +11,7 @@ import triton.language as tl
 from triton import _C
 
 PRELUDE = """import math
+from functools import partial
 import numpy as np
 import triton
 import triton.language as tl
@@ -171,6 +172,17 @@ CASES = [
     ("§x = 2 ** 70", "does not fit into 64 bits", None),
     # calls
     ("§n()", "int32 cannot be called", None),
+    (
+        "x = [i for i in §range(n)]",
+        "a range outside of a `for` statement is one of compile-time ints, not of int32",
+        "`for`",
+    ),
+    (
+        "§print('a', n, 'b')",
+        "a print in a kernel takes one text, the first argument, not the string 'b'",
+        "for each text",
+    ),
+    ("§partial(host)(n)", "the function functools.partial(<function host at 0x", "@triton.jit"),
     ("§tl.float32(n)", "a dtype cannot be called", ".to(dtype)"),
     ("§helper[(1,)](n, 1)", "a kernel cannot launch the function helper on a grid", "call it like a function"),
     ("§helper(n)", "`helper` lacks its argument `b`", None),

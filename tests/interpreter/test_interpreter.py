@@ -14,6 +14,7 @@ from triton.runtime import interpret
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch):
     monkeypatch.delenv("TRITON_TARGET", raising=False)
+    monkeypatch.setenv("TRITON_INTERPRET", "1")  # whose end takes back what a test does with it
     with knobs.runtime.scope():
         knobs.runtime.interpret = True
         yield
@@ -35,6 +36,16 @@ def test_a_kernel_of_arrays_of_numpy_and_torch():
     result = torch.zeros_like(t)
     add[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](t, t, result, 100, BLOCK=16)
     assert torch.equal(result, 2 * t)
+
+
+def test_elements_are_not_assigned():
+    @triton.jit
+    def assign(x):
+        tile = tl.arange(0, 4)
+        tile[0] = 1
+
+    with pytest.raises(TypeError, match="elements cannot be assigned.*choose elements with tl.where"):
+        assign[(1,)](np.zeros(4, np.int32))
 
 
 def test_python_sees_tiles(capsys):

@@ -211,6 +211,21 @@ def test_attributes_that_there_are():
     check("pair = make(x, 2)" + textwrap.dedent(code), {"x": x}, x, names=names)
 
 
+def test_named_tuples_are_replaced():
+    code = """
+        pair = make(x, 2)
+        other = pair._replace(right=x + 5)
+        for _ in range(2):
+            other = other._replace(left=other.left + 1)
+        out = other.left * pair.right + other.right
+    """
+    x = np.arange(4, dtype=np.int32)
+    names = {"make": namedtuple("left_and_right", "left right")}
+    check(textwrap.dedent(code), {"x": x}, (x + 2) * 2 + x + 5, names=names)
+    with pytest.raises(triton.CompilationError if not triton.knobs.runtime.interpret else ValueError, match="middle"):
+        check("out = make(x, 2)._replace(middle=x)", {"x": x}, x, names=names)
+
+
 def test_types_of_constants_and_tuples():
     code = """
         N: tl.constexpr = 3

@@ -251,6 +251,14 @@ def test_sources_are_those_that_inspect_finds():
         assert kernel.source_file == inspect.getsourcefile(kernel.fn)
 
 
+def test_a_lambda_is_told_wherever_it_stands():
+    try: kernel = triton.jit(lambda x: None)  # noqa: E701  # fmt: skip
+    finally: kernel_is_made = True  # noqa: E701  # fmt: skip
+    with pytest.raises(TypeError, match="takes a function made by def, not a lambda"):
+        kernel.source  # noqa: B018
+    assert kernel_is_made
+
+
 @pytest.mark.parametrize("thing", [3, "text", int, len, np.add, functools.partial(run)])
 def test_things_that_are_no_functions(thing):
     with pytest.raises(TypeError, match="@triton.jit takes a function made by def"):

@@ -269,8 +269,9 @@ def call(function, /, *args, **keywords):
 
 
 def _is_own(function):
-    """Debuggers, printers and containers take whatever there is."""
-    if isinstance(getattr(function, "__self__", None), list | dict | set):
+    """Debuggers, printers, containers and named tuples that are replaced take whatever there is."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, list | dict | set) or isinstance(owner, tuple) and function.__name__ == "_replace":
         return True
     return (getattr(function, "__module__", None) or "").split(".")[0] in ("pdb", "pprint", "logging", "numpy")
 

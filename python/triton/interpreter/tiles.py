@@ -128,6 +128,12 @@ class Tile(core.tensor):
     def __getitem__(self, index):
         return operate("[]", self, *(index if isinstance(index, tuple) else (index,)))
 
+    def __setitem__(self, index, value):
+        raise TypeError(
+            "elements cannot be assigned: tiles and tuples are values; choose elements with tl.where(condition, new, "
+            "old), or write to memory with tl.store"
+        )
+
     def __str__(self):
         return str(self.numpy())
 

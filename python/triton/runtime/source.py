@@ -168,6 +168,9 @@ def _read_text(fn, text, place):
 def _inspect(fn):
     import inspect
 
+    no_def = TypeError("@triton.jit takes a function made by def, not a lambda or another expression")
+    if fn.__name__ == "<lambda>":
+        raise no_def
     try:
         lines, first = inspect.getsourcelines(fn)
         file = inspect.getsourcefile(fn) or fn.__code__.co_filename
@@ -185,7 +188,7 @@ def _inspect(fn):
     if kind == "AsyncFunctionDef":
         raise TypeError(f"kernel {fn.__name__!r} is an async function; @triton.jit takes plain functions")
     if kind != "FunctionDef":
-        raise TypeError("@triton.jit takes a function made by def, not a lambda or another expression")
+        raise no_def
     if not _is_definition(node, fn):
         raise _changed(fn, file, first)
     return file, lines, first, node
