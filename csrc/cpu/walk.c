@@ -98,11 +98,26 @@ bool keeps_iteration(const Op *op, int operand)
            (op->opcode == OP_gather && operand == 1);
 }
 
+/* Is an address computed from the one where a dimension begins, along which all are alike or side by side? eval does. */
+static bool starts_elsewhere(const Lower *l, const Value *value)
+{
+    if (!tt_is_ptr(value->type) || is_splat(value))
+        return false;
+    const AxisInfo *axes = axis_of(l, value);
+    for (int i = 0; i < value->type->rank; i++) {
+        int64_t extent = value->type->shape[i];
+        if (extent > 1 && (axes->constancy[i] >= extent || axes->contiguity[i] >= extent))
+            return true;
+    }
+    return false;
+}
+
 void walk_value(ReadWalk *walk, Value *value, bool same)
 {
     if (!tt_is_tile(value->type))
         return;
     ValueInfo *info = info_of(value);
+    same = same && !starts_elsewhere(walk->l, value);
     if (info->seen_any == walk->stamp || (same && info->seen_same == walk->stamp))
         return;
     *(same ? &info->seen_same : &info->seen_any) = walk->stamp;
@@ -132,10 +147,11 @@ void walk_sink(ReadWalk *walk, const Sink *sink)
             walk_value(walk, sink->value, true);
             return;
         }
+        bool same = !starts_elsewhere(walk->l, sink->value);
         if (op->opcode == OP_load && walk->on_load)
-            walk->on_load(walk, op, true);
+            walk->on_load(walk, op, same);
         for (int i = 0; i < op->operand_count; i++)
-            walk_value(walk, tt_operand(op, i), keeps_iteration(op, i));
+            walk_value(walk, tt_operand(op, i), same && keeps_iteration(op, i));
         return;
     }
     for (int i = 0; i < sink->op->operand_count; i++)

@@ -20,13 +20,17 @@ static bool is_uniform(const Value *value)
     return !tt_is_tile(value->type) || tt_def(value, OP_splat) || tt_is_constant(value);
 }
 
-/* Is `value` the carried tile plus uniform numbers? */
+/* Is `value` the carried tile plus uniform numbers? Hints are about what an iteration begins with, and stay there. */
 static bool find_steps(const Value *value, const Value *carried, Steps *steps)
 {
     while (value != carried) {
         const Op *op = value->op;
         if (!op || steps->count == (int)TT_COUNT(steps->values))
             return false;
+        if (op->opcode == OP_hint) {
+            value = tt_operand(op, 0);
+            continue;
+        }
         bool is_sum = op->opcode == OP_add || op->opcode == OP_addptr || op->opcode == OP_sub;
         int step = is_sum && is_uniform(tt_operand(op, 1))                 ? 1
                    : op->opcode == OP_add && is_uniform(tt_operand(op, 0)) ? 0

@@ -195,6 +195,32 @@ def test_pointers_in_a_loop():
     check(code, {"x": x}, x.reshape(6, 10).sum(0))
 
 
+@pytest.mark.parametrize("hint", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("count, extent", [(4, 8), (8, 48), (16, 16), (32, 64)])
+def test_rows_of_pointers_that_a_loop_advances(count, extent, turned, hint):
+    """Each row by its own step, or all alike with a hint in between; along rows, and across them."""
+    code = f"""
+        rows, columns = tl.arange(0, {count})[:, None], tl.arange(0, {extent})[None, :]
+        step = tl.load(step_ptr + rows)
+        if {turned}:
+            rows, columns, step = rows.T, columns.T, step.T
+        place = x_ptr + rows * 1024 + columns
+        out = tl.zeros(place.shape, tl.int32)
+        for _ in range(3):
+            if {hint}:
+                tl.multiple_of(place, (4, 4))
+            out += tl.load(place)
+            place += {extent if hint else "step"}
+    """
+    x = random((count, 1024), "int32", low=0, high=1000)
+    rows = np.arange(count, dtype=np.int32)
+    steps = extent * (1 + rows % 3 * (not hint))
+    columns = steps[:, None, None] * np.arange(3)[:, None] + np.arange(extent)
+    sums = x.values[rows[:, None, None], columns].sum(1, np.int32)
+    check(code, {"x": x, "step": steps}, sums.T if turned else sums)
+
+
 def test_aliasing_stores_and_loads_keep_their_order():
     code = """
         i = tl.arange(0, 16)
