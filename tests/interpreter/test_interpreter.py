@@ -178,24 +178,25 @@ def test_functions_and_compile_time_values():
     assert compiled[0] == out[0]
 
 
-def test_the_environment_is_read_when_a_kernel_is_made(monkeypatch):
-    knobs.runtime.interpret = False
-    monkeypatch.setenv("TRITON_INTERPRET", "1")
-    triton.jit(add.fn)
-    assert not interpret.is_asked() and not knobs.runtime.interpret  # what the program says goes before it
-    del knobs.runtime.interpret
-    monkeypatch.setenv("TRITON_INTERPRET", "1")
-    order = []
+def test_the_environment_is_read_when_a_kernel_is_made():
+    with pytest.MonkeyPatch.context() as monkeypatch:  # undone before the settings are
+        knobs.runtime.interpret = False
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+        triton.jit(add.fn)
+        assert not interpret.is_asked() and not knobs.runtime.interpret  # what the program says goes before it
+        del knobs.runtime.interpret
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+        order = []
 
-    @triton.jit
-    def kernel(x):
-        order.append(1)
+        @triton.jit
+        def kernel(x):
+            order.append(1)
 
-    kernel[(1,)](np.zeros(1))
-    assert order == [1] and knobs.runtime.interpret
-    monkeypatch.setenv("TRITON_INTERPRET", "0")
-    triton.jit(kernel.fn)
-    assert not knobs.runtime.interpret
+        kernel[(1,)](np.zeros(1))
+        assert order == [1] and knobs.runtime.interpret
+        monkeypatch.setenv("TRITON_INTERPRET", "0")
+        triton.jit(kernel.fn)
+        assert not knobs.runtime.interpret
 
 
 def test_hooks_grids_and_tuned_kernels():
