@@ -26,6 +26,7 @@ typedef struct Group {
     uint32_t stored_axes;   /* along which the buffers lie that members are stored in */
     uint32_t loaded_axes;   /* and those that members are read from */
     bool is_under_way;      /* a member is, between wgmma and its wait */
+    bool is_accessed;       /* a member is what a memory operation loads or stores, or its pointer or mask */
     bool is_voted;          /* the layout is what its accesses prefer */
     bool is_broadcast;      /* along another dimension, to a larger tile */
     int cheap_size;         /* > 0: operations in the chain that makes the value; it has no group */
@@ -38,6 +39,7 @@ typedef struct Edge {
     Op *op;
     int operand;
     Group *from, *to;
+    int depth; /* loops around it */
 } Edge;
 
 struct LayoutGroups {
@@ -254,12 +256,15 @@ static bool is_strong(const LayoutGroups *g, const Op *op, Preference *preferenc
     return preference_of(g, op, preference) && type->count >= 2 * TT_LANES * g->options->num_warps;
 }
 
+/* How often what stands in `depth` loops runs: a loop eight times, say. */
+static int64_t times_run(int depth) { return 1ll << 3 * TT_MIN(depth, 6); }
+
 static void vote(LayoutGroups *g, const Value *value, Preference preference, int depth)
 {
     Group *group = group_of(g, value);
     if (!group)
         return;
-    preference.weight <<= 3 * TT_MIN(depth, 6); /* a loop runs eight times, say */
+    preference.weight *= times_run(depth);
     for (int i = 0; i < group->votes.count; i++) {
         Preference *known = &group->votes.data[i];
         if (!memcmp(known->order, preference.order, sizeof(int) * (size_t)group->type->rank)) {
@@ -444,10 +449,21 @@ static void decide_by_product(const LayoutGroups *g, const Op *op)
                                               : tt_dot_layout(g->module, group->type, g->options->num_warps);
 }
 
-static void collect_edges(LayoutGroups *g, const Region *region)
+static void note_accessed(LayoutGroups *g, const Value *value)
+{
+    Group *group = group_of(g, value);
+    if (group)
+        group->is_accessed = true;
+}
+
+static void collect_edges(LayoutGroups *g, const Region *region, int depth)
 {
     TT_FOR_OPS(op, region)
     {
+        for (int i = 0; i < op->operand_count && accesses_memory(op); i++)
+            note_accessed(g, tt_operand(op, i));
+        for (int i = 0; i < op->result_count && accesses_memory(op); i++)
+            note_accessed(g, op->results[i]);
         note_combined_axes(g, op);
         note_stored_axes(g, op);
         if (op->opcode == OP_dot || op->opcode == OP_wgmma)
@@ -455,12 +471,12 @@ static void collect_edges(LayoutGroups *g, const Region *region)
         bool carries =
             (tt_has(op, SHAPE) || op->opcode == OP_reduce || op->opcode == OP_gather) && op->result_count;
         for (int i = 0; carries && i < op->operand_count; i++) {
-            Edge edge = {op, i, group_of(g, tt_operand(op, i)), group_of(g, op->results[0])};
+            Edge edge = {op, i, group_of(g, tt_operand(op, i)), group_of(g, op->results[0]), depth};
             if (edge.from && edge.to && edge.from != edge.to)
                 tt_push(g->arena, g->edges, edge);
         }
         for (int i = 0; i < op->region_count; i++)
-            collect_edges(g, op->regions[i]);
+            collect_edges(g, op->regions[i], depth + tt_is_loop(op));
     }
 }
 
@@ -711,6 +727,53 @@ static bool decide_one_by_buffer(LayoutGroups *g, bool stored)
     return false;
 }
 
+/* The dimensions that a tile of `type` has of one that it is broadcast to. */
+static uint32_t axes_of(const Type *type)
+{
+    uint32_t axes = 0;
+    for (int i = 0; i < type->rank; i++)
+        axes |= (uint32_t)(type->shape[i] > 1) << i;
+    return axes;
+}
+
+/* What a group is made of and reduced to. False: there is more to it, a neighbour has its layout already, or nothing is
+ * reduced. */
+static bool collect_uses(const LayoutGroups *g, const Group *group, TileUse *uses, int *count)
+{
+    uint32_t all = (1u << group->type->rank) - 1;
+    bool reduces = false;
+    *count = 0;
+    for (int i = 0; i < g->edges.count; i++) {
+        const Edge *edge = &g->edges.data[i];
+        const Group *from = root(edge->from), *to = root(edge->to);
+        if (from != group && to != group)
+            continue;
+        TileUse use = {.weight = times_run(edge->depth), .combines = from == group};
+        if (use.combines ? edge->op->opcode != OP_reduce : edge->op->opcode != OP_broadcast || from->layout)
+            return false;
+        use.axes = use.combines ? all & ~(1u << tt_int_attr(edge->op, ATTR_axis, 0)) : axes_of(from->type);
+        reduces |= use.combines;
+        uses[(*count)++] = use;
+    }
+    return reduces;
+}
+
+/* What is only broadcast to, and reduced, takes as little work as can be: decides one group. */
+static bool decide_one_by_work(LayoutGroups *g)
+{
+    TileUse *uses = TT_NEW_ARRAY(g->arena, TileUse, g->edges.count);
+    for (int i = 0, count; i < g->all.count; i++) {
+        Group *group = g->all.data[i];
+        if (group->parent || group->layout || group->type->rank < 2 || group->is_accessed ||
+            !collect_uses(g, group, uses, &count))
+            continue;
+        group->layout = tt_layout_of_least_work(g->module, group->type, uses, count, g->options->num_warps);
+        if (group->layout)
+            return true;
+    }
+    return false;
+}
+
 static const LinearLayout *layout_of_accessed(const LayoutGroups *g, const Op *op)
 {
     const Value *value = op->opcode == OP_load ? op->results[0] : tt_operand(op, op->operand_count > 1);
@@ -817,7 +880,7 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
         .module = function->module, .options = options, .arena = arena, .groups = {.arena = arena}};
     g->axis_infos = tt_analyze_axis_info(function, arena);
     build_groups(g, function->body);
-    collect_edges(g, function->body);
+    collect_edges(g, function->body, 0);
     spread_stored_axes(g, function->body);
     note_index_work(g, function->body, false);
     collect_votes(g, function->body, 0, false);
@@ -832,6 +895,8 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
     decide_by_votes(g, true);
     follow_back(g);
     while (decide_by_accessed(g, function->body))
+        follow_back(g);
+    while (decide_one_by_work(g))
         follow_back(g);
     collect_votes(g, function->body, 0, true);
     decide_by_votes(g, true);

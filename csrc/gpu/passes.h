@@ -50,6 +50,19 @@ const LinearLayout *tt_everywhere_layout(Module *module, const Type *type, int n
 /* Where nothing speaks for another. */
 const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_warps);
 
+/* ---- least_work.c: the layout of a tile that nothing anchors --------------------------------------------------------- */
+
+/* What a tile is made of or gives: a tile that has `axes` of its dimensions, from which it is broadcast, or to which it is
+ * reduced along the others. */
+typedef struct TileUse {
+    uint32_t axes;
+    bool combines;
+    int64_t weight; /* how often */
+} TileUse;
+/* NULL: it has fewer elements than there are threads. */
+const LinearLayout *tt_layout_of_least_work(Module *module, const Type *type, const TileUse *uses,
+                                            int use_count, int num_warps);
+
 /* ---- select_dot.c: products on tensor cores ---------------------------------------------------------------------------- */
 
 bool tt_is_product(const Op *op);

@@ -860,6 +860,24 @@ def test_architectures_that_are_none():
         compile_kernel(vector_add, F32, F32, F32, integer(), sm=99, BLOCK=1024)
 
 
+def test_the_state_of_a_recurrence_lies_where_it_takes_little_work():
+    """No access says where: a thread has parts of several columns, so neither rows nor sums cross shared memory."""
+
+    @triton.jit
+    def states(q_ptr, k_ptr, v_ptr, out_ptr, n, K: tl.constexpr, V: tl.constexpr):
+        keys, values = tl.arange(0, K), tl.arange(0, V)
+        state = tl.zeros([K, V], tl.float32)
+        for i in range(n):
+            key, value = tl.load(k_ptr + i * K + keys), tl.load(v_ptr + i * V + values)
+            value -= tl.sum(state * key[:, None], 0)
+            state += key[:, None] * value[None, :]
+            tl.store(out_ptr + i * V + values, tl.sum(state * tl.load(q_ptr + i * K + keys)[:, None], 0))
+
+    ptx = compile_kernel(states, F32, F32, F32, F32, integer(), K=64, V=64).ptx
+    assert ".shared" not in ptx and len(re.findall(r"\bshfl\b", ptx)) <= 8
+    assert len(re.findall(WIDE_LOAD, ptx)) == 8 and len(re.findall(r"\bfma\b", ptx)) <= 3 * 32
+
+
 @triton.jit
 def attention_with_its_powers(
     q_ptr, k_ptr, v_ptr, p_ptr, out_ptr, n, D: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr

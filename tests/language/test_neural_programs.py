@@ -207,3 +207,35 @@ def test_group_norm():
     out = Buffer(np.zeros_like(x))
     group_norm[(5,)](Buffer(x).argument, out.argument, 333, 1e-5, BLOCK=64)
     assert np.allclose(out.host().values, expected, atol=1e-4)
+
+
+@triton.jit
+def delta_rule(q, k, v, gates, start, steps, out, K: tl.constexpr, V: tl.constexpr, STARTS: tl.constexpr):
+    keys, values = tl.arange(0, K), tl.arange(0, V)
+    state = tl.zeros([K, V], tl.float32)
+    if STARTS:
+        state += tl.load(start + keys[:, None] * V + values[None, :])
+    for step in range(steps):
+        key = tl.load(k + step * K + keys)
+        state *= tl.exp(tl.load(gates + step * K + keys))[:, None]
+        value = tl.load(v + step * V + values)
+        value -= tl.sum(state * key[:, None], 0)
+        state += key[:, None] * value[None, :]
+        tl.store(out + step * V + values, tl.sum(state * tl.load(q + step * K + keys)[:, None], 0))
+
+
+@pytest.mark.parametrize("starts", [False, True])
+@pytest.mark.parametrize("k, v, warps", [(64, 64, 4), (128, 8, 4), (8, 128, 2), (16, 16, 1), (16, 4, 4), (24, 40, 2)])
+def test_recurrence_of_a_state(k, v, warps, starts):
+    """The state of a recurrence is made and read by rows and columns, and no access says how it lies in threads."""
+    steps = 3
+    q, keys, values = floats(steps, k), floats(steps, k, seed=1) / k, floats(steps, v, seed=2)
+    gates, start = -np.abs(floats(steps, k, seed=3)), floats(k, v, seed=4)
+    state, expected = (start if starts else np.zeros((k, v))).astype(np.float64), np.empty((steps, v))
+    for i in range(steps):
+        state *= np.exp(gates[i])[:, None]
+        state += keys[i][:, None] * (values[i] - keys[i] @ state)
+        expected[i] = q[i] @ state
+    out = np.empty((steps, v), np.float32)
+    out = run(delta_rule, (1,), q, keys, values, gates, start, steps, out=out, K=k, V=v, STARTS=starts, num_warps=warps)
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
