@@ -174,3 +174,11 @@ def test_methods():
     out = Buffer(np.full(8, -1, np.int32))
     kernel[(1,)](Buffer(np.arange(8, dtype=np.int32)).argument, out.argument)
     assert out.host().values.tolist() == [-1, -1, -1, -1, 4, 5, -1, -1]
+
+
+@pytest.mark.host
+def test_methods_are_there_to_be_asked_for():
+    """The public API's block pointers are tensors."""
+    assert tl.tensor.advance is tl.advance and tl.tensor.store is tl.store
+    block_pointer = tl.core.block_pointer
+    assert (block_pointer.load, block_pointer.store, block_pointer.advance) == (tl.load, tl.store, tl.advance)

@@ -33,6 +33,9 @@ def _add_methods():
     names = "argmax argmin atomic_poll cdiv cumprod cumsum flip max min ravel reduce_or sigmoid softmax sort squeeze"
     for name in [*names.split(), "sum", "topk", "unsqueeze", "xor_sum"]:
         setattr(core.tensor, name, _Method(getattr(standard, name)))
+    core.tensor.advance = core.advance  # as the public API has it, whose block pointers are tensors
+    for name in ("load", "store", "advance"):
+        setattr(core.block_pointer, name, getattr(core, name))
 
 
 _add_methods()
