@@ -158,6 +158,31 @@ def test_large_shared_memory_and_arguments_of_all_kinds(tmp_path):
     assert re.fullmatch(r"attribute 8 is \d{5,6}", said[1]) and "launch (2, 128, 1) of 256 on 0, stream 0" in said
 
 
+def test_folders_for_a_c_compiler(tmp_path, monkeypatch):
+    from triton.backends.nvidia import driver as nvidia
+
+    header = tmp_path / "toolkit" / "include" / "cuda.h"
+    header.parent.mkdir(parents=True)
+    header.touch()
+    script = "from triton.backends.nvidia.driver import include_dirs; print(*include_dirs, sep='\\n')"
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        environment = os.environ | {variable: str(tmp_path / "toolkit")}
+        said = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True).stdout
+        assert said.splitlines()[0] == str(header.parent)
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path / 'none'}:{driver(tmp_path)}")
+    assert nvidia.library_dirs()[0] == str(tmp_path) and nvidia.libcuda_dirs() == nvidia.library_dirs()
+    (tmp_path / "libcuda.so.1").unlink()
+    assert str(tmp_path) not in _folders_or_none(nvidia)
+
+
+def _folders_or_none(nvidia):
+    try:
+        return nvidia.libcuda_dirs()
+    except RuntimeError as error:
+        assert "libcuda.so.1 was not found" in str(error)
+        return []
+
+
 def test_in_a_class_of_cpp(tmp_path):
     """Programs put what follows the first comment by // into one, to have an object for each context."""
     compiler = shutil.which("g++") or shutil.which("c++")

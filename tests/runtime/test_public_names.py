@@ -29,7 +29,7 @@ triton._internal_testing: ProcessResult run_in_process type_canonicalisation_dic
 triton.backends.nvidia.compiler: CUDABackend CUDAOptions get_ptxas get_ptxas_version min_dot_size
 triton.backends.nvidia.compiler: PTXASError ptx_get_version sm_arch_from_capability
 triton.compiler.compiler: max_shared_mem triton_key
-triton.backends.nvidia.driver: CudaDriver CudaUtils ty_to_cpp
+triton.backends.nvidia.driver: CudaDriver CudaUtils include_dirs libcuda_dirs library_dirs ty_to_cpp
 triton.compiler: ASTSource CompilationError CompiledKernel IRSource compile get_cache_key make_backend max_shared_mem
 triton.compiler.compiler: OutOfResources get_cache_key max_shared_mem
 triton.compiler.errors: CompilationError TritonError
