@@ -79,14 +79,6 @@ static Term stood_for(Walker *w, const StandIns *all, PyObject *object)
             tt_fail(w, "this is a run-time value of another call, which Python kept");
         return all->terms.data[tt_int_attribute(w, object, FIELD__index)];
     }
-    if (PySlice_Check(object)) {
-        PyObject *parts =
-            PyTuple_Pack(3, tt_attribute(w, object, FIELD_start), tt_attribute(w, object, FIELD_stop),
-                         tt_attribute(w, object, FIELD_step));
-        Term slice = stood_for(w, all, tt_keep(w, parts));
-        slice.kind = TERM_SLICE;
-        return slice;
-    }
     if (!PyTuple_Check(object))
         return tt_python_term(w, object);
     int count = (int)PyTuple_Size(object);

@@ -9,7 +9,10 @@ static _Noreturn void needs_constants(Walker *w, PyObject *function, Term t)
     const char *what = tt_describe(w, tt_python_term(w, function));
     const char *remedy = "decorate it with @triton.jit if it is to run in the kernel";
     tt_look_away(w);
-    if (name && PyUnicode_Check(name)) {
+    if (function == (PyObject *)&PyType_Type) {
+        what = "`type`";
+        remedy = "ask isinstance(x, tl.tensor), or look at x.dtype or x.type";
+    } else if (name && PyUnicode_Check(name)) {
         const char *text = tt_utf8(w, name);
         what = tt_arena_format(w->arena, "`%s`", text);
         if (!w->state->language)

@@ -311,8 +311,15 @@ static void check_indexable(Walker *w, Term t, const Term *indices, int count)
 
 /* Slices first, then indices from the last dimension to the first, so that the numbers of those before
  * stay valid, and new dimensions from the first to the last for the same reason. */
-Term tt_semantic_subscript(Walker *w, Term t, const Term *indices, int count)
+Term tt_semantic_subscript(Walker *w, Term t, const Term *given, int count)
 {
+    if (count == 1 && given[0].kind == TERM_TUPLE && !given[0].object) {
+        count = given[0].count;
+        given = given[0].items;
+    }
+    Term *indices = TT_NEW_ARRAY(w->arena, Term, count);
+    for (int i = 0; i < count; i++)
+        indices[i] = tt_as_slice(w, given[i]);
     check_indexable(w, t, indices, count);
     Subscript *s = TT_NEW(w->arena, Subscript);
     s->from = tt_shape_of(t);

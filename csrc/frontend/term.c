@@ -159,6 +159,19 @@ static PyObject *python_tuple(Walker *w, Term t)
     return tt_class_tuple(w, t, tuple);
 }
 
+Term tt_as_slice(Walker *w, Term t)
+{
+    static const FieldName parts[] = {FIELD_start, FIELD_stop, FIELD_step};
+    Term items[TT_COUNT(parts)];
+    if (t.kind != TERM_PYTHON || !PySlice_Check(t.object))
+        return t;
+    for (size_t i = 0; i < TT_COUNT(parts); i++)
+        items[i] = tt_python_term(w, tt_attribute(w, t.object, parts[i]));
+    Term slice = tt_tuple_term(w, items, TT_COUNT(parts));
+    slice.kind = TERM_SLICE;
+    return slice;
+}
+
 PyObject *tt_term_python(Walker *w, Term t)
 {
     switch (t.kind) {

@@ -83,6 +83,7 @@ Term tt_bool_term(Walker *w, bool value);
 Term tt_string_term(Walker *w, const char *text);
 Term tt_dtype_term(Walker *w, const Dtype *dtype);
 Term tt_tuple_term(Walker *w, const Term *items, int count); /* copies items */
+Term tt_as_slice(Walker *w, Term t);                         /* Python's slice(a, b) is a:b; others stay */
 Term tt_shape_term(Walker *w, const int64_t *shape, int rank);
 
 /* Puts a new reference on the run's clean-up list and returns it, now borrowed. NULL: tt_python_error. */

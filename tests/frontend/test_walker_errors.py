@@ -183,6 +183,7 @@ CASES = [
         "for each text",
     ),
     ("§partial(host)(n)", "the function functools.partial(<function host at 0x", "@triton.jit"),
+    ("§type(n)", "`type` is a Python function and runs at compile time, but gets int32", "isinstance(x, tl.tensor)"),
     ("§tl.float32(n)", "a dtype cannot be called", ".to(dtype)"),
     ("§helper[(1,)](n, 1)", "a kernel cannot launch the function helper on a grid", "call it like a function"),
     ("§helper(n)", "`helper` lacks its argument `b`", None),

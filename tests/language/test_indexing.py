@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from harness import NUMBERS, Array, check, random
 
+import triton.language as tl
+
 X = np.arange(12, dtype=np.int32) * 3
 M = np.arange(24, dtype=np.int32).reshape(4, 6)
 T = np.arange(60, dtype=np.int32).reshape(3, 4, 5)
@@ -33,6 +35,18 @@ def test_new_axes_of_rank_1(subscript):
 )
 def test_new_axes_of_rank_2(subscript):
     check(f"x[{subscript}]", {"x": M}, eval(f"M[{subscript}]"))
+
+
+@pytest.mark.parametrize("index", [
+    "(None, slice(None))", "slice(2, 6)", "(slice(3), None)", "slice(None, None, None)", "(..., None)", "INDEX",
+])  # fmt: skip
+def test_indices_that_are_objects(index):
+    """As functions that make them for any number of dimensions have it."""
+    names = {"INDEX": tl.constexpr((slice(1, 4), None))}
+    expected = X[eval(index, {"INDEX": (slice(1, 4), None)})]
+    check(f"index = {index}\nout = x[index]", {"x": X}, expected, names=names)
+    if index[0] == "(":
+        check(f"index = {index}\nout = x[*index]", {"x": X}, expected)
 
 
 def test_newaxis_of_a_scalar():
