@@ -483,6 +483,7 @@ if __name__ == "__main__":
 # than one implementation to choose from, and we ask for them by name.
 
 # %%
+UNIT, SCALE = ("G", 1e-9) if ON_CPU else ("T", 1e-12)
 BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION"}
 PROVIDERS = {"triton": "these kernels"}
 PROVIDERS |= {"torch": "torch"} if ON_CPU else {"flash": "torch, flash", "cudnn": "torch, cuDNN"}
@@ -505,7 +506,7 @@ def torch_attention(provider, q, k, v, causal):
             line_arg="provider",
             line_vals=list(providers),
             line_names=list(providers.values()),
-            ylabel="TFLOP/s",
+            ylabel=f"{UNIT}FLOP/s",
             plot_name=f"06-attention-{way}{'-causal' * causal}-{d}",
             args={"d": d, "causal": causal, "way": way},
         )
@@ -536,8 +537,8 @@ def benchmark(n, d, causal, way, provider):
         call = lambda: torch.autograd.grad(out, (q, k, v), do, retain_graph=True)  # noqa: E731
     median, fast, slow = triton.testing.do_bench(call, quantiles=[0.5, 0.2, 0.8])
     products = (2 if way == "forward" else 5) / (2 if causal else 1)
-    teraflop = products * 2 * batch * heads * n * n * d * 1e-12
-    return tuple(teraflop / (milliseconds * 1e-3) for milliseconds in (median, slow, fast))
+    operations = products * 2 * batch * heads * n * n * d * SCALE
+    return tuple(operations / (milliseconds * 1e-3) for milliseconds in (median, slow, fast))
 
 
 if __name__ == "__main__":

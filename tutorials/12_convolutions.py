@@ -282,7 +282,7 @@ PROVIDERS = {"triton": "in Python", "c": "in Triton-C", "torch": "torch"}
             line_arg="provider",
             line_vals=list(PROVIDERS),
             line_names=list(PROVIDERS.values()),
-            ylabel="GFLOPS",
+            ylabel="GFLOP/s",
             plot_name=f"12-convolutions-{way}",
             args={"way": way, "images": 1 if ON_CPU else 16},
         )

@@ -200,7 +200,7 @@ PROVIDERS = {"triton": "Triton-C", "torch": "torch"}
         line_arg="provider",
         line_vals=list(PROVIDERS),
         line_names=list(PROVIDERS.values()),
-        ylabel="GFLOPS",
+        ylabel="GFLOP/s",
         plot_name="13-triton-c",
         args={},
     )
