@@ -133,6 +133,43 @@ def test_errors_are_the_compiler_s():
 
 
 @triton.jit
+def range_with_keyword(n):
+    for _ in range(n, step=2):
+        pass
+
+
+@triton.jit
+def range_of_four(n):
+    for _ in range(0, n, 1, 1):
+        pass
+
+
+@triton.jit
+def static_range_of_run_time(n):
+    for _ in tl.static_range(0, n):
+        pass
+
+
+@triton.jit
+def static_range_without_step(n):
+    for _ in tl.static_range(0, 4, step=0):
+        pass
+
+
+RANGES = [range_with_keyword, range_of_four, static_range_of_run_time, static_range_without_step]
+
+
+@pytest.mark.parametrize("kernel", RANGES)
+def test_mistakes_in_ranges(kernel):
+    with pytest.raises(triton.CompilationError) as interpreted:
+        kernel[(1,)](10)
+    knobs.runtime.interpret = False
+    with pytest.raises(triton.CompilationError) as compiled:
+        kernel[(1,)](10)
+    assert interpreted.value.message == compiled.value.message
+
+
+@triton.jit
 def assembly(x):
     tl.store(x, tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [tl.load(x)], tl.int32, True, 1))
 

@@ -99,6 +99,8 @@ LOOPS = [
     "tl.static_range(4)", "tl.static_range(0, 4)", "range(n)", "tl.range(n, num_stages=2)", "range(C)",
     "tl.static_range(C)",
     "tl.range(0, n, loop_unroll_factor=3)", "tl.static_range(0, 8, 2)", "tl.static_range(3, -1, -1)",
+    "tl.range(2 * n, step=2)", "tl.range(arg2=8, arg1=0, step=2)", "tl.static_range(8, step=2)",
+    "tl.static_range(step=2, arg1=0, arg2=8)",
 ]  # fmt: skip
 
 
@@ -108,7 +110,7 @@ def test_every_kind_of_loop(loop):
     import triton.language as tl
 
     code = f"out = x\nfor i in {loop}:\n    out = out * 2 + i"
-    indices = [0, 2, 4, 6] if "8, 2" in loop else [3, 2, 1, 0] if "-1" in loop else [0, 1, 2, 3]
+    indices = [0, 2, 4, 6] if "step=2" in loop or "8, 2" in loop else [3, 2, 1, 0] if "-1" in loop else [0, 1, 2, 3]
     expected = X
     for i in indices:
         expected = expected * 2 + i

@@ -361,23 +361,35 @@ class Items:
         return iter(self.items)
 
 
+def _static_range(bounds):
+    """The integers of a tl.static_range."""
+    found = [known(bound) for bound in (bounds.start, bounds.end, bounds.step)]
+    for name, bound in zip(("start", "stop", "step"), found, strict=True):
+        if not hasattr(bound, "__index__") or has_tiles(bound):
+            raise fail(
+                f"`{name}` of tl.static_range must be a compile-time int, not {_describe(bound)}",
+                "make it a tl.constexpr parameter, or loop with range(...)",
+            )
+    if not found[2]:
+        raise fail("the step of tl.static_range is 0")
+    return range(*found)
+
+
 def loop(function, /, *args, **keywords):
     """The iterable of a `for` statement that is a call."""
     function = value(function)
     kind = getattr(function, "__triton_kind__", None) if isinstance(function, type) else None
-    if function is range or kind == "range":
-        for name in ("arg1", "arg2", "step"):
-            if name in keywords:
-                args = (*args, keywords.pop(name))
-        return Range(*args[:3])
+    if function is range:
+        if keywords:
+            raise fail("range() takes no keyword arguments", "use tl.range for options")
+        if not 1 <= len(args) <= 3:
+            raise fail(f"range() takes 1 to 3 arguments, not {len(args)}")
+        return Range(*args)
+    if kind == "range":
+        bounds = function(*args, **keywords)
+        return Range(bounds.start, bounds.end, bounds.step)
     if kind == "static_range":
-        bounds = [known(bound) for bound in args]
-        if has_tiles(bounds):
-            raise fail(
-                f"the bounds of tl.static_range must be compile-time ints, not {_describe(bounds[-1])}",
-                "make it a tl.constexpr parameter, or loop with range(...)",
-            )
-        return Items([index for index in range(*bounds, **keywords)])
+        return Items(_static_range(function(*args, **keywords)))
     return items(call(function, *args, **keywords))
 
 
