@@ -40,6 +40,18 @@ static void unpack(Walker *w, PyObject *targets, Term term)
     }
 }
 
+static _Noreturn void refuse_attribute(Walker *w, PyObject *target)
+{
+    Term t = tt_walk_expr(w, tt_field(w, target, FIELD_value));
+    const char *name = tt_utf8(w, tt_field(w, target, FIELD_attr));
+    tt_at(w, target);
+    if (t.kind == TERM_TUPLE && t.object)
+        tt_fail_with_remedy(
+            w, tt_arena_format(w->arena, "make a changed copy: x = tl.aggregate_replace(x, %s=...)", name),
+            "field '%s' of %s cannot be assigned: it is a value", name, tt_describe(w, t));
+    tt_fail_with_remedy(w, "assign to a name", "attributes cannot be assigned in a kernel");
+}
+
 void tt_assign(Walker *w, PyObject *target, Term term)
 {
     switch (tt_node_kind(w, target)) {
@@ -56,8 +68,7 @@ void tt_assign(Walker *w, PyObject *target, Term term)
             w, "choose elements with tl.where(condition, new, old), or write to memory with tl.store",
             "elements cannot be assigned: tiles and tuples are values");
     case NODE_Attribute:
-        tt_at(w, target);
-        tt_fail_with_remedy(w, "assign to a name", "attributes cannot be assigned in a kernel");
+        refuse_attribute(w, target);
     default:
         tt_refuse_node(w, target);
     }

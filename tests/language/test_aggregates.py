@@ -118,6 +118,15 @@ def test_on_the_host():
     assert Range(1, 2, double=True).size == 4 and tl.core._aggregate is triton.aggregate
 
 
+def test_fields_are_not_assigned():
+    kernel = jit(
+        "def kernel(out, n):\n    a = Pair(n, 2)\n    a.first = n + 1\n    tl.store(out, a.first)\n", Pair=Pair
+    )
+    with pytest.raises((triton.CompilationError, AttributeError), match="'first' (of|on).*Pair") as caught:
+        kernel[(1,)](Buffer(np.zeros(1, np.int32)).argument, 5)
+    assert "tl.aggregate_replace" in str(caught.value)
+
+
 @pytest.mark.parametrize("statement", [
     "a = Pair(n, n, _semantic=None)", "a = tl.aggregate_replace(Pair(n, 2), scale=n)", "a = Given(n)",
 ])  # fmt: skip

@@ -104,6 +104,8 @@ def test_names_are_checked():
         tuned(configs(16), reset_to_zero=["y"])
     with pytest.raises(ValueError, match="heuristics for 'BLOK' is no parameter"):
         triton.heuristics({"BLOK": lambda args: 1})(add_one)
+    with pytest.raises(TypeError, match="'BLOCK' takes a function of the launch's arguments, not 16"):
+        triton.heuristics({"BLOCK": 16})(add_one)
     with pytest.raises(ValueError, match="prune_configs_by: unknown entry 'top'"):
         tuned(configs(16), prune_configs_by={"top": 1})
 

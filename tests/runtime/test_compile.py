@@ -151,6 +151,9 @@ def test_compile_from_types():
     assert triton.compile(source).metadata.divisibility["x"] == 16
     with pytest.raises(ValueError, match="neither a type nor a value for parameter 'BLOCK'"):
         triton.compile(ASTSource(kernel, {"x": "*fp32", "factor": "fp32", "n": "i32"}))
+    for signature in ("*fp32, fp32, i32", ["*fp32", "fp32", "i32"], {0: "*fp32", 1: "fp32", 2: "i32"}):
+        with pytest.raises(TypeError, match=r"by its name, \{'x': '\*fp32', \.\.\.\}, and this is"):
+            ASTSource(kernel, signature)
     with pytest.raises(ValueError, match="has no parameter 'y'"):
         ASTSource(kernel, {"y": "*fp32"})
     with pytest.raises(triton.TargetError, match="no target 'abacus'"):

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from types import SimpleNamespace
 
 from .. import _C
@@ -135,6 +136,11 @@ class ASTSource:
 
     def __init__(self, fn, signature, constexprs=None, attrs=None):
         self.fn = fn
+        if not isinstance(signature, Mapping) or not all(isinstance(name, str) for name in signature):
+            example = f"{{{(fn.arg_names or ['x'])[0]!r}: '*fp32', ...}}"
+            raise TypeError(
+                f"a signature has the type of each parameter by its name, {example}, and this is {signature!r}"
+            )
         self.signature = dict(signature)
         self.attrs = {_single(place): dict(facts) for place, facts in (attrs or {}).items()}
         names = fn.arg_names

@@ -47,6 +47,11 @@ class Heuristics(Launchable):
         self.arg_names = arg_names
         self.values = dict(values)
         check_names(self, self.values, "heuristics for", options=True)
+        for name, function in self.values.items():
+            if not callable(function):
+                raise TypeError(
+                    f"@triton.heuristics: {name!r} takes a function of the launch's arguments, not {function!r}"
+                )
 
     def _filled(self, args, kwargs):
         named = {**dict(zip(self.arg_names, args, strict=False)), **kwargs}  # torch.compile walks through no C
