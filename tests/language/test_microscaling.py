@@ -76,6 +76,31 @@ def test_formats(lhs, rhs, pack, group, device):
     np.testing.assert_allclose(out.cpu().numpy(), expected, rtol=tolerance, atol=tolerance * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("format", ["e2m1", "e4m3", "e5m2"])
+@pytest.mark.parametrize("warps", [1, 4])
+def test_every_number_with_scales_of_any_size(format, warps, device):
+    """Times the unit matrix: what operands become is exact, fractions below the formats' normal range, too."""
+    m, n, k = 64, 64, 64
+    rng = np.random.default_rng(1)
+    codes = np.arange(n * k, dtype=np.uint16).reshape(n, k)
+    if format == "e2m1":
+        values = MAGNITUDES[codes & 7] * np.where(codes & 8, -1, 1)
+        bits = torch.tensor(((codes[:, ::2] & 15) | (codes[:, 1::2] & 15) << 4).astype(np.uint8))
+    else:
+        bits = torch.tensor(codes.astype(np.uint8))
+        values = bits.view(TORCH[format]).double()
+        bits[~values.isfinite()], values[~values.isfinite()] = 0, 0
+        values = values.numpy()
+    exponents = rng.integers(40, 220, (n, k // 32), np.uint8)
+    lhs, rhs = torch.eye(m, dtype=torch.bfloat16, device=device), bits.T.contiguous().to(device)
+    out, scale = torch.zeros(m, n, device=device), torch.tensor(exponents).to(device)
+    product[(1,)](
+        lhs, rhs, out, None, scale, "bf16", format, True, (m, k), tuple(rhs.shape), m, n, k // 32, num_warps=warps
+    )  # fmt: skip
+    expected = values * np.repeat(np.exp2(exponents.astype(np.float64) - 127), 32, 1)
+    np.testing.assert_array_equal(out.cpu().numpy(), expected.T)
+
+
 def test_special_scales(device):
     """255 is NaN, and 0 is the least power of two there is."""
     lhs = torch.ones(M, K, dtype=torch.bfloat16, device=device)

@@ -8,6 +8,7 @@ from . import core
 from .compile_time import constexpr_function
 from .core import constexpr
 from .standard import interleave
+from .target_info import cuda_capability_geq
 
 __all__ = [
     "dot_scaled",
@@ -61,39 +62,58 @@ def _group(shape, scale_shape):
 
 
 @jit
-def _from_e2m1(nibble):
-    """The number of four bits: sign, two of the exponent, one of the mantissa; 0, 0.5, 1, 1.5, 2, 3, 4 or 6."""
-    magnitude = nibble & 7
-    exponent = magnitude >> 1
-    mantissa = (magnitude & 1).to(core.int32)
-    doubled = core.where(exponent > 0, (mantissa + 2) << core.maximum(exponent.to(core.int32) - 1, 0), mantissa)
+def _from_e2m1(bits):
+    """Numbers of four bits, in fp32: sign, two of the exponent, one of the mantissa; 0, 0.5, 1, 1.5, 2, 3, 4 or 6."""
+    low, high = bits & 15, bits >> 4
+    return interleave(_from_nibble(low), _from_nibble(high))
+
+
+@jit
+def _from_nibble(nibble):
+    # A digit for each magnitude, in hexadecimal: twice the number.
+    doubled = (0xC8643210 >> ((nibble & 7).to(core.uint32) * 4)) & 15
     value = doubled.to(core.float32) * 0.5
     return core.where((nibble & 8) != 0, -value, value)
 
 
 @jit
-def _unpacked(x, format: constexpr):
-    """The elements, those along the last dimension, in fp32."""
-    if format == "e2m1":
-        bits = x.to(core.uint8, bitcast=True)
-        return interleave(_from_e2m1(bits & 15), _from_e2m1(bits >> 4))
-    elif format == "e4m3":
-        return x.to(core.float8e4nv, bitcast=True).to(core.float32)
-    elif format == "e5m2":
-        return x.to(core.float8e5, bitcast=True).to(core.float32)
-    else:
-        return x.to(core.float32)
+def _from_e2m1_in_pairs(bits):
+    """The same in bf16, for instructions on two at once.
+
+    Exponent and mantissa in their places are numbers with the least exponents that bf16 has, where those below the
+    normal range are the same fractions.
+    """
+    word = bits.to(core.uint32)
+    magnitudes = (word * ((1 << 6) + (1 << 18))) & 0x01C001C0
+    pair = magnitudes | ((word * ((1 << 12) + (1 << 24))) & 0x80008000)
+    low, high = pair.to(core.uint16), (pair >> 16).to(core.uint16)
+    both = interleave(low.to(core.bfloat16, bitcast=True), high.to(core.bfloat16, bitcast=True))
+    return both * core.full((), 2.0**126, core.bfloat16)
 
 
 @jit
-def _scale_value(scale):
-    """An e8m0 exponent (255 is NaN), or a number, in fp32."""
+def _unpacked(x, format: constexpr, dtype: constexpr):
+    """The elements, those along the last dimension, in `dtype`: fp32, or bf16 if it holds them all."""
+    if format == "e2m1":
+        bits = x.to(core.uint8, bitcast=True)
+        return _from_e2m1(bits) if dtype == core.float32 else _from_e2m1_in_pairs(bits)
+    elif format == "e4m3":
+        return x.to(core.float8e4nv, bitcast=True).to(dtype)
+    elif format == "e5m2":
+        return x.to(core.float8e5, bitcast=True).to(dtype)
+    else:
+        return x.to(dtype)
+
+
+@jit
+def _scale_value(scale, dtype: constexpr):
+    """An e8m0 exponent (255 is NaN), or a number, in `dtype`, fp32 or bf16: they have exponents alike."""
     if scale.dtype == core.uint8 or scale.dtype == core.int8:
         exponent = scale.to(core.uint8, bitcast=True).to(core.uint32)
         bits = core.where(exponent == 0, 1 << 22, exponent << 23)  # the least one is below the normal range
-        return core.where(exponent == 255, float("nan"), bits.to(core.float32, bitcast=True))
+        return core.where(exponent == 255, float("nan"), bits.to(core.float32, bitcast=True)).to(dtype)
     else:
-        return scale.to(core.float32)
+        return scale.to(dtype)
 
 
 @constexpr_function
@@ -109,17 +129,22 @@ def _scaled(values, scale):
     else:
         group: constexpr = _group(values.shape, scale.shape)
         parts = core.reshape(values, _with_groups(values.shape, group))
-        return core.reshape(parts * core.expand_dims(_scale_value(scale), -1), values.shape)
+        return core.reshape(parts * core.expand_dims(_scale_value(scale, values.dtype), -1), values.shape)
 
 
 @jit
 def _operand(x, scale, format: constexpr, k_pack: constexpr, dtype: constexpr):
-    """The operand ``[.., rows, K]`` in `dtype`, of one whose bytes lie so."""
+    """The operand ``[.., rows, K]`` in `dtype`, of one whose bytes lie so.
+
+    A product of two numbers in bf16 that is rounded to bf16 is the same whether it is computed in fp32 or not.
+    """
+    in_pairs: constexpr = dtype == core.bfloat16 and cuda_capability_geq(9, 0)
+    wide: constexpr = core.bfloat16 if in_pairs else core.float32
     if k_pack:
-        values = _unpacked(x, format)
+        values = _unpacked(x, format, wide)
     else:
         order: constexpr = _swapped(len(x.shape))
-        values = core.permute(_unpacked(core.permute(x, order), format), order)
+        values = core.permute(_unpacked(core.permute(x, order), format, wide), order)
     return _scaled(values, scale).to(dtype)
 
 
