@@ -25,7 +25,7 @@ import triton.c
 import triton.language as tl
 
 DEVICE = triton.runtime.driver.active.get_active_torch_device()
-ON_CPU = DEVICE.type == "cpu"
+ON_CPU = triton.runtime.driver.active.get_current_target().backend == "cpu"  # and not the simulator of a GPU
 
 # %% [markdown]
 # ## Two tables
