@@ -1,7 +1,7 @@
 /* Gives every tile a layout. layout_groups.c says which one each value should have; here every use gets its operand in
  * the layout it wants: the value itself, or, when the value is a chain of cheap operations, the chain once more in that
  * layout, or a convert_layout. Conversions stand before the outermost operation that needs them, so they leave loops,
- * and in front of widening casts, so that fewer bytes move. What nobody wanted is erased. */
+ * and in front of widening casts and broadcasts, so that fewer bytes move. What nobody wanted is erased. */
 #include "gpu/passes.h"
 #include "opt/pass.h"
 
@@ -79,8 +79,9 @@ static const Value *settled_operand(const Assigner *a, const Op *op)
     return found;
 }
 
-/* Is the value computed from narrower elements, pointers from a table's indices for instance? Then these are converted. */
-static bool is_widened(const Assigner *a, const Value *value)
+/* Is the value, for `layout`, computed from narrower elements, pointers from a table's indices for instance, or from what
+ * was spread, as the masks of rows are? Then these are converted. */
+static bool is_computed_from_less(const Assigner *a, const Value *value, const LinearLayout *layout)
 {
     enum { FARTHEST = 4 };
     int bytes = tt_byte_width(value->type);
@@ -88,6 +89,8 @@ static bool is_widened(const Assigner *a, const Value *value)
         value = settled_operand(a, value->op);
         if (!value || tt_byte_width(value->type) != bytes)
             return value && tt_byte_width(value->type) < bytes;
+        if (tt_def(value, OP_broadcast))
+            return tt_layout_backward(value->op, 0, layout) != NULL;
     }
     return false;
 }
@@ -117,7 +120,7 @@ static Value *converted(Assigner *a, Value *value, const LinearLayout *layout, O
     /* what was spread is converted before: its elements share registers again, which those that come from elsewhere do not */
     const Op *spread = tt_def(value, OP_broadcast);
     const LinearLayout *source = spread ? tt_layout_backward(spread, 0, layout) : layout;
-    if (is_widened(a, value) || follows_from_outside(a, value) || (spread && source)) {
+    if (is_computed_from_less(a, value, layout) || follows_from_outside(a, value) || (spread && source)) {
         Map map = {.arena = a->scratch};
         Op *copy = tt_clone_op(&builder, value->op, &map);
         for (int i = 0; i < copy->operand_count; i++)
