@@ -598,8 +598,7 @@ static void choose_distance(Pipeline *p)
     int wanted = any_async ? stages - 1 : TT_MIN(stages - 1, 1);
     if (wanted > 0 && gains_by_slots(p, each * (wanted + 1) + others.bytes)) {
         others.bytes += pipeline_computed_bytes(p);
-        for (int i = 0; i < p->deferrable.count; i++)
-            tt_push(p->scratch, p->deferred, p->deferrable.data[i]);
+        pipeline_defer_computed(p);
         p->module->can_save = true;
     } else {
         p->computed.count = 0;

@@ -109,6 +109,7 @@ void pipeline_simplify_pointers(Op *op, void *context);
 
 /* Those that may still run at the next iteration's barrier, Pipeline.deferred, and Pipeline.deferrable. */
 void pipeline_find_deferred(Pipeline *p);
+void pipeline_defer_computed(Pipeline *p);    /* moves the latter to the former: what is computed has slots */
 bool pipeline_holds_slots(const Pipeline *p); /* do those that still run there read slots of copies? */
 void pipeline_defer_waits(Pipeline *p);
 /* In front of what the copies stand, each group's; takes products apart for that. */

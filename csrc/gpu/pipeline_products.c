@@ -87,6 +87,20 @@ void pipeline_find_deferred(Pipeline *p)
         p->deferred.count == 1 && tt_is_tile(tt_operand(tt_operand(p->deferred.data[0], 0)->op, 0)->type);
 }
 
+/* In the order of the loop: the last wait speaks for all. */
+void pipeline_defer_computed(Pipeline *p)
+{
+    Map deferred = {.arena = p->scratch};
+    for (int i = 0; i < p->deferrable.count; i++)
+        tt_push(p->scratch, p->deferred, p->deferrable.data[i]);
+    for (int i = 0; i < p->deferred.count; i++)
+        *tt_map_slot_ptr(&deferred, p->deferred.data[i]) = p->deferred.data[i];
+    p->deferred.count = 0;
+    TT_FOR_OPS(op, p->loop.body)
+    if (tt_map_find_ptr(&deferred, op))
+        tt_push(p->scratch, p->deferred, op);
+}
+
 bool pipeline_holds_slots(const Pipeline *p)
 {
     for (int i = 0; i < p->deferred.count; i++)

@@ -128,6 +128,26 @@ def converted():
 
 
 @triton.jit
+def computed_and_copied_kernel(a, b, c, out, K, N: tl.constexpr, BK: tl.constexpr):
+    """The first product's operand is computed, the second one's is read where copies put it: both are waited for in the
+    next iteration, behind the last of them."""
+    i, j, k = tl.arange(0, 64)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    first, second = tl.zeros((64, N), tl.float32), tl.zeros((64, N), tl.float32)
+    for start in range(0, K, BK):
+        depth = start + k
+        x = tl.load(a + i * K + depth[None, :])
+        first = tl.dot(x, tl.load(b + depth[:, None] * N + j) * 2, first)
+        second = tl.dot(x, tl.load(c + depth[:, None] * N + j), second)
+    tl.store(out + i * N + j, first + second)
+
+
+def computed_and_copied():
+    a, b, c = halves(64, 160), halves(160, 64), halves(160, 64)
+    expected = a.astype(np.float32) @ (2 * b + c).astype(np.float32)
+    return Case(computed_and_copied_kernel, [a, b, c, np.zeros_like(expected), 160], {3: expected}, N=64, BK=32)
+
+
+@triton.jit
 def scaled_kernel(a, b, scales, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
     """A scale for each row and step of K: what wgmma gives is computed with in each iteration."""
     i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
@@ -191,6 +211,7 @@ CASES = {
     "attention": attention,
     "dequantised weights": dequantised,
     "converted operands": converted,
+    "computed and copied operands": computed_and_copied,
     "scaled products": scaled,
     "programs that share K": split_k,
     "nested loops": nested,
