@@ -273,10 +273,13 @@ static void use_slot(Pipeline *p, Staged *staged, Value *slot)
     tt_replace_all_uses(load->results[0], staged->read);
 }
 
-/* What the load a few iterations on reads, and where. */
+/* What the load a few iterations on reads, and where; nothing if all iterations are under way before the loop. */
 static void prepare(Pipeline *p, Staged *staged)
 {
     Builder *b = &p->inside;
+    staged->runs = NULL;
+    if (staged->ahead->distance >= p->trips)
+        return;
     b->loc = staged->load->loc;
     for (int j = 0; j < staged->load->operand_count; j++)
         staged->operands[j] = pipeline_value_ahead(p, staged->ahead, tt_operand(staged->load, j));
@@ -288,14 +291,18 @@ static void load_ahead(Pipeline *p, Staged *staged, Value *slot)
     Builder *b = &p->inside;
     b->loc = staged->load->loc;
     Value *now = staged->is_async ? NULL : tt_carried(&p->loop, staged->carried);
-    Value *loaded = staged->is_gathered ? fetch_if_runs(b, staged, staged->operands, staged->runs, slot, now)
-                                        : fetch(b, staged, staged->operands, staged->runs, slot);
+    Value *loaded = !staged->runs ? now
+                    : staged->is_gathered
+                        ? fetch_if_runs(b, staged, staged->operands, staged->runs, slot, now)
+                        : fetch(b, staged, staged->operands, staged->runs, slot);
     if (!staged->is_async)
         tt_set_operand(p->loop.yield, staged->carried, loaded);
 }
 
 static void load_directly(Pipeline *p, Staged *staged, Value *slot)
 {
+    if (!staged->runs)
+        return;
     p->inside.loc = staged->load->loc;
     store_slot(&p->inside, staged, fetch(&p->inside, staged, staged->operands, staged->runs, NULL), slot);
 }
@@ -509,9 +516,7 @@ static int distance_for_few(const Pipeline *p, int64_t each, int64_t others)
         return 0;
     int64_t share = (tt_shared_limit(p->options->sm) + RESERVED) / programs - RESERVED;
     int64_t room = share - TT_MAX(share / 8, p->options->spared_bytes);
-    int64_t trips = MOST_STAGES;
-    tt_trip_count(p->loop.op, &trips);
-    int distance = (int)TT_MIN(MOST_STAGES, trips) - 1, more = pipeline_holds_slots(p) ? 2 : 1;
+    int distance = (int)TT_MIN(MOST_STAGES, p->trips) - 1, more = pipeline_holds_slots(p) ? 2 : 1;
     int64_t most =
         find_straddling(p) ? MOST_BESIDE_CACHE / programs - RESERVED : share - p->options->spared_bytes;
     while (distance > 0 &&
@@ -578,7 +583,22 @@ static void choose_direct(Pipeline *p)
     }
 }
 
-/* As many iterations ahead as was asked for and there is memory for. */
+/* Are so many slots one for each iteration, so that all are filled before the loop? What goes through registers is stored in
+ * it, for an iteration more than there is. */
+static bool has_slot_for_each(const Pipeline *p, int slots)
+{
+    for (int i = 0; i < p->loads.count; i++)
+        if (!p->loads.data[i].is_async && !p->loads.data[i].is_kept)
+            return false;
+    return slots >= p->trips;
+}
+
+static int used_slots(const Pipeline *p, int slots)
+{
+    return has_slot_for_each(p, slots) ? (int)p->trips : slots;
+}
+
+/* As many iterations ahead as was asked for and there are, and as there is memory for. */
 static void choose_distance(Pipeline *p)
 {
     Occupied others = {.loop = p->loop.op};
@@ -595,8 +615,8 @@ static void choose_distance(Pipeline *p)
     int stages = choose_stages(p);
     if (p->options->most_stages)
         stages = TT_MIN(stages, p->options->most_stages);
-    int wanted = any_async ? stages - 1 : TT_MIN(stages - 1, 1);
-    if (wanted > 0 && gains_by_slots(p, each * (wanted + 1) + others.bytes)) {
+    int wanted = (int)TT_MIN(any_async ? stages - 1 : TT_MIN(stages - 1, 1), p->trips);
+    if (wanted > 0 && gains_by_slots(p, each * used_slots(p, wanted + 1) + others.bytes)) {
         others.bytes += pipeline_computed_bytes(p);
         pipeline_defer_computed(p);
         p->module->can_save = true;
@@ -604,21 +624,24 @@ static void choose_distance(Pipeline *p)
         p->computed.count = 0;
     }
     p->distance = wanted;
-    while (p->distance > 0 && each * (p->distance + 1) + others.bytes > limit)
+    while (p->distance > 0 && each * used_slots(p, p->distance + 1) + others.bytes > limit)
         p->distance--;
     if (any_async && wanted > 0)
         p->distance = TT_MAX(p->distance, distance_for_few(p, each, others.bytes));
-    int64_t bytes = each * (p->distance + 1) + others.bytes;
-    if (p->distance == 1 && gains_by_turns(p, bytes, bytes + each)) {
+    int64_t bytes = each * used_slots(p, p->distance + 1) + others.bytes;
+    if (p->distance == 1 && p->trips > 1 && gains_by_turns(p, bytes, bytes + each)) {
         p->distance++;
         bytes += each;
     }
     p->module->can_save |= p->distance > wanted;
     bool is_tight = bytes + each > limit || programs_at_once(p, bytes + each) < programs_at_once(p, bytes);
-    bool holds_slots = pipeline_holds_slots(p);
+    bool fills_all = p->distance > 0 && has_slot_for_each(p, p->distance + 1);
+    if (fills_all)
+        p->distance = (int)p->trips;
+    bool holds_slots = pipeline_holds_slots(p) && !fills_all;
     p->is_compact = holds_slots && is_tight;
     p->groups = p->is_compact && p->in_halves && pipeline_copies_in_halves(p) ? 2 : 1;
-    p->slots = p->distance + (holds_slots && !p->is_compact ? 2 : 1);
+    p->slots = fills_all ? p->distance : p->distance + (holds_slots && !p->is_compact ? 2 : 1);
     choose_caches(p, each * p->slots + others.bytes);
     bool is_asked = tt_find_attr(p->loop.op, ATTR_num_stages) || stages > TT_DEFAULT_STAGES;
     if (p->distance < wanted && is_asked)
@@ -633,6 +656,7 @@ static bool pipeline_loop(Op *op, void *context)
     Pipeline *p = context;
     Map seen = {.arena = p->scratch};
     p->loop = tt_loop(op);
+    p->trips = tt_most_trips(op);
     p->loads.count = p->deferred.count = p->deferrable.count = p->computed.count = p->leading.count = 0;
     p->kept_bytes = 0;
     TT_FOR_OPS(product, p->loop.body)

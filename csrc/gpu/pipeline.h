@@ -31,7 +31,7 @@ typedef struct Staged {
     bool is_cached;        /* in the first cache, on its way into the buffer */
     Value *buffer;         /* all slots */
     Value *operands[3];    /* of the load some iterations ahead */
-    Value *runs;           /* i1: is there that iteration? */
+    Value *runs;           /* i1: is there that iteration? NULL: never, the loop is known to be too short */
     Value *read;           /* takes the load's place in the loop, or NULL */
     int carried; /* through registers: as which value of the loop goes what the next slot is to hold, or what is kept */
     const LinearLayout *layout;
@@ -56,6 +56,7 @@ typedef struct Pipeline {
     const ParamPointers *pointers;
     Loop loop;
     Builder before, inside;
+    int64_t trips; /* iterations at most; INT64_MAX when nothing is known */
     int distance, slots;
     bool in_halves;     /* goes the only product, whose left operand is read into registers for each */
     bool is_compact;    /* S = D + 1 although products stay under way */

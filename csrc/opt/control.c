@@ -82,6 +82,86 @@ bool tt_trip_count(const Op *op, int64_t *count)
     return true;
 }
 
+/* ---- how often at most --------------------------------------------------------------------------------- */
+
+/* A number as a sum of multiples of others, as arithmetic that wraps around has it. */
+typedef struct Sum {
+    struct {
+        const Value *value;
+        uint64_t factor;
+    } terms[8];
+    int count;
+    uint64_t constant;
+} Sum;
+
+static bool add_term(Sum *sum, const Value *value, uint64_t factor)
+{
+    for (int i = 0; i < sum->count; i++)
+        if (sum->terms[i].value == value) {
+            sum->terms[i].factor += factor;
+            return true;
+        }
+    if (sum->count == (int)TT_COUNT(sum->terms))
+        return false;
+    sum->terms[sum->count].value = value;
+    sum->terms[sum->count++].factor = factor;
+    return true;
+}
+
+static bool add_multiple(Sum *sum, const Value *value, uint64_t factor, int depth)
+{
+    enum { DEEPEST = 8 };
+    const Op *op = value->op;
+    int64_t number;
+    if (tt_constant_int(value, &number)) {
+        sum->constant += factor * (uint64_t)number;
+        return true;
+    }
+    if (op && depth < DEEPEST && (op->opcode == OP_add || op->opcode == OP_sub))
+        return add_multiple(sum, tt_operand(op, 0), factor, depth + 1) &&
+               add_multiple(sum, tt_operand(op, 1), op->opcode == OP_add ? factor : -factor, depth + 1);
+    if (op && depth < DEEPEST && op->opcode == OP_mul && tt_constant_int(tt_operand(op, 1), &number))
+        return add_multiple(sum, tt_operand(op, 0), factor * (uint64_t)number, depth + 1);
+    return add_term(sum, value, factor);
+}
+
+/* Is `upper` - `lower` the same number, and not negative, whatever they are? */
+static bool constant_distance(const Value *lower, const Value *upper, int64_t *distance)
+{
+    int unused = 64 - tt_bit_width(lower->type);
+    Sum sum = {0};
+    if (!add_multiple(&sum, upper, 1, 0) || !add_multiple(&sum, lower, -1ull, 0))
+        return false;
+    for (int i = 0; i < sum.count; i++)
+        if (sum.terms[i].factor << unused)
+            return false;
+    *distance = (int64_t)(sum.constant << unused) >> unused;
+    return *distance >= 0;
+}
+
+/* A bound that wraps around ends below the first index, and no iteration runs then. */
+static int64_t most_trips_to(const Op *op, const Value *upper, int64_t step)
+{
+    int64_t distance;
+    if (upper->op && upper->op->opcode == OP_min_s) {
+        int64_t first = most_trips_to(op, tt_operand(upper->op, 0), step);
+        return TT_MIN(first, most_trips_to(op, tt_operand(upper->op, 1), step));
+    }
+    if (!constant_distance(tt_operand(op, 0), upper, &distance))
+        return INT64_MAX;
+    return distance / step + (distance % step != 0);
+}
+
+int64_t tt_most_trips(const Op *op)
+{
+    int64_t count, step;
+    if (tt_trip_count(op, &count))
+        return count;
+    if (op->opcode != OP_for || !tt_constant_int(tt_operand(op, 2), &step) || step <= 0)
+        return INT64_MAX;
+    return most_trips_to(op, tt_operand(op, 1), step);
+}
+
 void tt_move_body_before(Region *region, Op *anchor)
 {
     TT_FOR_OPS_SAFE(op, region)

@@ -91,6 +91,9 @@ int tt_add_carried(Loop *loop, Value *init);
 bool tt_change_loops(Region *region, bool (*change)(Op *loop, void *context), void *context);
 /* How often a `for` runs, when its bounds are constants. */
 bool tt_trip_count(const Op *op, int64_t *count);
+/* No more than so many, by bounds whose distance is constant (a block of a diagonal, cut off at the end); INT64_MAX when
+ * nothing is known. */
+int64_t tt_most_trips(const Op *op);
 /* Moves the operations of `region` before `anchor`, its terminator excepted. */
 void tt_move_body_before(Region *region, Op *anchor);
 /* Replaces the results of `op` by `values` and erases it. */

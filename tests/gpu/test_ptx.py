@@ -860,6 +860,42 @@ def test_architectures_that_are_none():
         compile_kernel(vector_add, F32, F32, F32, integer(), sm=99, BLOCK=1024)
 
 
+@triton.jit
+def product_of_known_depth(a_ptr, b_ptr, c_ptr, K: tl.constexpr, BK: tl.constexpr):
+    i, k = tl.arange(0, 64), tl.arange(0, BK)
+    acc = tl.zeros((64, 64), tl.float32)
+    for start in range(0, K, BK):
+        a = tl.load(a_ptr + i[:, None] * K + (start + k)[None, :])
+        acc = tl.dot(a, tl.load(b_ptr + (start + k)[:, None] * 64 + i[None, :]), acc)
+    tl.store(c_ptr + i[:, None] * 64 + i[None, :], acc)
+
+
+@pytest.mark.parametrize("iterations, slots, copies", [(2, 2, 2), (3, 3, 3), (6, 3, 3)])
+def test_copies_of_a_loop_as_short_as_it_goes_ahead(iterations, slots, copies):
+    """As many slots as iterations, and nothing in the loop is left of what would be copied for others."""
+    compiled = compile_kernel(product_of_known_depth, F16, F16, F32, K=64 * iterations, BK=64)
+    assert len(re.findall(rf"smem_alloc .*: buffer<{slots}, 64x64xf16>", compiled.ttgir)) == 2
+    assert compiled.count(r"cp\.async\.cg\.shared\.global ") == copies * 8
+
+
+@triton.jit
+def block_of_a_diagonal(a_ptr, b_ptr, c_ptr, n, BLOCK: tl.constexpr, BK: tl.constexpr):
+    block = tl.program_id(0)
+    i, k = tl.arange(0, 64), tl.arange(0, BK)
+    acc = tl.zeros((64, 64), tl.float32)
+    for start in range(block * BLOCK, min((block + 1) * BLOCK, n), BK):
+        a = tl.load(a_ptr + i[:, None] * 1024 + (start + k)[None, :])
+        acc = tl.dot(a, tl.load(b_ptr + (start + k)[:, None] * 64 + i[None, :]), acc)
+    tl.store(c_ptr + i[:, None] * 64 + i[None, :], acc)
+
+
+@pytest.mark.parametrize("block, slots, copies", [(64, 1, 1), (128, 2, 2), (256, 3, 3)])
+def test_copies_of_a_loop_whose_bounds_are_near_each_other(block, slots, copies):
+    compiled = compile_kernel(block_of_a_diagonal, F16, F16, F32, integer(), BLOCK=block, BK=64)
+    assert len(re.findall(rf"smem_alloc .*: buffer<{slots}, 64x64xf16>", compiled.ttgir)) == 2
+    assert compiled.count(r"cp\.async\.cg\.shared\.global ") == copies * 8
+
+
 def test_the_state_of_a_recurrence_lies_where_it_takes_little_work():
     """No access says where: a thread has parts of several columns, so neither rows nor sums cross shared memory."""
 

@@ -966,6 +966,38 @@ def test_batches_in_loops(batch, n, stages, warps, dtype, precision):
         near(launch(batched_chain, (1,), x, y, z, k, out=out, **sizes), exact(x) @ exact(y) @ exact(z), 0)
 
 
+@triton.jit
+def blocks_of_a_diagonal(a, b, n, c, BLOCK: tl.constexpr, BK: tl.constexpr, STEP: tl.constexpr, STAGES: tl.constexpr):
+    """Each program's rows of `a` times the rows of `b` of its own block, cut off at the end of `b`."""
+    block = tl.program_id(0)
+    i, j, k = tl.arange(0, BLOCK), tl.arange(0, 64), tl.arange(0, BK)
+    acc = tl.zeros((BLOCK, 64), tl.float32)
+    for first in tl.range(block * BLOCK, min((block + 1) * BLOCK, n), BK, num_stages=STAGES):
+        depth = first + k
+        elements = ((block * BLOCK + i)[:, None] * n + depth[None, :]) * STEP
+        x = tl.load(a + elements, mask=depth[None, :] < n, other=0)
+        y = tl.load(b + depth[:, None] * 64 + j[None, :], mask=depth[:, None] < n, other=0)
+        acc = tl.dot(x, y, acc)
+    tl.store(c + (block * BLOCK + i)[:, None] * 64 + j[None, :], acc)
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("block, bk, warps", [(64, 64, 4), (128, 64, 8), (64, 32, 4), (64, 16, 4), (32, 16, 2)])
+@pytest.mark.parametrize("step", [1, 3])  # 3: elements go through registers
+def test_loops_of_few_iterations_at_most(block, bk, warps, stages, step):
+    """How often they run is not known, but that it is not often: nothing is copied for iterations that cannot be."""
+    for n in (block * 2, block * 2 - 24, block + 8):
+        programs = triton.cdiv(n, block)
+        x, y = small((programs * block, n * step), "float16", 1), small((n, 64), "float16", 2)
+        expected = np.zeros((programs * block, 64))
+        for first in range(0, n, block):
+            rows, inside = slice(first, first + block), slice(first, min(first + block, n))
+            expected[rows] = exact(x)[rows, ::step][:, inside] @ exact(y)[inside]
+        sizes = {"BLOCK": block, "BK": bk, "STEP": step, "STAGES": stages, "num_warps": warps}
+        out = launch(blocks_of_a_diagonal, (programs,), x, y, n, out=blank(expected.shape, "float32"), **sizes)
+        near(out, expected, 0)
+
+
 # ---- at random ------------------------------------------------------------------------------------------------------
 
 
