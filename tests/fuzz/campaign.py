@@ -61,7 +61,7 @@ FUZZERS = {
 SECONDS = 10  # of the processor's, that a case may take
 MEMORY = 2 << 30  # bytes that it may add to the process
 ADDRESSES = 16 << 30  # bytes of them that a worker may have
-SILENT = 30, 300  # seconds of the processor's, and of the clock's, after which a worker hangs
+SILENT = 30, 300  # seconds of the processor's, and of those without waiting for it, after which a worker hangs
 FAILURES = "differs", "bug", "slow", "memory", "crash", "hangs"  # first words of outcomes that are failures
 KEPT = 5  # sources of failures of one kind
 
@@ -178,7 +178,7 @@ class Job:
         Worker(campaign.fuzzer, campaign.targets, news, self.place).work(self.seeds)
 
     def hear(self):
-        self.heard = time.monotonic(), self.processor_time()
+        self.heard = self.times()
 
     def read(self):
         """Takes what the worker has written. At its end, says what it died of."""
@@ -206,21 +206,26 @@ class Job:
 
     def look(self):
         """Kills a worker that has been silent for too long."""
-        heard, used = self.heard
-        by_clock, by_processor = time.monotonic() - heard, self.processor_time() - used
+        by_clock, by_processor = (now - then for now, then in zip(self.times(), self.heard, strict=True))
         if by_processor > SILENT[0] or by_clock > SILENT[1]:
             os.kill(self.process, signal.SIGUSR1)  # it says where it is
             time.sleep(0.1)
             self.kill()
-            self.end(f"hangs: {by_processor:.0f} s of the processor's, {by_clock:.0f} s of the clock's")
+            self.end(f"hangs: {by_processor:.0f} s of the processor's, {by_clock:.0f} s without waiting for it")
 
     def kill(self):
         os.kill(self.process, signal.SIGKILL)
 
-    def processor_time(self):
+    def times(self):
+        """Seconds of the clock's, but for those that its first thread has waited for a processor, as far as the system
+        says so; and of the processor's."""
         with open(f"/proc/{self.process}/stat") as file:
             user, system = file.read().rpartition(")")[2].split()[11:13]
-        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        waited = 0
+        if os.path.exists(schedule := f"/proc/{self.process}/schedstat"):
+            with open(schedule) as file:
+                waited = int(file.read().split()[1])
+        return time.monotonic() - waited / 1e9, (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def ended(status):
