@@ -147,6 +147,41 @@ static void mma_in_parts(Simt *s, const Mma *mma, Shape part, LLVMValueRef const
                 one_mma(s, mma, part, a + 2 * half + rows, b + half, sums + 2 * rows);
 }
 
+/* Datacenter GPUs from 9.0 on multiply 8-bit floats by wgmma and its successors alone. ptxas makes two products of 16-bit
+ * floats of one, whose sum it then adds to the sums; made here, the products add it themselves. */
+static bool widens_fp8(const Simt *s, const Mma *mma)
+{
+    return s->options->sm >= 90 && s->options->sm < 120 && (mma->a == TT_F8E4M3 || mma->a == TT_F8E5M2);
+}
+
+/* Words of four 8-bit floats as 16-bit ones: the lower pairs of all, then the upper ones. */
+static void widen_fp8(Simt *s, TypeKind kind, LLVMValueRef const *words, int count, LLVMValueRef *pairs)
+{
+    const char *text = tt_arena_format(s->arena,
+                                       "{\n.reg .b16 %%low, %%high;\nmov.b32 {%%low, %%high}, $2;\n"
+                                       "cvt.rn.f16x2.%sx2 $0, %%low;\ncvt.rn.f16x2.%sx2 $1, %%high;\n}",
+                                       type_name(kind), type_name(kind));
+    for (int i = 0; i < count; i++) {
+        LLVMValueRef both[2];
+        take_apart(s, nvptx_asm(s, ASM_PURE, text, "=r,=r,r", struct_of(s, s->i32, 2), &words[i], 1), 2,
+                   both);
+        pairs[i] = both[0];
+        pairs[count + i] = both[1];
+    }
+}
+
+/* Of K any elements may be multiplied first, the same ones of both operands. */
+static void mma_widened(Simt *s, const Mma *mma, LLVMValueRef const *a, LLVMValueRef const *b,
+                        LLVMValueRef *sums)
+{
+    LLVMValueRef wide_a[8], wide_b[4];
+    widen_fp8(s, mma->a, a, 4, wide_a);
+    widen_fp8(s, mma->b, b, 2, wide_b);
+    const Mma wide = {TT_F16, TT_F16, mma->sum};
+    for (int half = 0; half < 2; half++)
+        one_mma(s, &wide, (Shape){16, 16, 4, 2, 4}, wide_a + 4 * half, wide_b + 2 * half, sums);
+}
+
 static void mma(Simt *s, const Mma *mma, LLVMValueRef const *a, LLVMValueRef const *b, LLVMValueRef *sums)
 {
     int k = mma->a == TT_F32 ? 8 : mma->a == TT_F16 || mma->a == TT_BF16 ? 16 : 32;
@@ -156,6 +191,8 @@ static void mma(Simt *s, const Mma *mma, LLVMValueRef const *a, LLVMValueRef con
         mma_in_parts(s, mma, (Shape){8, 16, 1, 1, 2}, a, b, sums);
     else if (s->options->sm < 80)
         mma_in_parts(s, mma, (Shape){16, 8, 2, 1, 4}, a, b, sums);
+    else if (widens_fp8(s, mma))
+        mma_widened(s, mma, a, b, sums);
     else
         one_mma(s, mma, (Shape){16, k, 4, 2, 4}, a, b, sums);
 }
