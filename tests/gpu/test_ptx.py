@@ -279,7 +279,7 @@ def test_products_of_8_bit_floats(a, b):
 @pytest.mark.parametrize("a, b", [("fp8e4nv", "fp8e4nv"), ("fp8e4nv", "fp8e5")])
 @pytest.mark.parametrize("sm, widened", [(89, False), (90, True), (100, True), (120, False)])
 def test_few_rows_of_8_bit_floats(a, b, sm, widened):
-    """Where mma.sync has no such instruction they are widened in front of it: ptxas would add each product to the sums."""
+    """Where mma.sync is not for them they are widened in front of it: ptxas would add each product to the sums."""
     sizes = {"BM": 16, "BN": 64, "BK": 64, "warps": 4}
     compiled = tensor_core_product(pointer(a), sm, other=pointer(b), **sizes)
     assert compiled.count(r"mma\.sync\.\S*k32\S*e4m3") == (0 if widened else 4)
