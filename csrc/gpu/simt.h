@@ -153,6 +153,8 @@ void simt_float_cast(Simt *s, Batch *batch);
 void simt_int_float_cast(Simt *s, Batch *batch);
 LLVMValueRef simt_cast_scalar(Simt *s, LLVMValueRef value, const Type *from, const Type *to); /* floats */
 LLVMValueRef simt_pair(Simt *s, LLVMValueRef low, LLVMValueRef high);                         /* a vector */
+bool simt_has_arithmetic(const Simt *s,
+                         const Type *type); /* of f16 or bf16, in hardware; true for wider ones */
 
 void simt_inline_asm(Simt *s, const Op *op); /* simt_asm.c */
 

@@ -223,47 +223,77 @@ static void small_to_f32(Simt *s, const Small *small, LLVMValueRef *out)
     }
 }
 
-/* In pairs, which the hardware subtracts at once. */
-static void small_to_f16(Simt *s, const Small *small, LLVMValueRef *out)
+static LLVMValueRef twice(LLVMValueRef x) { return LLVMConstVector((LLVMValueRef[]){x, x}, 2); }
+
+static void subtract_pair(Simt *s, LLVMValueRef pair, LLVMValueRef biases, int count, LLVMValueRef *out)
 {
-    enum { POWER = 0x6400, HALF = 0x200 }; /* 2^10 */
-    LLVMTypeRef words = LLVMVectorType(s->i16, 2), halves = LLVMVectorType(s->f16, 2);
-    LLVMValueRef word = word_of(s, small->x, small->count, small->is_signed);
-    LLVMValueRef bias = LLVMConstReal(s->f16, bias_of(small, word, 1 << 10)),
-                 biases = LLVMConstVector((LLVMValueRef[]){bias, bias}, 2);
+    pair = LLVMBuildFSub(s->b, pair, biases, "");
+    for (int i = 0; i < count; i++)
+        out[i] = LLVMBuildExtractElement(s->b, pair, simt_i32(s, i), "");
+}
+
+/* In pairs, which the hardware subtracts at once: f16 holds 2^10 and more integers above, bf16 2^7. */
+static void small_to_halves(Simt *s, const Small *small, bool is_f16, LLVMValueRef *out)
+{
+    int exponent = is_f16 ? 10 : 7, power = is_f16 ? 0x6400 : 0x4300;
+    LLVMTypeRef type = is_f16 ? s->f16 : s->bf16, words = LLVMVectorType(s->i16, 2);
+    LLVMValueRef word = is_f16 ? word_of(s, small->x, small->count, small->is_signed) : NULL;
+    LLVMValueRef bias = LLVMConstReal(type, bias_of(small, word, 1 << exponent));
     for (int i = 0; i < small->count; i += 2) {
         int next = TT_MIN(i + 1, small->count - 1);
         const int order[] = {i, 4, next, 4};
         LLVMValueRef pair = LLVMGetPoison(words);
         for (int j = 0; j < 2 && !word; j++) {
-            LLVMValueRef sum = above(s, small, j ? next : i, s->i16, POWER, HALF);
+            LLVMValueRef sum = above(s, small, j ? next : i, s->i16, power, 1 << (exponent - 1));
             pair = LLVMBuildInsertElement(s->b, pair, sum, simt_i32(s, j), "");
         }
-        pair =
-            word ? permuted(s, word, POWER >> 8 << 24 | POWER >> 8 << 16 | POWER | POWER >> 8, order, halves)
-                 : LLVMBuildBitCast(s->b, pair, halves, "");
-        pair = LLVMBuildFSub(s->b, pair, biases, "");
-        for (int j = 0; i + j <= next; j++)
-            out[i + j] = LLVMBuildExtractElement(s->b, pair, simt_i32(s, j), "");
+        pair = word ? permuted(s, word, power >> 8, order, words) : pair;
+        pair = LLVMBuildBitCast(s->b, pair, LLVMVectorType(type, 2), "");
+        subtract_pair(s, pair, twice(bias), next - i + 1, out + i);
+    }
+}
+
+/* Signed bytes: 128 plus the low seven bits, less 128, or 256 if there is the sign. */
+static void bytes_to_bf16(Simt *s, LLVMValueRef word, int count, LLVMValueRef *out)
+{
+    enum { PLUS = 0x43, SIGNS = 0x00800080, MINUS = 0x43004300 };
+    LLVMTypeRef halves = LLVMVectorType(s->bf16, 2);
+    for (int i = 0; i < count; i += 2) {
+        int next = TT_MIN(i + 1, count - 1);
+        const int order[] = {i, 4, next, 4};
+        LLVMValueRef both = permuted(s, word, PLUS, order, s->i32);
+        LLVMValueRef low = LLVMBuildAnd(s->b, both, simt_i32(s, ~SIGNS), "");
+        LLVMValueRef bias = LLVMBuildAnd(s->b, both, simt_i32(s, SIGNS), "");
+        bias = LLVMBuildOr(s->b, bias, simt_i32(s, MINUS), "");
+        subtract_pair(s, LLVMBuildBitCast(s->b, low, halves, ""), LLVMBuildBitCast(s->b, bias, halves, ""),
+                      next - i + 1, out + i);
     }
 }
 
 static void small_to_float(Simt *s, const Batch *batch, int first, const IntBounds *bounds)
 {
-    enum { BITS_OF_F16 = 10 };
+    enum { BITS_OF_F16 = 10, BITS_OF_BF16 = 7 };
     const Type *f32 = tt_scalar_type(s->module, TT_F32), *to = tt_element(batch->op->results[0]->type);
     Small small = {.x = batch->operands[0] + first,
                    .count = TT_MIN(GROUP, batch->count - first),
                    .is_signed = batch->op->opcode == OP_int_to_float_s,
                    .may_be_negative = bounds->lowest < 0};
-    LLVMValueRef wide[GROUP];
-    if (to->kind == TT_F16 && are_within(bounds, BITS_OF_F16)) {
-        small_to_f16(s, &small, batch->results + first);
+    LLVMValueRef wide[GROUP], *out = batch->results + first;
+    bool is_f16 = to->kind == TT_F16,
+         in_pairs = (is_f16 || to->kind == TT_BF16) && simt_has_arithmetic(s, to);
+    if (in_pairs && are_within(bounds, is_f16 ? BITS_OF_F16 : BITS_OF_BF16)) {
+        small_to_halves(s, &small, is_f16, out);
+        return;
+    }
+    LLVMValueRef word =
+        in_pairs && !is_f16 && small.is_signed ? word_of(s, small.x, small.count, false) : NULL;
+    if (word) {
+        bytes_to_bf16(s, word, small.count, out);
         return;
     }
     small_to_f32(s, &small, wide);
     for (int i = 0; i < small.count; i += 2)
-        cast_pair(s, f32, to, wide + i, TT_MIN(2, small.count - i), false, batch->results + first + i);
+        cast_pair(s, f32, to, wide + i, TT_MIN(2, small.count - i), false, out + i);
 }
 
 static LLVMValueRef int_to_float(Simt *s, LLVMValueRef x, const Op *op)

@@ -150,8 +150,7 @@ static bool has_in_16_bits(Opcode opcode)
     }
 }
 
-/* Of f16 or bf16, in hardware. */
-static bool has_arithmetic(const Simt *s, const Type *type)
+bool simt_has_arithmetic(const Simt *s, const Type *type)
 {
     switch (tt_element(type)->kind) {
     case TT_F16:
@@ -198,7 +197,7 @@ static void float_arithmetic(Simt *s, Batch *batch)
     const Op *op = batch->op;
     const Type *type = tt_operand(op, 0)->type;
     int bits = tt_bit_width(type), at = 0;
-    bool native = has_arithmetic(s, type) && (bits > 16 || has_in_16_bits(op->opcode));
+    bool native = simt_has_arithmetic(s, type) && (bits > 16 || has_in_16_bits(op->opcode));
     if (op->opcode == OP_fneg || op->opcode == OP_fabs)
         native = true; /* a bit */
     for (; native && bits == 16 && at + 1 < batch->count; at += 2)
