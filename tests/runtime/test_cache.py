@@ -438,10 +438,11 @@ def test_folder_that_cannot_be_written(program, store, monkeypatch, tmp_path):
     assert [run(program), run(program)] == [(2, False), (2, False)]
 
 
-def test_full_disk(program, store):
+def test_full_disk(program, store, monkeypatch):
     import resource
     import signal
 
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python's own files would be cut off, too, and then read
     before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
