@@ -677,19 +677,23 @@ static bool decide_by_edges(LayoutGroups *g, int last_way)
     return false;
 }
 
-/* Registers of a thread for all that is broadcast to the group, if that has this layout. */
-static int64_t broadcast_registers(const LayoutGroups *g, const Group *group, const LinearLayout *layout)
+/* Registers of a thread for all that is broadcast to the group, if that has this layout. Groups may lead to each other: each is
+ * asked once, and is in `asked` then. */
+static int64_t broadcast_registers(const LayoutGroups *g, Group *group, const LinearLayout *layout,
+                                   Map *asked)
 {
     int64_t registers = 0;
+    *tt_map_slot_ptr(asked, group) = group;
     for (int i = 0; i < g->edges.count; i++) {
         const Edge *edge = &g->edges.data[i];
+        Group *from = root(edge->from);
         if (root(edge->to) != group || edge->op->opcode == OP_reduce || edge->op->opcode == OP_gather)
             continue;
         const LinearLayout *source = tt_layout_backward(edge->op, edge->operand, layout);
         if (source && edge->op->opcode == OP_broadcast)
             registers += 1ll << source->in_bits[LAYOUT_REGISTER];
-        else if (source)
-            registers += broadcast_registers(g, root(edge->from), source);
+        else if (source && !tt_map_find_ptr(asked, from))
+            registers += broadcast_registers(g, from, source, asked);
     }
     return registers;
 }
@@ -717,10 +721,13 @@ static bool decide_one_by_buffer(LayoutGroups *g, bool stored)
         if (group->parent || group->layout || !axes)
             continue;
         const LinearLayout *layouts[2];
-        for (int in_thread = 0; in_thread < 2; in_thread++)
+        int64_t registers[2];
+        for (int in_thread = 0; in_thread < 2; in_thread++) {
+            Map asked = {.arena = g->arena};
             layouts[in_thread] = along_buffer(g, group, __builtin_ctz(axes), in_thread);
-        bool in_thread =
-            broadcast_registers(g, group, layouts[1]) < broadcast_registers(g, group, layouts[0]);
+            registers[in_thread] = broadcast_registers(g, group, layouts[in_thread], &asked);
+        }
+        bool in_thread = registers[1] < registers[0];
         group->layout = layouts[in_thread];
         return true;
     }

@@ -1001,6 +1001,25 @@ def test_loops_of_few_iterations_at_most(block, bk, warps, stages, step):
 # ---- at random ------------------------------------------------------------------------------------------------------
 
 
+@jit
+def of_its_own_transposes(x, out):
+    i, j = tl.arange(0, 2), tl.arange(0, 8)
+    a = tl.load(x + i[:, None] * 8 + j)
+    b = tl.cumsum(a, 1) + tl.reshape(tl.trans(a), (2, 8))
+    c = b + tl.reshape(tl.trans(b), (2, 8))
+    tl.store(out + i[:, None] * 2 + i, tl.dot(c, tl.trans(c), input_precision="ieee"))
+
+
+def test_tiles_that_are_added_to_their_transposes():
+    """Their layouts follow from each other in a circle."""
+    x, out = Buffer(np.arange(16, dtype=np.float32).reshape(2, 8)), Buffer(np.zeros((2, 2), np.float32))
+    of_its_own_transposes[(1,)](x.argument, out.argument)
+    a = np.arange(16, dtype=np.float32).reshape(2, 8)
+    b = a.cumsum(1) + a.T.reshape(2, 8)
+    c = b + b.T.reshape(2, 8)
+    np.testing.assert_array_equal(out.host().values, c @ c.T)
+
+
 def random_product(seed, target):
     generator = np.random.default_rng(seed)
     pick = lambda *choices: choices[generator.integers(len(choices))]  # noqa: E731
