@@ -1001,7 +1001,7 @@ def test_loops_of_few_iterations_at_most(block, bk, warps, stages, step):
 # ---- at random ------------------------------------------------------------------------------------------------------
 
 
-@jit
+@triton.jit
 def of_its_own_transposes(x, out):
     i, j = tl.arange(0, 2), tl.arange(0, 8)
     a = tl.load(x + i[:, None] * 8 + j)
