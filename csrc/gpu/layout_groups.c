@@ -3,19 +3,9 @@
  * lanes, a dot decides alone, and groups without a voice take what shape operations and reductions carry over from
  * their neighbours. Values that are cheap to make in any layout (indices, masks, constants) belong to no group: they
  * are made wherever they are wanted (assign_layouts.c). */
-#include "gpu/passes.h"
+#include "gpu/layout_preferences.h"
 
-enum { LARGEST_CHEAP_CHAIN = 24, SECTOR = 32, SECTOR_RUN = 64 /* bytes in a row that a warp should touch */ };
-
-/* A way to lay a tile out: dimensions from the fastest, how many elements of that a thread takes at once, and how many
- * lanes at most go on along it. Of the next dimension a thread takes some neighbours, too. */
-typedef struct Preference {
-    int order[TT_MAX_RANK];
-    int64_t next;
-    int64_t vector, lanes, bytes; /* bytes of an element */
-    int64_t weight;
-    bool can_repeat; /* several threads may load an element: the first cache has it */
-} Preference;
+enum { LARGEST_CHEAP_CHAIN = 24 };
 
 typedef struct Group {
     struct Group *parent; /* union-find */
@@ -176,84 +166,13 @@ static void build_groups(LayoutGroups *g, const Region *region)
     }
 }
 
-/* ---- what memory operations prefer --------------------------------------------------------------------------------------- */
-
-static int64_t elements_per_thread(const LayoutGroups *g, const Type *type)
-{
-    return TT_MAX(1, type->count / (TT_LANES * g->options->num_warps));
-}
-
-/* Fastest dimension first: by contiguity, then the last one. */
-static void order_by_contiguity(const AxisInfo *info, int rank, int *order)
-{
-    for (int i = 0; i < rank; i++) {
-        int axis = rank - 1 - i, at = i;
-        while (at && tt_is_faster_axis(info, axis, order[at - 1])) {
-            order[at] = order[at - 1];
-            at--;
-        }
-        order[at] = axis;
-    }
-}
-
-/* Neighbours along `axis` that are neighbours in the buffer. */
-static int64_t run_in_buffer(const LinearLayout *layout, int axis)
-{
-    int bits = 0, start = tt_layout_axis_start(layout, axis);
-    while (bits < layout->out_bits[axis] && layout->bases[bits] == 1ull << (start + bits))
-        bits++;
-    return 1ll << bits;
-}
-
-/* How many neighbours along the next dimension a thread copies where a table in the loop says their places: as many as it
- * reads entries at once, if lanes cover all banks by what they copy along the fastest. */
-static int64_t neighbours_in_table(const Op *op, const AxisInfo *info, const Preference *preference)
-{
-    enum { ENTRIES = 4 /* of 4 bytes */, BANKS = 128 /* bytes */ };
-    const Type *type = tt_operand(op, 0)->type;
-    if (!tt_find_attr(op, ATTR_gathered) || type->rank == 1 || !info->looked_up[preference->order[1]])
-        return 1;
-    int64_t row = TT_MIN(preference->lanes * preference->vector, type->shape[preference->order[0]]);
-    return row * preference->bytes >= BANKS ? ENTRIES : 1;
-}
-
-/* False when nothing is known of how the elements lie: then one layout is as good as another. The mask does not matter:
- * vectors that it cuts are accessed element by element. */
-static bool preference_of(const LayoutGroups *g, const Op *op, Preference *preference)
-{
-    const Value *pointer = tt_operand(op, 0);
-    const Type *type = pointer->type;
-    const AxisInfo *info = tt_axis_info(g->axis_infos, pointer);
-    int bytes = tt_byte_width(type->element->element);
-    order_by_contiguity(info, type->rank, preference->order);
-    int fastest = preference->order[0];
-    int64_t run = info->contiguity[fastest], aligned = TT_MAX(1, info->divisibility[fastest] / bytes);
-    int64_t widest = TT_MIN(16 / TT_MIN(bytes, 16), TT_MIN(run, aligned));
-    while (!tt_is_pow2(widest))
-        widest &= widest - 1;
-    bool whole = op->opcode == OP_async_copy; /* threads without a vector of their own repeat another's */
-    preference->lanes = TT_LANES;
-    if (whole) { /* what is copied in parts, lanes copy a sector at a time, so that rows in the buffer share banks less */
-        int64_t in_buffer = run_in_buffer(tt_operand(op, 1)->layout, fastest);
-        preference->lanes = widest > in_buffer ? TT_MAX(1, SECTOR / (in_buffer * bytes)) : TT_LANES;
-        widest = TT_MIN(widest, in_buffer);
-        const Attr *part = tt_find_attr(op, ATTR_part);
-        if (part && part->ints[0] == fastest)
-            preference->lanes =
-                TT_MIN(preference->lanes, TT_MAX(1, (part->ints[2] - part->ints[1]) / widest));
-    }
-    preference->vector = whole ? widest : TT_MIN(widest, tt_next_pow2(elements_per_thread(g, type)));
-    preference->bytes = bytes;
-    preference->next = neighbours_in_table(op, info, preference);
-    preference->weight = type->count * bytes;
-    preference->can_repeat = op->opcode == OP_load && tt_is_plain_load(op) && !tt_find_attr(op, ATTR_cache);
-    return run > 1 || tt_is_faster_axis(info, fastest, preference->order[type->rank - 1]);
-}
+/* ---- votes of memory operations ---------------------------------------------------------------------------------------- */
 
 static bool is_strong(const LayoutGroups *g, const Op *op, Preference *preference)
 {
     const Type *type = tt_operand(op, 0)->type;
-    return preference_of(g, op, preference) && type->count >= 2 * TT_LANES * g->options->num_warps;
+    return tt_preference_of(g->axis_infos, op, g->options->num_warps, preference) &&
+           type->count >= 2 * TT_LANES * g->options->num_warps;
 }
 
 /* How often what stands in `depth` loops runs: a loop eight times, say. */
@@ -303,102 +222,6 @@ static void collect_votes(LayoutGroups *g, const Region *region, int depth, bool
         for (int i = 0; i < op->region_count; i++)
             collect_votes(g, op->regions[i], depth + tt_is_loop(op), weak);
     }
-}
-
-/* ---- blocked layouts ------------------------------------------------------------------------------------------------------ */
-
-/* vectors: neighbours that a thread takes at once along each dimension (0 is 1). Lanes along the fastest dimension first,
- * or no more than `first_lanes` before those along the others. Warps along the slowest that is not reduced, so that a row's reduction stays
- * in a warp; what is left of them on the others. */
-static const LinearLayout *blocked_by(Module *module, const Type *type, const int *order,
-                                      const int64_t *vectors, uint32_t combined_axes, int64_t first_lanes,
-                                      int num_warps)
-{
-    int64_t shape[TT_MAX_RANK] = {0}, size[TT_MAX_RANK], lanes[TT_MAX_RANK], warps[TT_MAX_RANK];
-    int64_t lanes_left = TT_LANES, warps_left = num_warps;
-    for (int i = 0; i < type->rank; i++) {
-        shape[i] = tt_next_pow2(type->shape[i]);
-        size[i] = TT_MIN(TT_MAX(1, vectors[i]), shape[i]);
-        lanes[i] = warps[i] = 1;
-    }
-    for (int i = 0; i < type->rank; i++) {
-        int axis = order[i];
-        lanes[axis] = TT_MIN(i ? lanes_left : TT_MIN(lanes_left, first_lanes), shape[axis] / size[axis]);
-        lanes_left /= lanes[axis];
-    }
-    for (int combined = 0; combined < 2; combined++)
-        for (int i = type->rank - 1; i >= 0; i--) {
-            int axis = order[i];
-            if ((int)(combined_axes >> axis & 1) != combined)
-                continue;
-            warps[axis] = TT_MIN(warps_left, shape[axis] / size[axis] / lanes[axis]);
-            warps_left /= warps[axis];
-        }
-    lanes[order[0]] *= lanes_left; /* more places than elements: copies */
-    warps[order[0]] *= warps_left;
-    LinearLayout layout = tt_layout_blocked(shape, type->rank, size, lanes, warps, order);
-    return tt_intern_layout(module, &layout);
-}
-
-static const LinearLayout *blocked(Module *module, const Type *type, const int *order, int64_t vector,
-                                   int64_t lanes, int num_warps)
-{
-    int64_t vectors[TT_MAX_RANK] = {0};
-    vectors[order[0]] = vector;
-    return blocked_by(module, type, order, vectors, 0, lanes, num_warps);
-}
-
-const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_warps)
-{
-    int order[TT_MAX_RANK];
-    for (int i = 0; i < type->rank; i++)
-        order[i] = type->rank - 1 - i;
-    int64_t vector = TT_MIN(4, tt_next_pow2(TT_MAX(1, type->count / (TT_LANES * num_warps))));
-    return blocked(module, type, order, vector, TT_LANES, num_warps);
-}
-
-const LinearLayout *tt_everywhere_layout(Module *module, const Type *type, int num_warps)
-{
-    LinearLayout layout = tt_padded_layout(type);
-    layout.in_bits[LAYOUT_REGISTER] = tt_layout_out_total(&layout);
-    for (int i = 0; i < layout.in_bits[LAYOUT_REGISTER]; i++)
-        layout.bases[i] = 1ull << i;
-    layout.in_bits[LAYOUT_LANE] = TT_LANE_BITS; /* the rest is copies */
-    layout.in_bits[LAYOUT_WARP] = tt_log2(num_warps);
-    return tt_intern_layout(module, &layout);
-}
-
-/* Bytes in a row that a warp touches in one access: vectors along `axis`, then lanes that continue them. */
-static int64_t bytes_in_a_row(const LinearLayout *layout, int axis, int64_t bytes, int64_t *vector)
-{
-    int start = tt_layout_axis_start(layout, axis), bit = 0;
-    int registers = layout->in_bits[LAYOUT_REGISTER], lanes = layout->in_bits[LAYOUT_LANE];
-    for (bool in_lanes = false; bit < layout->out_bits[axis]; bit++) {
-        bool found = false;
-        int first = in_lanes ? registers : 0, end = in_lanes ? registers + lanes : registers;
-        for (int i = first; i < end; i++)
-            found |= layout->bases[i] == 1ull << (start + bit);
-        if (!in_lanes && (!found || bytes << bit >= 16)) {
-            *vector = 1ll << bit;
-            in_lanes = true;
-            bit--;
-        } else if (!found) {
-            break;
-        }
-    }
-    return bytes << bit;
-}
-
-/* Does an access in this layout use memory about as well as in the one it prefers? */
-static bool suits(const LinearLayout *layout, const Preference *preference)
-{
-    int64_t bytes = preference->bytes;
-    int axis = preference->order[0];
-    int64_t vector = 1ll << layout->out_bits[axis];
-    int64_t run = bytes_in_a_row(layout, axis, bytes, &vector);
-    int64_t whole = bytes << layout->out_bits[axis], wanted = preference->lanes * preference->vector * bytes;
-    return run >= TT_MIN(TT_MIN(SECTOR_RUN, wanted), whole) &&
-           vector * bytes >= TT_MIN(4, preference->vector * bytes);
 }
 
 /* ---- deciding ---------------------------------------------------------------------------------------------------------------- */
@@ -535,12 +358,13 @@ static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
         axis = __builtin_ctz(group->stored_axes);
     size[best->order[0]] = best->vector;
     if (axis >= 0 && axis != best->order[0]) {
-        int64_t left = tt_next_pow2(elements_per_thread(g, group->type)) / best->vector;
+        int64_t left =
+            tt_next_pow2(tt_elements_per_thread(group->type, g->options->num_warps)) / best->vector;
         size[axis] = TT_MIN(turned ? TT_MAX(1, VECTOR / best->bytes) : neighbours, left);
     }
     int64_t lanes = turned ? TT_MIN(TT_LANES, SECTORS / (best->vector * best->bytes)) : best->lanes;
-    return blocked_by(g->module, group->type, best->order, size, group->combined_axes, lanes,
-                      g->options->num_warps);
+    return tt_blocked_by(g->module, group->type, best->order, size, group->combined_axes, lanes,
+                         g->options->num_warps);
 }
 
 /* Tiles that are broadcast, as they are or in another shape. */
@@ -577,12 +401,13 @@ static void decide_by_votes(LayoutGroups *g, bool broadcast)
 static bool can_access(const LayoutGroups *g, const Group *group, const LinearLayout *layout)
 {
     enum { MOST_THREADS = 4 /* that load an element */, CACHED = 32 << 10 /* bytes */ };
-    int64_t share = elements_per_thread(g, group->type), has = 1ll << layout->in_bits[LAYOUT_REGISTER];
+    int64_t share = tt_elements_per_thread(group->type, g->options->num_warps),
+            has = 1ll << layout->in_bits[LAYOUT_REGISTER];
     for (int i = 0; i < group->votes.count; i++) {
         const Preference *vote = &group->votes.data[i];
         bool repeats =
             vote->can_repeat && has <= MOST_THREADS * share && group->type->count * vote->bytes <= CACHED;
-        if (!suits(layout, vote) || (has > share && !repeats))
+        if (!tt_suits(layout, vote) || (has > share && !repeats))
             return false;
     }
     return true;
@@ -613,7 +438,8 @@ static void note_index_work(LayoutGroups *g, const Region *region, bool is_in_lo
 static bool repeats_index_work(const LayoutGroups *g, const Group *group, const LinearLayout *layout)
 {
     enum { MUCH = 60, TRIP = 150 /* instructions */ };
-    int64_t registers = 1ll << layout->in_bits[LAYOUT_REGISTER], share = elements_per_thread(g, group->type);
+    int64_t registers = 1ll << layout->in_bits[LAYOUT_REGISTER],
+            share = tt_elements_per_thread(group->type, g->options->num_warps);
     return group->type->rank == 1 && !group->is_in_loop && group->index_work >= MUCH &&
            (registers - share) * group->index_work >= TRIP;
 }
@@ -705,10 +531,11 @@ static const LinearLayout *along_buffer(const LayoutGroups *g, const Group *grou
     for (int other = rank - 1, at = 1; other >= 0; other--)
         if (other != axis)
             order[at++] = other;
-    int64_t share = tt_next_pow2(elements_per_thread(g, group->type)), vectors[TT_MAX_RANK] = {0};
+    int64_t share = tt_next_pow2(tt_elements_per_thread(group->type, g->options->num_warps)),
+            vectors[TT_MAX_RANK] = {0};
     vectors[axis] = in_thread ? share : TT_MIN(share, 16 / TT_MIN(16, tt_byte_width(group->type)));
-    return blocked_by(g->module, group->type, order, vectors, group->combined_axes, TT_LANES,
-                      g->options->num_warps);
+    return tt_blocked_by(g->module, group->type, order, vectors, group->combined_axes, TT_LANES,
+                         g->options->num_warps);
 }
 
 /* What only goes to buffers, or only comes from them, goes in whole vectors: decides one group. Buffers take vectors of a row
@@ -797,8 +624,8 @@ static bool decide_by_accessed(LayoutGroups *g, const Region *region)
         Preference preference;
         bool minds = !accesses_memory(op) || is_strong(g, op, &preference);
         const LinearLayout *layout = minds ? NULL : layout_of_accessed(g, op);
-        if (layout &&
-            1ll << layout->in_bits[LAYOUT_REGISTER] > elements_per_thread(g, tt_operand(op, 0)->type))
+        if (layout && 1ll << layout->in_bits[LAYOUT_REGISTER] >
+                          tt_elements_per_thread(tt_operand(op, 0)->type, g->options->num_warps))
             layout = NULL;
         for (int i = 0; layout && i < op->operand_count; i++) {
             Group *group = group_of(g, tt_operand(op, i));
@@ -842,7 +669,7 @@ static void check_access(Op *op, void *context)
     for (int i = 0; i < op->result_count; i++)
         is_member |= group_of(move->g, op->results[i]) == move->group;
     if (is_member && accesses_memory(op) && is_strong(move->g, op, &preference))
-        move->suits &= suits(move->layout, &preference);
+        move->suits &= tt_suits(move->layout, &preference);
 }
 
 static bool has_edges(const LayoutGroups *g, const Group *group)
@@ -864,7 +691,8 @@ static void move_to_accessed(LayoutGroups *g, Function *function, const Region *
         Group *group = minds ? NULL : group_of(g, tt_operand(op, 0));
         Move move = {g, group, group ? layout_of_accessed(g, op) : NULL, true};
         if (move.layout && move.layout != group->layout && group->is_voted && !has_edges(g, group) &&
-            1ll << move.layout->in_bits[LAYOUT_REGISTER] <= elements_per_thread(g, tt_operand(op, 0)->type)) {
+            1ll << move.layout->in_bits[LAYOUT_REGISTER] <=
+                tt_elements_per_thread(tt_operand(op, 0)->type, g->options->num_warps)) {
             tt_walk(function->body, check_access, &move);
             group->layout = move.suits ? move.layout : group->layout;
             group->is_voted = !move.suits;
@@ -930,11 +758,12 @@ const LinearLayout *tt_memory_layout(const LayoutGroups *g, const Op *op)
             layout = tt_group_layout(g, tt_operand(op, i));
     Preference preference;
     bool copies =
-        op->opcode == OP_async_copy && preference_of(g, op, &preference); /* 4 bytes at least, however few */
+        op->opcode == OP_async_copy && tt_preference_of(g->axis_infos, op, g->options->num_warps,
+                                                        &preference); /* 4 bytes at least, however few */
     bool strong = copies || is_strong(g, op, &preference);
     bool fits = type->count * tt_byte_width(type->element->element) <= tt_shared_limit(g->options->sm);
-    if (layout && (!strong || !fits || suits(layout, &preference)))
+    if (layout && (!strong || !fits || tt_suits(layout, &preference)))
         return layout;
-    return blocked(g->module, type, preference.order, preference.vector, preference.lanes,
-                   g->options->num_warps);
+    return tt_blocked(g->module, type, preference.order, preference.vector, preference.lanes,
+                      g->options->num_warps);
 }

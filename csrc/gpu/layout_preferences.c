@@ -1,0 +1,162 @@
+/* Layouts of tiles in blocks: what a thread takes at once, then lanes, then warps; and which of them accesses of memory
+ * prefer, whose widest vectors are contiguous across lanes. */
+#include "gpu/layout_preferences.h"
+
+enum { SECTOR = 32, SECTOR_RUN = 64 /* bytes in a row that a warp should touch */ };
+
+/* Fastest dimension first: by contiguity, then the last one. */
+static void order_by_contiguity(const AxisInfo *info, int rank, int *order)
+{
+    for (int i = 0; i < rank; i++) {
+        int axis = rank - 1 - i, at = i;
+        while (at && tt_is_faster_axis(info, axis, order[at - 1])) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = axis;
+    }
+}
+
+/* Neighbours along `axis` that are neighbours in the buffer. */
+static int64_t run_in_buffer(const LinearLayout *layout, int axis)
+{
+    int bits = 0, start = tt_layout_axis_start(layout, axis);
+    while (bits < layout->out_bits[axis] && layout->bases[bits] == 1ull << (start + bits))
+        bits++;
+    return 1ll << bits;
+}
+
+/* How many neighbours along the next dimension a thread copies where a table in the loop says their places: as many as it
+ * reads entries at once, if lanes cover all banks by what they copy along the fastest. */
+static int64_t neighbours_in_table(const Op *op, const AxisInfo *info, const Preference *preference)
+{
+    enum { ENTRIES = 4 /* of 4 bytes */, BANKS = 128 /* bytes */ };
+    const Type *type = tt_operand(op, 0)->type;
+    if (!tt_find_attr(op, ATTR_gathered) || type->rank == 1 || !info->looked_up[preference->order[1]])
+        return 1;
+    int64_t row = TT_MIN(preference->lanes * preference->vector, type->shape[preference->order[0]]);
+    return row * preference->bytes >= BANKS ? ENTRIES : 1;
+}
+
+bool tt_preference_of(const AxisInfos *infos, const Op *op, int num_warps, Preference *preference)
+{
+    const Value *pointer = tt_operand(op, 0);
+    const Type *type = pointer->type;
+    const AxisInfo *info = tt_axis_info(infos, pointer);
+    int bytes = tt_byte_width(type->element->element);
+    order_by_contiguity(info, type->rank, preference->order);
+    int fastest = preference->order[0];
+    int64_t run = info->contiguity[fastest], aligned = TT_MAX(1, info->divisibility[fastest] / bytes);
+    int64_t widest = TT_MIN(16 / TT_MIN(bytes, 16), TT_MIN(run, aligned));
+    while (!tt_is_pow2(widest))
+        widest &= widest - 1;
+    bool whole = op->opcode == OP_async_copy; /* threads without a vector of their own repeat another's */
+    preference->lanes = TT_LANES;
+    if (whole) { /* what is copied in parts, lanes copy a sector at a time, so that rows in the buffer share banks less */
+        int64_t in_buffer = run_in_buffer(tt_operand(op, 1)->layout, fastest);
+        preference->lanes = widest > in_buffer ? TT_MAX(1, SECTOR / (in_buffer * bytes)) : TT_LANES;
+        widest = TT_MIN(widest, in_buffer);
+        const Attr *part = tt_find_attr(op, ATTR_part);
+        if (part && part->ints[0] == fastest)
+            preference->lanes =
+                TT_MIN(preference->lanes, TT_MAX(1, (part->ints[2] - part->ints[1]) / widest));
+    }
+    preference->vector =
+        whole ? widest : TT_MIN(widest, tt_next_pow2(tt_elements_per_thread(type, num_warps)));
+    preference->bytes = bytes;
+    preference->next = neighbours_in_table(op, info, preference);
+    preference->weight = type->count * bytes;
+    preference->can_repeat = op->opcode == OP_load && tt_is_plain_load(op) && !tt_find_attr(op, ATTR_cache);
+    return run > 1 || tt_is_faster_axis(info, fastest, preference->order[type->rank - 1]);
+}
+
+/* ---- blocked layouts ------------------------------------------------------------------------------------------------------ */
+
+const LinearLayout *tt_blocked_by(Module *module, const Type *type, const int *order, const int64_t *vectors,
+                                  uint32_t combined_axes, int64_t first_lanes, int num_warps)
+{
+    int64_t shape[TT_MAX_RANK] = {0}, size[TT_MAX_RANK], lanes[TT_MAX_RANK], warps[TT_MAX_RANK];
+    int64_t lanes_left = TT_LANES, warps_left = num_warps;
+    for (int i = 0; i < type->rank; i++) {
+        shape[i] = tt_next_pow2(type->shape[i]);
+        size[i] = TT_MIN(TT_MAX(1, vectors[i]), shape[i]);
+        lanes[i] = warps[i] = 1;
+    }
+    for (int i = 0; i < type->rank; i++) {
+        int axis = order[i];
+        lanes[axis] = TT_MIN(i ? lanes_left : TT_MIN(lanes_left, first_lanes), shape[axis] / size[axis]);
+        lanes_left /= lanes[axis];
+    }
+    for (int combined = 0; combined < 2; combined++)
+        for (int i = type->rank - 1; i >= 0; i--) {
+            int axis = order[i];
+            if ((int)(combined_axes >> axis & 1) != combined)
+                continue;
+            warps[axis] = TT_MIN(warps_left, shape[axis] / size[axis] / lanes[axis]);
+            warps_left /= warps[axis];
+        }
+    lanes[order[0]] *= lanes_left; /* more places than elements: copies */
+    warps[order[0]] *= warps_left;
+    LinearLayout layout = tt_layout_blocked(shape, type->rank, size, lanes, warps, order);
+    return tt_intern_layout(module, &layout);
+}
+
+const LinearLayout *tt_blocked(Module *module, const Type *type, const int *order, int64_t vector,
+                               int64_t lanes, int num_warps)
+{
+    int64_t vectors[TT_MAX_RANK] = {0};
+    vectors[order[0]] = vector;
+    return tt_blocked_by(module, type, order, vectors, 0, lanes, num_warps);
+}
+
+const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_warps)
+{
+    int order[TT_MAX_RANK];
+    for (int i = 0; i < type->rank; i++)
+        order[i] = type->rank - 1 - i;
+    int64_t vector = TT_MIN(4, tt_next_pow2(TT_MAX(1, type->count / (TT_LANES * num_warps))));
+    return tt_blocked(module, type, order, vector, TT_LANES, num_warps);
+}
+
+const LinearLayout *tt_everywhere_layout(Module *module, const Type *type, int num_warps)
+{
+    LinearLayout layout = tt_padded_layout(type);
+    layout.in_bits[LAYOUT_REGISTER] = tt_layout_out_total(&layout);
+    for (int i = 0; i < layout.in_bits[LAYOUT_REGISTER]; i++)
+        layout.bases[i] = 1ull << i;
+    layout.in_bits[LAYOUT_LANE] = TT_LANE_BITS; /* the rest is copies */
+    layout.in_bits[LAYOUT_WARP] = tt_log2(num_warps);
+    return tt_intern_layout(module, &layout);
+}
+
+/* Bytes in a row that a warp touches in one access: vectors along `axis`, then lanes that continue them. */
+static int64_t bytes_in_a_row(const LinearLayout *layout, int axis, int64_t bytes, int64_t *vector)
+{
+    int start = tt_layout_axis_start(layout, axis), bit = 0;
+    int registers = layout->in_bits[LAYOUT_REGISTER], lanes = layout->in_bits[LAYOUT_LANE];
+    for (bool in_lanes = false; bit < layout->out_bits[axis]; bit++) {
+        bool found = false;
+        int first = in_lanes ? registers : 0, end = in_lanes ? registers + lanes : registers;
+        for (int i = first; i < end; i++)
+            found |= layout->bases[i] == 1ull << (start + bit);
+        if (!in_lanes && (!found || bytes << bit >= 16)) {
+            *vector = 1ll << bit;
+            in_lanes = true;
+            bit--;
+        } else if (!found) {
+            break;
+        }
+    }
+    return bytes << bit;
+}
+
+bool tt_suits(const LinearLayout *layout, const Preference *preference)
+{
+    int64_t bytes = preference->bytes;
+    int axis = preference->order[0];
+    int64_t vector = 1ll << layout->out_bits[axis];
+    int64_t run = bytes_in_a_row(layout, axis, bytes, &vector);
+    int64_t whole = bytes << layout->out_bits[axis], wanted = preference->lanes * preference->vector * bytes;
+    return run >= TT_MIN(TT_MIN(SECTOR_RUN, wanted), whole) &&
+           vector * bytes >= TT_MIN(4, preference->vector * bytes);
+}

@@ -1,0 +1,31 @@
+/* Internal to the choice of layouts (layout_groups.c): blocked layouts, and what accesses of memory prefer. */
+#pragma once
+#include "gpu/passes.h"
+
+/* A way to lay a tile out: dimensions from the fastest, how many elements of that a thread takes at once, and how many
+ * lanes at most go on along it. Of the next dimension a thread takes some neighbours, too. */
+typedef struct Preference {
+    int order[TT_MAX_RANK];
+    int64_t next;
+    int64_t vector, lanes, bytes; /* bytes of an element */
+    int64_t weight;
+    bool can_repeat; /* several threads may load an element: the first cache has it */
+} Preference;
+
+static inline int64_t tt_elements_per_thread(const Type *type, int num_warps)
+{
+    return TT_MAX(1, type->count / (TT_LANES * num_warps));
+}
+
+/* False when nothing is known of how the elements lie: then one layout is as good as another. The mask does not matter:
+ * vectors that it cuts are accessed element by element. */
+bool tt_preference_of(const AxisInfos *infos, const Op *op, int num_warps, Preference *preference);
+/* Does an access in this layout use memory about as well as in the one it prefers? */
+bool tt_suits(const LinearLayout *layout, const Preference *preference);
+/* vectors: neighbours that a thread takes at once along each dimension (0 is 1). Lanes along the fastest dimension first,
+ * or no more than `first_lanes` before those along the others. Warps along the slowest that is not reduced, so that a row's reduction stays
+ * in a warp; what is left of them on the others. */
+const LinearLayout *tt_blocked_by(Module *module, const Type *type, const int *order, const int64_t *vectors,
+                                  uint32_t combined_axes, int64_t first_lanes, int num_warps);
+const LinearLayout *tt_blocked(Module *module, const Type *type, const int *order, int64_t vector,
+                               int64_t lanes, int num_warps);
