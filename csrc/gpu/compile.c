@@ -212,6 +212,7 @@ GpuKernel *tt_gpu_compile(Module *given, const GpuOptions *asked, Arena *arena)
     if (tt_link_libdevice(codegen, options->libdevice))
         tt_codegen_run_passes(codegen, library_passes);
     tt_codegen_run_passes(codegen, llvm_passes);
+    tt_nvptx_drop_unused(codegen, arena);
     tt_order_arithmetic(codegen, tt_has_products(module->functions->body), arena);
     tt_nvptx_hide_constants(codegen, arena);
     tt_nvptx_widen_negations(codegen);

@@ -46,6 +46,8 @@ void tt_order_arithmetic(struct Codegen *codegen, bool has_products, Arena *aren
 void tt_nvptx_hide_constants(struct Codegen *codegen, Arena *arena);
 /* nvptx_negations.c: the same, of negations and magnitudes of 16-bit integers. */
 void tt_nvptx_widen_negations(struct Codegen *codegen);
+/* nvptx_unused.c: shuffles and the like that nobody uses, since ptxas drops more with them than it may. */
+void tt_nvptx_drop_unused(struct Codegen *codegen, Arena *arena);
 
 /* ---- simt_values.c: types and values --------------------------------------------------------------------------------- */
 

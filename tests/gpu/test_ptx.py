@@ -4,6 +4,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
+from assembling import unused
 from gpu_kernels import (
     add_rows,
     assemble,
@@ -863,6 +864,31 @@ def test_16_bit_integers_are_not_negated_as_such(sm):
     ptx = compile_kernel(signs, pointer("i16"), I32, sm=sm, BLOCK=128).ptx
     assert not re.search(r"\b(neg|abs)\.s16\b|\bsub\.s16\s+%rs\d+, 0,", ptx)
     assert re.search(r"\bneg\.s32", ptx) and re.search(r"\babs\.s32", ptx)
+
+
+@pytest.mark.parametrize("sm", SMS)
+@pytest.mark.parametrize("combine", [tl.reduce, tl.associative_scan])
+def test_lanes_tell_each_other_nothing_that_nobody_uses(combine, sm):
+    """ptxas drops it, and what it must not drop: see nvptx_unused.c. A result takes five shuffles."""
+
+    @triton.jit
+    def sum_and_largest(a, b, c, d):
+        return a + c, tl.maximum(b, d)
+
+    @triton.jit
+    def largest(source, target, combine: tl.constexpr, sums: tl.constexpr):
+        x = tl.load(source + tl.arange(0, 32))
+        sum_of_all, largest_of_all = combine(((x > 0).to(tl.int32), x), 0, sum_and_largest)
+        tl.store(target + tl.arange(0, 32), largest_of_all)
+        if sums:
+            tl.store(target + tl.arange(32, 64), sum_of_all)
+
+    for sums, shuffles in (False, 5), (True, 10):
+        compiled = compile_kernel(largest, I32, I32, sm=sm, num_warps=1, combine=combine, sums=sums)
+        assert compiled.count(r"shfl\.sync") == shuffles
+        assert not unused(compiled.ptx)
+    told = "shfl.sync.bfly.b32 \t%r2, %r1, 1, 31, -1;"
+    assert unused(told) and not unused(told + "st.shared.b32 [shared], %r2;")
 
 
 @pytest.mark.parametrize("sm", [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121])

@@ -195,6 +195,18 @@ def test_reduce_several_at_once(shape, axis):
     combined(f"a, b = tl.reduce((x, y), {axis}, both)", {"x": x, "y": y}, expected)
 
 
+@pytest.mark.parametrize("name", ["reduce", "associative_scan"])
+def test_results_that_nobody_uses(name):
+    """ptxas makes x & y of x | y where it finds out late that nobody uses what was computed of x & y."""
+    x, y = small((32,), "int32"), small((32,), "int32", seed=1)
+    code = f"""
+        _, largest = tl.{name}((((x > 0) & (y > 0)).to(tl.float32), x), 0, both)
+        either = (x > 0) | (y > 0)
+    """
+    largest = x.values.max() if name == "reduce" else np.maximum.accumulate(x.values)
+    combined(code, {"x": x, "y": y}, {"largest": largest, "either": (x.values > 0) | (y.values > 0)})
+
+
 ONE_ELEMENT = """
     @triton.jit
     def promoted(x):
