@@ -5,7 +5,11 @@
  * needed together, and the given order keeps more under way; but not at the price of other programs: where it takes many
  * registers, and this order clearly fewer, a block is put in order all the same (the largest of random numbers, with
  * four numbers for an element at a time: 172 registers, in order 48). A product has its registers for its sums anyway.
- * What a loop carries is not needed by anything in it; such blocks stay as they are. */
+ * What a loop carries is not needed by anything in it; such blocks stay as they are.
+ *
+ * What a loop computes for its products goes from shared memory to shared memory, and there is nothing else to do for a warp: so
+ * each of its loads stands behind the stores that need the ones before, but for one that is under way. The assembler keeps to
+ * that, for it knows of no load that it is not of what was stored. */
 #include "gpu/simt.h"
 
 enum {
@@ -227,10 +231,88 @@ static void drop_unused(const Order *o)
     }
 }
 
+/* ---- from shared memory to shared memory --------------------------------------------------------------------------------------- */
+
+static bool is_shared_access(LLVMValueRef instruction, LLVMOpcode opcode)
+{
+    LLVMValueRef address = LLVMGetInstructionOpcode(instruction) != opcode ? NULL
+                           : opcode == LLVMLoad                            ? LLVMGetOperand(instruction, 0)
+                                                                           : LLVMGetOperand(instruction, 1);
+    return address && LLVMGetPointerAddressSpace(LLVMTypeOf(address)) == SHARED_MEMORY &&
+           !LLVMGetVolatile(instruction);
+}
+
+static bool may_move(const Order *o, LLVMValueRef instruction)
+{
+    return !has_effect(o, instruction) || is_shared_access(instruction, LLVMLoad) ||
+           is_shared_access(instruction, LLVMStore);
+}
+
+/* Appends the loads that an instruction needs, of what is unplaced and not seen yet. */
+static void find_loads(Order *o, LLVMValueRef wanted, Map *seen, Sequence *loads)
+{
+    tt_push(o->arena, o->pending, wanted);
+    while (o->pending.count) {
+        LLVMValueRef instruction = o->pending.data[--o->pending.count];
+        void **slot = tt_map_slot_ptr(seen, instruction);
+        if (*slot)
+            continue;
+        *slot = instruction;
+        if (is_shared_access(instruction, LLVMLoad))
+            tt_push(o->arena, *loads, instruction);
+        for (int i = LLVMGetNumOperands(instruction) - 1; i >= 0; i--)
+            if (is_unplaced(o, LLVMGetOperand(instruction, (unsigned)i)))
+                tt_push(o->arena, o->pending, LLVMGetOperand(instruction, (unsigned)i));
+    }
+}
+
+/* Instructions from `start` to `end`, between which no threads meet: so no load is of what a store among them stores. */
+static void place_stretch(Order *o, const Sequence *all, int start, int end)
+{
+    enum { AHEAD = 1 };
+    Map seen = {.arena = o->arena};
+    Sequence loads = {0};
+    int *needed = TT_NEW_ARRAY(o->arena, int, end - start), placed = 0;
+    for (int i = start; i < end; i++)
+        if (!is_shared_access(all->data[i], LLVMStore))
+            *tt_map_slot_ptr(&o->unplaced, all->data[i]) = all->data[i];
+    for (int i = start; i < end; i++) {
+        if (is_shared_access(all->data[i], LLVMStore))
+            find_loads(o, all->data[i], &seen, &loads);
+        needed[i - start] = loads.count;
+    }
+    for (int i = start; i < end; i++) {
+        if (!is_shared_access(all->data[i], LLVMStore))
+            continue;
+        for (; placed < TT_MIN(needed[i - start] + AHEAD, loads.count); placed++)
+            place(o, loads.data[placed]);
+        place(o, all->data[i]);
+    }
+    for (int i = start; i < end; i++)
+        if (is_unplaced(o, all->data[i]))
+            place(o, all->data[i]);
+}
+
+/* Puts stores in order between the places where threads meet. */
+static void order_stretches(Order *o)
+{
+    Sequence all = instructions(o);
+    LLVMPositionBuilderAtEnd(o->b, o->block);
+    for (int start = 0, end; start < all.count; start = end) {
+        for (end = start; end < all.count && may_move(o, all.data[end]); end++)
+            ;
+        place_stretch(o, &all, start, end);
+        if (end < all.count)
+            place(o, all.data[end++]);
+    }
+}
+
 static void improve(Order *o)
 {
     drop_unused(o);
     bool is_together = has_convergent(o);
+    if (is_together && o->has_products)
+        order_stretches(o);
     if (feeds_phi(o) || (is_together && o->has_products))
         return;
     Sequence given = instructions(o);

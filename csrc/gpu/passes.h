@@ -79,6 +79,10 @@ const LinearLayout *tt_buffer_layout(Module *module, const Type *type, int faste
 int tt_buffer_axis(const LinearLayout *layout);
 /* The dimension, of the last two, along which a load's elements lie in memory. */
 int tt_fastest_axis(const AxisInfos *infos, const Op *load);
+/* The scalar at the beginning of a tile of pointers, base + distance, if all that is added to it stays the same in the loop;
+ * and what a carried distance grows by in each iteration, if that does. Else NULL. */
+Value *tt_moving_base(const Loop *loop, Value *pointer);
+Value *tt_step_of(const Loop *loop, const Value *distance);
 /* The same of an operand of a product, which may be permuted; K, one of the two, where its elements are loaded one by one,
  * and the last where they do not come from memory. */
 int tt_staged_axis(const AxisInfos *infos, const Value *value, int along_k);

@@ -273,6 +273,14 @@ static void use_slot(Pipeline *p, Staged *staged, Value *slot)
     tt_replace_all_uses(load->results[0], staged->read);
 }
 
+/* Is it what the load gave in the iteration before (load_windows.c)? */
+static bool loaded_before(const Pipeline *p, const Staged *staged, const Value *value)
+{
+    int carried = tt_carried_index(&p->loop, value);
+    const Value *next = carried < 0 ? NULL : tt_next(&p->loop, carried);
+    return next && staged->is_kept && (next == staged->load->results[0] || next == staged->read);
+}
+
 /* What the load a few iterations on reads, and where; nothing if all iterations are under way before the loop. */
 static void prepare(Pipeline *p, Staged *staged)
 {
@@ -282,7 +290,9 @@ static void prepare(Pipeline *p, Staged *staged)
         return;
     b->loc = staged->load->loc;
     for (int j = 0; j < staged->load->operand_count; j++)
-        staged->operands[j] = pipeline_value_ahead(p, staged->ahead, tt_operand(staged->load, j));
+        staged->operands[j] = loaded_before(p, staged, tt_operand(staged->load, j))
+                                  ? tt_carried(&p->loop, staged->carried)
+                                  : pipeline_value_ahead(p, staged->ahead, tt_operand(staged->load, j));
     staged->runs = pipeline_runs_ahead(p, staged->ahead->distance);
 }
 
@@ -313,6 +323,13 @@ static bool comes_late(const Pipeline *p, int load)
     return p->loads.data[load].ahead == &p->near || p->loads.data[load].is_direct;
 }
 
+/* In front of what the iteration computes for its products? Behind them it would be waited for as soon as the next iteration
+ * computes. */
+static bool comes_early(const Pipeline *p, int load)
+{
+    return p->computed.count && p->loads.data[load].is_kept;
+}
+
 /* What leads to loads through registers: in front of copies and products, so that it is there when they begin; the loads
  * themselves leave no registers to carry it from the iteration before. */
 static void look_up_near(Pipeline *p)
@@ -338,6 +355,9 @@ static void rewrite_body(Pipeline *p)
     build_wait(&p->inside, pipeline_groups_left(p));
     for (int i = 0; i < p->loads.count; i++)
         use_slot(p, &p->loads.data[i], read);
+    for (int i = 0; i < p->loads.count; i++)
+        if (comes_early(p, i))
+            load_ahead(p, &p->loads.data[i], NULL);
     pipeline_rewrite_computed(p);
     pipeline_place_copies(p, places);
     p->inside.before = places[0];
@@ -365,7 +385,7 @@ static void rewrite_body(Pipeline *p)
     for (int i = 0; i < p->loads.count; i++)
         if (p->loads.data[i].is_direct)
             load_directly(p, &p->loads.data[i], next_read);
-        else if (!p->loads.data[i].is_async)
+        else if (!p->loads.data[i].is_async && !comes_early(p, i))
             load_ahead(p, &p->loads.data[i], write);
     pipeline_look_up(p, &p->far);
     pipeline_advance_carried(p, &p->behind_far);

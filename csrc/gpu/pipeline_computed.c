@@ -132,6 +132,7 @@ void pipeline_rewrite_computed(Pipeline *p)
 {
     if (!p->computed.count)
         return;
+    tt_set_attr(p->loop.op, tt_attr_int(p->module, ATTR_computes, 1, NULL));
     const Type *i32 = tt_scalar_type(p->module, TT_I32);
     int carried = tt_add_carried(&p->loop, tt_build_int(&p->before, i32, 0));
     Value *slot = tt_carried(&p->loop, carried);

@@ -180,7 +180,7 @@ static LLVMValueRef word_at(Simt *s, LLVMValueRef base, const Access *access, in
 
 static void load(Simt *s, const Access *access, LLVMValueRef const *other, LLVMValueRef *words)
 {
-    LLVMValueRef base = place(s, access, SIM_READ);
+    LLVMValueRef base = place(s, access, access->reads_around ? SIM_READ_AROUND : SIM_READ);
     for (int i = 0; i < access->words; i++) {
         words[i] = LLVMBuildLoad2(s->b, simt_int_type(s, access->word_bits), word_at(s, base, access, i), "");
         LLVMSetAlignment(words[i], 1);

@@ -82,7 +82,8 @@ static Access access_of(const Op *op, LLVMValueRef pointer, int bytes)
     Access access = {.space = GLOBAL_MEMORY,
                      .cache = tt_string_attr(op, ATTR_cache, NULL),
                      .evict = tt_string_attr(op, ATTR_evict, NULL),
-                     .is_volatile = tt_int_attr(op, ATTR_volatile, 0) != 0};
+                     .is_volatile = tt_int_attr(op, ATTR_volatile, 0) != 0,
+                     .reads_around = tt_find_attr(op, ATTR_around)};
     access.offset = simt_peel_pointer(pointer, &access.address);
     simt_set_words(&access, bytes);
     return access;

@@ -19,6 +19,7 @@ typedef struct Access {
     const char *cache;      /* ".ca", ".cg", ...; NULL: the default */
     const char *evict;      /* "evict_first", ...; NULL */
     bool is_volatile;
+    bool reads_around; /* more than was asked for, in the same aligned words: what there is of it */
     const char *order; /* of one word: an atomic access, ".acquire.gpu" and the like; NULL: a plain one */
 } Access;
 

@@ -207,6 +207,22 @@ static void check_alignment(SimThread *self, uint64_t address, int32_t bytes, co
         sim_fail(self, FAILURE_ACCESS, site, "misaligned access");
 }
 
+/* What of it lies in the array, in the dummy. */
+static void *read_around(SimThread *self, uint64_t address, int32_t bytes, const SimSite *site)
+{
+    const SimBuffer *buffer = buffer_of(self->block->launch, site);
+    uint64_t start = buffer ? TT_MAX(address, buffer->start) : address;
+    uint64_t end = address + (uint64_t)bytes;
+    end = buffer ? TT_MIN(end, buffer->end) : end;
+    if (start >= end)
+        access_global(self, address, bytes, SIM_READ, site); /* which says so */
+    sim_answer_knock(self);
+    self->site = site;
+    memset(self->dummy, 0, sizeof self->dummy);
+    copy_user(self, self->dummy + (start - address), (const void *)(uintptr_t)start, (int32_t)(end - start));
+    return self->dummy;
+}
+
 void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access,
                     int32_t predicate, const SimSite *site)
 {
@@ -217,6 +233,8 @@ void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t by
         access_shared(self, (uint32_t)address, bytes, access, NULL, site);
         return self->shared + (uint32_t)address;
     }
+    if (access == SIM_READ_AROUND)
+        return read_around(self, address, bytes, site);
     access_global(self, address, bytes, access, site);
     return (void *)(uintptr_t)address;
 }

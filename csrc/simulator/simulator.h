@@ -120,7 +120,8 @@ typedef enum SimCollective {
 /* shfl.sync over the full warp; `argument` is the mask, delta or lane. Up and down keep the own value at the edge. */
 uint64_t tt_sim_shuffle(SimThread *self, int32_t mode, uint64_t value, int32_t argument, const SimSite *site);
 typedef enum SimSpace { SIM_GLOBAL = 1, SIM_SHARED = 3 } SimSpace;
-typedef enum SimAccess { SIM_READ, SIM_WRITE, SIM_ATOMIC, SIM_ATOMIC_READ } SimAccess;
+/* Around: the aligned bytes that what was asked for lies in. */
+typedef enum SimAccess { SIM_READ, SIM_WRITE, SIM_ATOMIC, SIM_ATOMIC_READ, SIM_READ_AROUND } SimAccess;
 /* Checks an access of `bytes` at an address of global memory or an offset in shared memory, and gives the place in host
  * memory to carry it out on: for a false predicate a dummy of 64 bytes. Atomics order themselves among each other. */
 void *tt_sim_access(SimThread *self, int32_t space, uint64_t address, int32_t bytes, int32_t access,

@@ -24,6 +24,7 @@ BEFORE_LAYOUTS = (
     "advance_pointers",
     "repeated_loads",
     "narrow_loads",
+    "load_windows",
     "turn_dot",
     "select_dot",
     "pipeline",

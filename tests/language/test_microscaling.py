@@ -115,6 +115,66 @@ def test_special_scales(device):
 
 
 @triton.jit
+def product_in_steps(
+    lhs_ptr, rhs_ptr, out_ptr, lhs_scale_ptr, rhs_scale_ptr, k, rows_there, lhs_stride, rhs_stride, STEP: tl.constexpr,
+    GROUP: tl.constexpr, M: tl.constexpr, N: tl.constexpr, MASKED: tl.constexpr,
+):  # fmt: skip
+    rows, columns, depth, groups = tl.arange(0, M), tl.arange(0, N), tl.arange(0, STEP), tl.arange(0, STEP // GROUP)
+    lhs_scale_ptrs = lhs_scale_ptr + rows[:, None] * lhs_stride + groups
+    rhs_scale_ptrs = rhs_scale_ptr + columns[:, None] * rhs_stride + groups
+    sums = tl.zeros((M, N), tl.float32)
+    for start in range(0, k, STEP):
+        lhs = tl.load(lhs_ptr + rows[:, None] * k + (start + depth))
+        rhs = tl.load(rhs_ptr + columns * k + (start + depth)[:, None])
+        if MASKED:
+            lhs_scale = tl.load(lhs_scale_ptrs, rows[:, None] < rows_there, 127 if GROUP == 32 else 1)
+        else:
+            lhs_scale = tl.load(lhs_scale_ptrs)
+        sums = tl.dot_scaled(lhs, lhs_scale, "e4m3", rhs, tl.load(rhs_scale_ptrs), "e4m3", sums)
+        lhs_scale_ptrs += STEP // GROUP
+        rhs_scale_ptrs += STEP // GROUP
+    tl.store(out_ptr + rows[:, None] * N + columns, sums)
+
+
+@pytest.mark.parametrize(
+    "step, steps, group, lhs_pad, rhs_pad, start",
+    [(64, 5, 32, 0, 0, 0), (64, 3, 32, 1, 4, 3), (32, 9, 32, 0, 3, 1), (128, 3, 32, 2, 1, 2), (64, 5, 16, 0, 3, 1)],
+)
+@pytest.mark.parametrize("stages, masked", [(1, False), (3, True)])
+def test_scales_of_rows_that_begin_anywhere(step, steps, group, lhs_pad, rhs_pad, start, stages, masked, device):
+    """Of which an iteration reads a few bytes each: they come from 8 at a time, and nothing follows the last ones."""
+    m, n, k = 64, 128, step * steps
+    there = m - 5 if masked else m
+    rng = np.random.default_rng(2)
+    arguments, wide = [], []
+    for rows, pad in ((m, lhs_pad), (n, rhs_pad)):
+        bits = torch.tensor(rng.standard_normal((rows, k)).astype(np.float32)).to(torch.float8_e4m3fn)
+        scale = rng.integers(124, 130, (rows, k // group + pad), np.uint8)
+        values = np.exp2(scale.astype(np.float64) - 127)
+        if group == 16:
+            scale = rng.integers(0x30, 0x48, scale.shape, np.uint8)
+            values = torch.tensor(scale).view(torch.float8_e4m3fn).double().numpy()
+        values = values[:, : k // group].copy()
+        if rows == m:
+            values[there:] = 1  # as MASKED has it
+        wide.append(bits.double().numpy() * np.repeat(values, group, 1))
+        flat = np.concatenate([np.full(start, 0xFF, np.uint8), scale.ravel()])
+        flat = flat[: flat.size - pad]  # the last row ends with what is read of it
+        arguments.append((bits.view(torch.uint8).to(device), torch.tensor(flat).to(device)[start:]))
+    (lhs, lhs_scale), (rhs, rhs_scale) = arguments
+    if group == 16:
+        lhs_scale, rhs_scale = (each.view(torch.float8_e4m3fn) for each in (lhs_scale, rhs_scale))
+    out = torch.zeros(m, n, device=device)
+    strides = k // group + lhs_pad, k // group + rhs_pad
+    product_in_steps[(1,)](
+        lhs, rhs, out, lhs_scale, rhs_scale, k, there, *strides, step, group, m, n, masked, num_stages=stages
+    )
+    expected = wide[0] @ wide[1].T
+    tolerance = 1e-5 if group == 32 else 1e-2
+    np.testing.assert_allclose(out.cpu().numpy(), expected, rtol=tolerance, atol=tolerance * np.abs(expected).max())
+
+
+@triton.jit
 def wrong(CASE: tl.constexpr):
     m = tl.zeros((32, 64), tl.bfloat16)
     bits, scale = tl.zeros((64, 16), tl.uint8), tl.zeros((16, 3), tl.uint8)
