@@ -24,6 +24,7 @@ struct Simt {
     LLVMBuilderRef b;
     LLVMValueRef function;
     const Op *op; /* being lowered */
+    bool has_products;
     LLVMTypeRef i1, i8, i16, i32, i64, f16, bf16, f32, f64, global_ptr, none;
     LLVMValueRef entry_end; /* where values that do not depend on the program's course are computed */
     LLVMValueRef thread, lane, warp;

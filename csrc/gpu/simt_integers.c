@@ -284,9 +284,37 @@ static bool is_advance(const Simt *s)
     return user == OP_async_copy || (user == OP_yield && tt_operand(op, 0)->region == op->parent);
 }
 
+static LLVMValueRef moved(Simt *s, LLVMValueRef base, LLVMValueRef offset, int64_t element_bytes)
+{
+    void **slot = sum_slot(s, SUM_POINTER, base, offset, element_bytes);
+    if (!*slot && LLVMGetIntTypeWidth(LLVMTypeOf(offset)) < 64)
+        *slot = s->ops->move_pointer(s, base, offset, element_bytes);
+    else if (!*slot)
+        *slot = byte_offset(s, base, LLVMBuildMul(s->b, offset, simt_int(s->i64, element_bytes), ""));
+    return *slot;
+}
+
+/* Of a sum in 64 bits, one summand that was widened from 32, and the rest; NULL if there is none. A pointer is moved by it in one
+ * instruction, where it takes three to widen and add it: indices as torch.compile computes them, of rows and columns in turn.
+ * Loops with products have distances that all their pointers share. */
+static LLVMValueRef widened_summand(const Simt *s, LLVMValueRef sum, LLVMValueRef *rest)
+{
+    if (s->has_products || !LLVMIsAInstruction(sum) || LLVMGetInstructionOpcode(sum) != LLVMAdd)
+        return NULL;
+    for (unsigned i = 2; i-- > 0;) {
+        LLVMValueRef summand = LLVMGetOperand(sum, i);
+        if (!LLVMIsAInstruction(summand) || LLVMGetInstructionOpcode(summand) != LLVMSExt ||
+            LLVMTypeOf(LLVMGetOperand(summand, 0)) != s->i32)
+            continue;
+        *rest = LLVMGetOperand(sum, 1 - i);
+        return LLVMGetOperand(summand, 0);
+    }
+    return NULL;
+}
+
 LLVMValueRef simt_addptr(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t element_bytes)
 {
-    LLVMValueRef base, offset_base;
+    LLVMValueRef base, offset_base, summand;
     int64_t bytes = simt_peel_pointer(pointer, &base);
     if (is_advance(s)) {
         offset = LLVMBuildSExt(s->b, offset, s->i64, "");
@@ -298,12 +326,9 @@ LLVMValueRef simt_addptr(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int
     }
     uint64_t more = (uint64_t)simt_peel(offset, &offset_base) * (uint64_t)element_bytes;
     bytes = (int64_t)((uint64_t)bytes + more); /* wraps around as the pointer does */
-    if (!offset_base)
-        return add_pointer_constant(s, base, bytes);
-    void **slot = sum_slot(s, SUM_POINTER, base, offset_base, element_bytes);
-    if (!*slot && LLVMGetIntTypeWidth(LLVMTypeOf(offset_base)) < 64)
-        *slot = s->ops->move_pointer(s, base, offset_base, element_bytes);
-    else if (!*slot)
-        *slot = byte_offset(s, base, LLVMBuildMul(s->b, offset_base, simt_int(s->i64, element_bytes), ""));
-    return add_pointer_constant(s, *slot, bytes);
+    while (offset_base && (summand = widened_summand(s, offset_base, &offset_base)))
+        base = moved(s, base, summand, element_bytes);
+    if (offset_base)
+        base = moved(s, base, offset_base, element_bytes);
+    return add_pointer_constant(s, base, bytes);
 }

@@ -71,6 +71,7 @@ int tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options,
                 .per_thread = {.arena = arena},
                 .sums = {.arena = arena},
                 .symbols = {.arena = arena}};
+    s->has_products = tt_has_products(function->body);
     s->axis_infos = tt_analyze_axis_info(function, arena);
     s->pointers = tt_analyze_param_pointers(function, arena);
     s->b = LLVMCreateBuilderInContext(s->context);

@@ -536,6 +536,21 @@ def test_hints(load, store, loads, stores, sm):
     assemble(compiled, sm)
 
 
+@triton.jit
+def wide_index(x, y, row, column, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    place = (row + at % 7).to(tl.int64) + (column * (at % 5)).to(tl.int64)
+    tl.store(y + at, tl.load(x + place))
+
+
+def test_summands_of_wide_indices_move_the_pointer():
+    """Each by one wide product and sum; nothing is added up in 64 bits before."""
+    compiled = compile_kernel(wide_index, F32, F32, integer(), integer(), sm=90, BLOCK=128)
+    assert compiled.count(r"mul\.wide\.s32|mad\.wide\.s32") >= 2
+    assert compiled.count(r"cvt\.s64\.s32") == 0
+    assemble(compiled, 90)
+
+
 ATOMIC = """
 kernel @atomic(%x: ptr<{type}>, %y: ptr<{type}>) {{
   %range = range {{start = 0, end = 128}} : tile<128xi32>
