@@ -220,24 +220,45 @@ static LLVMValueRef bytes_behind(Simt *s, LLVMValueRef offset, int64_t bytes)
     return offset;
 }
 
+/* Are these pointers of places that a table says, from which registers are loaded? */
+static bool is_gather(const Simt *s, const Op *op)
+{
+    if (op->opcode != OP_addptr)
+        return false;
+    TT_FOR_USES(use, op->results[0])
+    if (use->user->opcode != OP_load)
+        return false;
+    const AxisInfo *info = tt_axis_info(s->axis_infos, op->results[0]);
+    for (int i = 0; i < info->rank; i++)
+        if (info->looked_up[i])
+            return true;
+    return false;
+}
+
 /* A wide product and a sum: where several arrays have one offset, ptxas keeps the offset in 32 bits and has registers
  * left for loads. Of loops with these two it makes worse code than with one instruction, which LLVM 22 does not make of
  * them: it unrolls, but without issuing the loads of several iterations together. But an offset that several pointers of
  * a loop share, which alone change there, is multiplied in front of it: ptxas would keep it both in 32 bits and in 64, and
  * wait between the loads of an iteration for lack of registers (states passed from chunk to chunk, 0.88 of the peer).
- * Loops with products have no registers for that. */
+ * Loops with products have no registers for that. Where they gather into registers, ptxas had better have the two: it makes
+ * a wide multiply-add of them for each element, but four instructions of the one. */
 static LLVMValueRef move_pointer(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t bytes)
 {
     const Op *loop = loop_of(s->op->parent);
     bool is_ready =
         loop && LLVMIsAInstruction(offset) && shares_offset_from_outside(s->op, loop) && !has_products(loop);
-    if (!loop || is_ready) {
+    if (!loop || is_ready || (has_products(loop) && is_gather(s, s->op))) {
         offset = is_ready ? bytes_behind(s, offset, bytes) : bytes_of(s, offset, bytes);
         return LLVMBuildGEP2(s->b, s->i8, pointer, &offset, 1, "");
     }
     const char *text = tt_arena_format(s->arena, "mad.wide.s32 $0, $1, %lld, $2;", (long long)bytes);
     offset = LLVMBuildSExt(s->b, offset, s->i32, "");
     return nvptx_asm(s, ASM_PURE, text, "=l,r,l", s->global_ptr, (LLVMValueRef[]){offset, pointer}, 2);
+}
+
+static LLVMValueRef hide(Simt *s, LLVMValueRef word)
+{
+    return nvptx_asm(s, ASM_PURE, "mov.b32 $0, $1;", "=r,r", s->i32, &word, 1);
 }
 
 /* In halves, so that it stays an addition: LLVM would carry one distance for all pointers, and ptxas would multiply the
@@ -508,6 +529,7 @@ const TargetOps tt_nvptx_ops = {
     .widest_addition = nvptx_widest_addition,
     .add_vector = nvptx_add_vector,
     .fence = fence,
+    .hide = hide,
     .move_pointer = move_pointer,
     .advance = advance,
     .negate = negate,

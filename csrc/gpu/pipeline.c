@@ -2,9 +2,9 @@
  * slots some iterations before it is used, by asynchronous copies, or through registers where these do not fit (elements
  * not wide enough, or that lie along another dimension in the buffer; another value than zero where the mask is false):
  * loaded two iterations before, stored one before; or both one before, beside the products, where sums leave too few
- * registers. The little that needs no buffer, because it is computed with first,
- * stays in registers from one iteration to the next. Products by multiply-adds of the threads take part if copies feed
- * them: what went through registers would take theirs.
+ * registers; or, gathered, stored as long before as there are registers in front of the loop. The little that needs no
+ * buffer, because it is computed with first, stays in registers from one iteration to the next. Products by multiply-adds
+ * of the threads take part if copies feed them: what went through registers would take theirs.
  *
  * With D iterations ahead, iteration i reads slot i mod S and fills slot (i + D) mod S. It begins by waiting for its copies
  * at a barrier, so all threads are done with iteration i - 1, and S = D + 1 suffices; where products of an iteration are
@@ -151,6 +151,17 @@ static void store_slot(Builder *b, const Staged *staged, Value *tile, Value *slo
     tt_build_op(b, OP_smem_store, (Value *[]){tile, slot_of(b, staged, slot)}, 2, NULL, 0, attrs);
 }
 
+/* What was gathered, in a branch: ptxas waits for what it moves across a barrier, but moves nothing across a branch. */
+static void store_if_runs(Builder *b, const Staged *staged, Value *tile, Value *slot, Value *runs)
+{
+    Op *choice = tt_build_op(b, OP_if, &runs, 1, NULL, 0, NULL);
+    Builder then = tt_builder_at_end(choice->regions[0]), rest = tt_builder_at_end(choice->regions[1]);
+    then.loc = rest.loc = b->loc;
+    store_slot(&then, staged, tile, slot);
+    tt_build_op(&then, OP_yield, NULL, 0, NULL, 0, NULL);
+    tt_build_op(&rest, OP_yield, NULL, 0, NULL, 0, NULL);
+}
+
 /* ---- before the loop ------------------------------------------------------------------------------------------------------------------ */
 
 static void allocate(Pipeline *p, Staged *staged)
@@ -178,7 +189,7 @@ static Value *load_before(Pipeline *p, Staged *staged, int iteration)
     b->loc = staged->load->loc;
     for (int j = 0; j < staged->load->operand_count; j++)
         operands[j] = pipeline_value_before(p, staged->ahead, tt_operand(staged->load, j), iteration);
-    if (!iteration || !staged->is_gathered) /* the first one runs as a rule */
+    if (!staged->is_gathered)
         return fetch(b, staged, operands, runs, slot);
     Value *otherwise = staged->is_async ? NULL : in_words(b, zeros(b, staged->load->results[0]->type));
     return fetch_if_runs(b, staged, operands, runs, slot, otherwise);
@@ -195,11 +206,21 @@ static void look_up_before(Pipeline *p)
                 pipeline_value_before(p, views[v], p->leading.data[i]->results[0], d);
 }
 
-/* Copies for as many iterations as there are slots to fill; loads for the first one's slot, and for the second, which stay
- * in registers. All are under way before the first is waited for. */
+static void store_before(Pipeline *p, const Staged *staged, Value *tile, int iteration)
+{
+    Value *slot = tt_build_int(&p->before, tt_scalar_type(p->module, TT_I32), iteration);
+    if (iteration)
+        store_if_runs(&p->before, staged, tile, slot, pipeline_runs_before(p, iteration));
+    else
+        store_slot(&p->before, staged, tile, slot);
+}
+
+/* Copies for as many iterations as there are slots to fill; loads for those that are stored before the loop, as a rule the
+ * first one, and for one more, which stay in registers. All are under way before the first is waited for. */
 static void fill_slots(Pipeline *p)
 {
-    Value **first = TT_NEW_ARRAY(p->scratch, Value *, p->loads.count);
+    int count = p->loads.count;
+    Value **first = TT_NEW_ARRAY(p->scratch, Value *, (p->stored + 1) * count); /* iteration by iteration */
     look_up_before(p);
     for (int d = 0; d < p->distance; d++)
         for (int group = 0; group < p->groups; group++) {
@@ -209,19 +230,19 @@ static void fill_slots(Pipeline *p)
                     load_before(p, &p->loads.data[i], d);
             build_effect(&p->before, OP_async_commit, NULL);
         }
-    for (int i = 0; i < p->loads.count; i++)
-        if (!p->loads.data[i].is_async)
-            first[i] = load_before(p, &p->loads.data[i], 0);
-    for (int i = 0; i < p->loads.count; i++) {
+    for (int d = 0; d <= p->stored; d++)
+        for (int i = 0; i < count; i++)
+            if (p->loads.data[i].ahead == &p->near || (!d && !p->loads.data[i].is_async))
+                first[d * count + i] = load_before(p, &p->loads.data[i], d);
+    for (int i = 0; i < count; i++) {
         Staged *staged = &p->loads.data[i];
         if (!staged->is_async && !staged->is_direct)
-            staged->carried =
-                tt_add_carried(&p->loop, staged->is_kept ? first[i] : load_before(p, staged, 1));
+            staged->carried = tt_add_carried(&p->loop, first[(staged->is_kept ? 0 : p->stored * count) + i]);
     }
-    for (int i = 0; i < p->loads.count; i++)
-        if (p->loads.data[i].ahead == &p->near || p->loads.data[i].is_direct)
-            store_slot(&p->before, &p->loads.data[i], first[i],
-                       tt_build_int(&p->before, tt_scalar_type(p->module, TT_I32), 0));
+    for (int d = 0; d < p->stored; d++)
+        for (int i = 0; i < count; i++)
+            if (p->loads.data[i].ahead == &p->near || (!d && p->loads.data[i].is_direct))
+                store_before(p, &p->loads.data[i], first[d * count + i], d);
 }
 
 /* ---- in the loop -------------------------------------------------------------------------------------------------------------------------- */
@@ -341,6 +362,15 @@ static void look_up_near(Pipeline *p)
         pipeline_value_ahead(p, &p->near, p->leading.data[i]->results[0]);
 }
 
+static void store_carried(Pipeline *p, const Staged *staged, Value *slot)
+{
+    Value *tile = tt_carried(&p->loop, staged->carried);
+    if (staged->is_gathered)
+        store_if_runs(&p->inside, staged, tile, slot, pipeline_runs_ahead(p, p->stored));
+    else
+        store_slot(&p->inside, staged, tile, slot);
+}
+
 static void rewrite_body(Pipeline *p)
 {
     Value *next_read, *next_write;
@@ -348,6 +378,9 @@ static void rewrite_body(Pipeline *p)
     p->inside = tt_builder_before(p->loop.body->first);
     p->inside.loc = p->loop.op->loc;
     Value *read = carry_slot(p, 0, &next_read), *write = carry_slot(p, p->distance, &next_write);
+    Value *next_stored, *stored = p->stored == 1             ? next_read
+                                  : p->stored == p->distance ? write
+                                                             : carry_slot(p, p->stored, &next_stored);
     bool is_busy = p->deferred.count; /* with the products of the iteration before */
     for (int i = 0; is_busy && i < p->loads.count; i++)
         if (!comes_late(p, i)) /* what is in registers is to leave them first */
@@ -366,8 +399,7 @@ static void rewrite_body(Pipeline *p)
             prepare(p, &p->loads.data[i]);
     for (int i = 0; i < p->loads.count; i++)
         if (p->loads.data[i].ahead == &p->near)
-            store_slot(&p->inside, &p->loads.data[i], tt_carried(&p->loop, p->loads.data[i].carried),
-                       next_read);
+            store_carried(p, &p->loads.data[i], stored);
     look_up_near(p);
     for (int group = 0; group < p->groups; group++) {
         choose_half(p, group);
@@ -388,7 +420,9 @@ static void rewrite_body(Pipeline *p)
         else if (!p->loads.data[i].is_async && !comes_early(p, i))
             load_ahead(p, &p->loads.data[i], write);
     pipeline_look_up(p, &p->far);
+    pipeline_look_up(p, &p->near);
     pipeline_advance_carried(p, &p->behind_far);
+    pipeline_advance_carried(p, &p->behind_near);
     pipeline_advance_carried(p, &p->far);
     pipeline_advance_carried(p, &p->near);
     pipeline_advance_carried(p, &p->next);
@@ -460,20 +494,37 @@ static void count_buffer(Op *op, void *context)
         occupied->bytes += tt_buffer_bytes(op->results[0]);
 }
 
+enum {
+    SHARED = 228 << 10,
+    RESERVED_SHARED = 1 << 10 /* by the system, for each program */,
+    REGISTERS = 64 << 10
+};
+
+static bool has_only_wgmma(const Pipeline *p)
+{
+    TT_FOR_OPS(op, p->loop.body)
+    if (tt_is_product(op) && op->opcode != OP_wgmma)
+        return false;
+    return true;
+}
+
+/* Registers of a thread for wgmma's sums. */
+static int64_t sums_of_thread(const Pipeline *p)
+{
+    int64_t sums = 0;
+    TT_FOR_OPS(op, p->loop.body)
+    if (op->opcode == OP_wgmma)
+        sums += op->results[0]->type->count / ((int64_t)TT_LANES * p->options->num_warps);
+    return sums;
+}
+
 /* How many programs a multiprocessor of sm_90 runs that need so much shared memory, and registers for their sums. */
 static int64_t programs_at_once(const Pipeline *p, int64_t shared_bytes)
 {
-    enum {
-        SHARED = 228 << 10,
-        RESERVED = 1 << 10 /* by the system, for each */,
-        REGISTERS = 64 << 10,
-        OTHERS = 40
-    };
-    int64_t threads = (int64_t)TT_LANES * p->options->num_warps, sums = 0;
-    TT_FOR_OPS(op, p->loop.body)
-    if (op->opcode == OP_wgmma)
-        sums += op->results[0]->type->count / threads;
-    int64_t programs = TT_MIN(SHARED / (shared_bytes + RESERVED), REGISTERS / (threads * (sums + OTHERS)));
+    enum { OTHERS = 40 };
+    int64_t threads = (int64_t)TT_LANES * p->options->num_warps;
+    int64_t programs = TT_MIN(SHARED / (shared_bytes + RESERVED_SHARED),
+                              REGISTERS / (threads * (sums_of_thread(p) + OTHERS)));
     return TT_MIN(programs, tt_int_attr(p->loop.op, ATTR_programs, INT32_MAX));
 }
 
@@ -481,9 +532,10 @@ static int64_t programs_at_once(const Pipeline *p, int64_t shared_bytes)
  * through 60 KB of it at 158 TFLOP/s, through 28 KB at 118, slower than past it. */
 static bool leaves_cache(const Pipeline *p, int64_t shared_bytes)
 {
-    enum { RESERVED = 1 << 10, MORE = 32 << 10 };
+    enum { MORE = 32 << 10 };
     int64_t programs = TT_MAX(1, programs_at_once(p, shared_bytes));
-    return programs * (shared_bytes + RESERVED) <= tt_shared_limit(p->options->sm) + RESERVED - MORE;
+    int64_t occupied = programs * (shared_bytes + RESERVED_SHARED);
+    return occupied <= tt_shared_limit(p->options->sm) + RESERVED_SHARED - MORE;
 }
 
 static int64_t row_bytes(const Pipeline *p, const Op *load)
@@ -530,15 +582,15 @@ static void choose_caches(Pipeline *p, int64_t shared_bytes)
  * Products that stay in flight over a barrier keep the slot that this takes (2048³ lost 4 % to an iteration more instead). */
 static int distance_for_few(const Pipeline *p, int64_t each, int64_t others)
 {
-    enum { RESERVED = 1 << 10, MOST_STAGES = 12, MOST_BESIDE_CACHE = 132 << 10 };
+    enum { MOST_STAGES = 12, MOST_BESIDE_CACHE = 132 << 10 };
     int64_t programs = tt_int_attr(p->loop.op, ATTR_programs, 0);
     if (!programs)
         return 0;
-    int64_t share = (tt_shared_limit(p->options->sm) + RESERVED) / programs - RESERVED;
+    int64_t share = (tt_shared_limit(p->options->sm) + RESERVED_SHARED) / programs - RESERVED_SHARED;
     int64_t room = share - TT_MAX(share / 8, p->options->spared_bytes);
     int distance = (int)TT_MIN(MOST_STAGES, p->trips) - 1, more = pipeline_holds_slots(p) ? 2 : 1;
-    int64_t most =
-        find_straddling(p) ? MOST_BESIDE_CACHE / programs - RESERVED : share - p->options->spared_bytes;
+    int64_t most = find_straddling(p) ? MOST_BESIDE_CACHE / programs - RESERVED_SHARED
+                                      : share - p->options->spared_bytes;
     while (distance > 0 &&
            (each * (distance + 1) + others > room || each * (distance + more) + others > most))
         distance--;
@@ -582,14 +634,9 @@ static bool gains_by_slots(const Pipeline *p, int64_t bytes)
 static void choose_direct(Pipeline *p)
 {
     enum { MOST = 200 };
-    int64_t threads = (int64_t)TT_LANES * p->options->num_warps, registers = 0;
-    TT_FOR_OPS(op, p->loop.body)
-    {
-        if (tt_is_product(op) && op->opcode != OP_wgmma)
-            return;
-        if (op->opcode == OP_wgmma)
-            registers += op->results[0]->type->count / threads;
-    }
+    int64_t threads = (int64_t)TT_LANES * p->options->num_warps, registers = sums_of_thread(p);
+    if (!has_only_wgmma(p))
+        return;
     for (int i = 0; i < p->loads.count; i++) {
         const Staged *staged = &p->loads.data[i];
         int64_t width = TT_MIN(4, pipeline_bytes_at_once(p, staged->load));
@@ -616,6 +663,54 @@ static bool has_slot_for_each(const Pipeline *p, int slots)
 static int used_slots(const Pipeline *p, int slots)
 {
     return has_slot_for_each(p, slots) ? (int)p->trips : slots;
+}
+
+/* Of a thread, in registers: what an iteration gathers, and the entries of tables that say where. Both are 0 if something else
+ * goes through registers besides. */
+typedef struct Gathered {
+    int64_t elements, entries;
+} Gathered;
+
+static Gathered count_gathered(const Pipeline *p)
+{
+    enum { STORED_AT_ONCE = 16 /* bytes, along the table */ };
+    int64_t threads = (int64_t)TT_LANES * p->options->num_warps;
+    Gathered all = {0};
+    for (int i = 0; i < p->loads.count; i++) {
+        const Staged *staged = &p->loads.data[i];
+        if (staged->is_async || staged->is_kept)
+            continue;
+        if (!staged->is_gathered)
+            return (Gathered){0};
+        const Type *type = staged->load->results[0]->type;
+        int64_t depth = type->shape[staged->depth_axis < 0 ? type->rank - 1 : staged->depth_axis];
+        int64_t entries = TT_MAX(STORED_AT_ONCE / tt_byte_width(type), depth / p->options->num_warps);
+        int64_t bytes = TT_MAX(1, type->count / threads) * tt_byte_width(type);
+        all.elements +=
+            bytes / TT_MIN(4, pipeline_bytes_at_once(p, staged->load)); /* narrow ones take one, too */
+        all.entries = TT_MAX(all.entries, p->leading.count * entries);
+    }
+    return all;
+}
+
+/* How far ahead of the iteration that runs what goes through registers is stored; it is loaded one more ahead. An iteration is
+ * shorter than a trip to the second cache, so a loop of few iterations had better have most of them under way before it: in as
+ * many registers as leave a multiprocessor its programs, of which ptxas takes more if it is not told. */
+static void choose_stored(Pipeline *p, int64_t shared_bytes)
+{
+    enum { MOST = 255, ENOUGH_WARPS = 16, BESIDE_SUMS = 16, BESIDE_LOADS = 24 };
+    int64_t threads = (int64_t)TT_LANES * p->options->num_warps;
+    Gathered all = count_gathered(p);
+    p->stored = 1;
+    if (!all.elements || !has_only_wgmma(p))
+        return;
+    int64_t lookups = 2 * all.entries; /* those of the next iteration come while these are used */
+    int64_t programs = REGISTERS / (threads * (sums_of_thread(p) + all.elements + lookups + BESIDE_SUMS));
+    programs = TT_MIN(programs, SHARED / (shared_bytes + RESERVED_SHARED));
+    programs = TT_MAX(1, TT_MIN(programs, ENOUGH_WARPS / p->options->num_warps));
+    int64_t room = TT_MIN(MOST, REGISTERS / (threads * programs)) - lookups - BESIDE_LOADS;
+    p->stored = (int)TT_MAX(1, TT_MIN(p->distance, room / all.elements - 1));
+    tt_set_attr(p->loop.op, tt_attr_int(p->module, ATTR_room, programs, NULL));
 }
 
 /* As many iterations ahead as was asked for and there are, and as there is memory for. */
@@ -663,6 +758,7 @@ static void choose_distance(Pipeline *p)
     p->groups = p->is_compact && p->in_halves && pipeline_copies_in_halves(p) ? 2 : 1;
     p->slots = fills_all ? p->distance : p->distance + (holds_slots && !p->is_compact ? 2 : 1);
     choose_caches(p, each * p->slots + others.bytes);
+    choose_stored(p, each * p->slots + others.bytes);
     bool is_asked = tt_find_attr(p->loop.op, ATTR_num_stages) || stages > TT_DEFAULT_STAGES;
     if (p->distance < wanted && is_asked)
         tt_remark(p->module, p->loop.op->loc,
@@ -696,10 +792,12 @@ static bool pipeline_loop(Op *op, void *context)
     p->module->ahead = TT_MAX(p->module->ahead, p->distance);
     p->before = tt_builder_before(op);
     p->far = pipeline_new_ahead(p, p->distance);
-    p->near = pipeline_new_ahead(p, 2);
+    p->near = pipeline_new_ahead(p, p->stored + 1);
     p->next = pipeline_new_ahead(p, 1);
     p->behind_far = pipeline_new_ahead(p, p->distance + 1);
+    p->behind_near = pipeline_new_ahead(p, p->stored + 2);
     p->far.further = &p->behind_far;
+    p->near.further = &p->behind_near;
     for (int i = 0; i < p->loads.count; i++) {
         Staged *staged = &p->loads.data[i];
         staged->ahead = staged->is_async                       ? &p->far

@@ -58,12 +58,13 @@ typedef struct Pipeline {
     Builder before, inside;
     int64_t trips; /* iterations at most; INT64_MAX when nothing is known */
     int distance, slots;
+    int stored; /* iterations ahead that what goes through registers is stored; it is loaded one more ahead */
     bool in_halves;     /* goes the only product, whose left operand is read into registers for each */
     bool is_compact;    /* S = D + 1 although products stay under way */
     int groups;         /* of copies, for an iteration: 2 where each half of K has its own */
     int64_t kept_bytes; /* of each thread's registers */
-    Ahead far, near, next, behind_far; /* behind: where its lookups are */
-    TT_VECTOR(Op *) leading;           /* loads of the body that lead to others */
+    Ahead far, near, next, behind_far, behind_near; /* behind: where the lookups are */
+    TT_VECTOR(Op *) leading;                        /* loads of the body that lead to others */
     TT_VECTOR(Staged) loads;
     TT_VECTOR(Op *) deferred;   /* waits for products whose sums the next iteration adds to */
     TT_VECTOR(Op *) deferrable; /* waits that can be deferred if what is computed gets slots */

@@ -50,6 +50,9 @@ Value *pipeline_repeat(Builder *b, const Value *value, Value **operands, Value *
     }
     const Type *type = op->results[0]->type;
     Attr *attrs = tt_copy_attrs(b->module, op->attrs);
+    if (op->opcode == OP_load &&
+        op->operand_count == 1) /* the mask is false for iterations that there are not */
+        attrs = tt_attr_int(b->module, ATTR_unread, 1, attrs);
     if (op->result_count > 1) { /* a split, say */
         const Type **types = TT_NEW_ARRAY(b->module->arena, const Type *, op->result_count);
         for (int i = 0; i < op->result_count; i++)

@@ -17,6 +17,7 @@ typedef struct Pressure {
     int now, most;
     bool has_dot, widens; /* a dot of multiply-adds, and one of narrow elements */
     bool on_tensor_cores; /* a product */
+    int room;             /* for so many programs a loop is to leave registers */
 } Pressure;
 
 /* ---- what a value costs -------------------------------------------------------------------------------------------------------------- */
@@ -134,6 +135,7 @@ static void visit(Pressure *p, Op *op)
             tt_walk(op->regions[i], begin_outer_operands, &(OuterUses){p, op->regions[i]});
         visit_region(p, op->regions[i]);
     }
+    p->room = TT_MAX(p->room, (int)tt_int_attr(op, ATTR_room, 0));
     if (op->opcode == OP_dot && !tt_is_on_tensor_cores(op))
         note_dot(p, op);
     p->on_tensor_cores |= tt_is_on_tensor_cores(op);
@@ -161,6 +163,8 @@ int tt_tile_registers(Module *module) { return measure(module).most; }
 static int best_programs(Module *module, const GpuOptions *options)
 {
     Pressure p = measure(module);
+    if (p.room)
+        return p.room;
     if (!p.has_dot)
         return p.most > MANY || p.on_tensor_cores ? 1 : 0;
     int threads = TT_LANES * options->num_warps, shared = TT_MAX(1, tt_shared_bytes(module));

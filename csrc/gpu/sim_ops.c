@@ -280,6 +280,12 @@ static LLVMValueRef library(Simt *s, const char *name, LLVMTypeRef result, LLVMV
     return simt_call(s, symbol, result, operands, count);
 }
 
+static LLVMValueRef hide(Simt *s, LLVMValueRef word)
+{
+    (void)s;
+    return word;
+}
+
 static LLVMValueRef move_pointer(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t bytes)
 {
     LLVMValueRef wide = LLVMBuildSExt(s->b, offset, s->i64, "");
@@ -393,6 +399,7 @@ const TargetOps tt_sim_ops = {
     .widest_addition = widest_addition,
     .add_vector = add_vector,
     .fence = fence,
+    .hide = hide,
     .move_pointer = move_pointer,
     .advance = advance,
     .negate = negate,

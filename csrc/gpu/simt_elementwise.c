@@ -217,6 +217,9 @@ static LLVMValueRef cast(Simt *s, const Op *op, LLVMValueRef x)
     LLVMTypeRef type = simt_type(s, op->results[0]->type);
     switch (op->opcode) {
     case OP_trunc:
+        /* else LLVM lets a branch choose among narrow values, of which ptxas puts two into a register there */
+        if (tt_def(tt_operand(op, 0), OP_if) && LLVMTypeOf(x) == s->i32)
+            x = s->ops->hide(s, x);
         return LLVMBuildTrunc(s->b, x, type, "");
     case OP_ext_s:
         return LLVMBuildSExt(s->b, x, type, "");

@@ -120,9 +120,10 @@ static void load_elements(Simt *s, const Load *load, int first, int count, LLVMV
     LLVMValueRef words[LONGEST_VECTOR], rest[LONGEST_VECTOR];
     Access access = access_of(load->op, load->pointers->at[first], bytes * count);
     access.predicate = predicate;
-    if (predicate)
+    bool leaves = predicate && !tt_int_attr(load->op, ATTR_unread, 0);
+    if (leaves)
         simt_pack(s, elements, count, bytes, &access, rest);
-    s->ops->load(s, &access, predicate ? rest : NULL, words);
+    s->ops->load(s, &access, leaves ? rest : NULL, words);
     simt_unpack(s, words, &access, count, bytes, simt_type(s, type), elements);
 }
 

@@ -150,6 +150,8 @@ typedef struct TargetOps {
     /* What this thread does before is seen by others before what it does after, in a scope. */
     void (*fence)(Simt *s, const char *scope);
 
+    /* The same word, of which LLVM knows nothing. */
+    LLVMValueRef (*hide)(Simt *s, LLVMValueRef word);
     /* pointer + offset * bytes, of an offset narrower than a pointer. */
     LLVMValueRef (*move_pointer)(Simt *s, LLVMValueRef pointer, LLVMValueRef offset, int64_t bytes);
     /* What a loop carries, and so many bytes (i64) more; stays the addition that it is. */

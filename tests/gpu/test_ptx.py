@@ -710,6 +710,27 @@ def test_an_offset_that_pointers_of_a_loop_share_is_multiplied_in_front_of_it():
 
 
 @triton.jit
+def gathered_product(a, b, c, table, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    row, column, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    sums = tl.zeros((M, N), tl.float32)
+    for start in tl.range(0, n, K, num_stages=4):
+        places = tl.load(table + start + depth)
+        x = tl.load(a + row[:, None] * n + places[None, :])
+        sums = tl.dot(x, tl.load(b + (start + depth)[:, None] * N + column), sums)
+    tl.store(c + row[:, None] * N + column, sums)
+
+
+def test_gathered_elements_come_out_of_branches_in_words():
+    """Of narrow ones ptxas puts two into a register in the branch, and waits for them there."""
+    compiled = compile_kernel(gathered_product, F16, F16, F32, I32, integer(), M=64, N=64, K=32)
+    assert len(re.findall(r"\bld\.global\.b16\b", compiled.ptx)) == 5 * 16  # for iterations 0 to 3, and in the loop
+    assert not re.search(r"\b(mov|selp)\.b16\b", compiled.ptx)
+    assert not re.search(r"\bmad\.wide\.s32 %rd\d+, %r\d+, 2,", compiled.ptx)
+    used = assemble(compiled, 90)
+    assert ".minnctapersm 4" in compiled.ptx and used.registers <= 128 and used.spills == 0
+
+
+@triton.jit
 def scale_groups(x_ptr, scale_ptr, out_ptr, n, GROUP: tl.constexpr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     mask = offsets < n

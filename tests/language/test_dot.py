@@ -213,11 +213,14 @@ def test_scales_of_groups_of_columns(unit, group, first, n):
 
 
 GATHERED = """
-def kernel(x, y, out, places, wanted, m, n, k, stride, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+def kernel(
+    x, y, out, places, wanted, m, n, k, stride,
+    M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, STAGES: tl.constexpr,
+):
     row, column, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     limits = tl.load(wanted + row, mask=row < m, other=0)
     sums = tl.zeros((M, N), tl.int32 if x.dtype.element_ty == tl.int8 else tl.float32)
-    for start in range(0, k, K):
+    for start in tl.range(0, k, K, num_stages=STAGES):
         inside = depth < k - start
         place = tl.load(places + start + depth, mask=inside, other=stride)
         left = tl.load(x + row[:, None] * stride + place[None, :], mask=place[None, :] < limits[:, None], other=0)
@@ -228,17 +231,19 @@ def kernel(x, y, out, places, wanted, m, n, k, stride, M: tl.constexpr, N: tl.co
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8"])
-def test_columns_at_places_from_a_table(dtype):
-    """Of iterations that there are not, nothing is fetched; each row has places that it does not read."""
-    kernel, m, n, stride = jit(GATHERED), 61, 40, 150
+@pytest.mark.parametrize("stages, n", [(3, 40), (3, 48), (4, 48), (6, 48)])
+def test_columns_at_places_from_a_table(dtype, stages, n):
+    """Of iterations that there are not, nothing is fetched; each row has places that it does not read. With 48 columns
+    copies bring the other operand, and gathers go as far ahead as registers let them: as far as copies, or less."""
+    kernel, m, stride = jit(GATHERED), 61, 150
     result = np.int32 if dtype == "int8" else np.float32
     x, limits = whole((m, stride), dtype, 1), np.random.default_rng(1).integers(0, stride + 1, m).astype(np.int32)
-    for k in 0, 1, 32, 50, 64, 96, 131:
+    for k in (0, 1, 32, 50, 64, 96, 131) if stages == 3 else (0, 50, 64, 131, 288):
         places, y = random((k + 1,), "int32", k, low=0, high=stride).values[:k], whole((k, n), dtype, 2)
         out = Buffer(np.full((m, n), 7, result))
         arguments = (Buffer(each).argument for each in (x, y))
         tables = (Buffer(each).argument for each in (places, limits))
-        kernel[(1,)](*arguments, out.argument, *tables, m, n, k, stride, 64, 64, 32, num_stages=3)
+        kernel[(1,)](*arguments, out.argument, *tables, m, n, k, stride, 64, 64, 32, stages)
         left = np.where(places < limits[:, None], x.values.astype(result)[:, places], 0)
         assert (out.host().values == left @ y.values.astype(result)).all()
 
