@@ -175,9 +175,14 @@ static void allocate(Pipeline *p, Staged *staged)
     staged->buffer->name = staged->load->results[0]->name;
 }
 
-static Value *zeros(Builder *b, const Type *type)
+/* In words, what stands for an iteration that there is not. */
+static Value *no_words(Builder *b, const Type *type)
 {
-    return tt_is_float(type) ? tt_build_float(b, type, 0) : tt_build_int(b, type, 0);
+    if (tt_byte_width(type) < 4)
+        type = tt_with_element(b->module, type, tt_scalar_type(b->module, TT_I32));
+    Value *value = tt_is_float(type) ? tt_build_float(b, type, 0) : tt_build_int(b, type, 0);
+    tt_set_attr(value->op, tt_attr_int(b->module, ATTR_unread, 1, NULL));
+    return value;
 }
 
 /* The load of one of the first `distance` iterations; NULL if it is a copy. */
@@ -191,19 +196,73 @@ static Value *load_before(Pipeline *p, Staged *staged, int iteration)
         operands[j] = pipeline_value_before(p, staged->ahead, tt_operand(staged->load, j), iteration);
     if (!staged->is_gathered)
         return fetch(b, staged, operands, runs, slot);
-    Value *otherwise = staged->is_async ? NULL : in_words(b, zeros(b, staged->load->results[0]->type));
+    Value *otherwise = staged->is_async ? NULL : no_words(b, staged->load->results[0]->type);
     return fetch_if_runs(b, staged, operands, runs, slot, otherwise);
 }
 
+/* May a load come in front of it? */
+static bool lets_loads_pass(const Op *op)
+{
+    return op->opcode == OP_smem_alloc || !(tt_has_effects(op) || tt_writes_memory(op) || op->region_count);
+}
+
+/* In front of it loads that stand before the loop may come. */
+static Op *where_loads_may_begin(Op *loop)
+{
+    Op *first = loop;
+    while (first->previous && lets_loads_pass(first->previous))
+        first = first->previous;
+    return first;
+}
+
+static bool stands_from(const Value *value, const Op *first)
+{
+    return value->op && value->op->parent == first->parent && pipeline_comes_before(first, value->op);
+}
+
+/* Can the value be made in front of `first`? `known` has what was found: the value itself, or the map where it cannot. */
+static bool can_move_up(const Value *value, const Op *first, Map *known)
+{
+    const Op *op = value->op;
+    if (!stands_from(value, first))
+        return true;
+    void **slot = tt_map_slot_ptr(known, value);
+    if (*slot)
+        return *slot == value;
+    bool can = (tt_is_pure(op) || tt_is_plain_load(op)) && !op->region_count;
+    for (int i = 0; can && i < op->operand_count; i++)
+        can = can_move_up(tt_operand(op, i), first, known);
+    *tt_map_slot_ptr(known, value) = can ? (void *)value : known;
+    return can;
+}
+
+/* Makes it there; what stands at `first` already stays, and `first` is behind it. */
+static void move_up(const Value *value, Op **first)
+{
+    if (!stands_from(value, *first))
+        return;
+    for (int i = 0; i < value->op->operand_count; i++)
+        move_up(tt_operand(value->op, i), first);
+    if (value->op == *first)
+        *first = value->op->next;
+    else
+        tt_move_before(value->op, *first);
+}
+
 /* What leads to loads, for all iterations that begin before the loop: so that none waits for it while others could be under
- * way. */
+ * way. It is on its way while the program computes what else it does before the loop: rows of an image, by divisions. */
 static void look_up_before(Pipeline *p)
 {
     Ahead *views[] = {&p->near, &p->far};
+    Op *first = where_loads_may_begin(p->loop.op);
+    Map known = {.arena = p->scratch};
     for (int i = 0; i < p->leading.count; i++)
         for (int v = 0; v < (int)TT_COUNT(views); v++)
-            for (int d = 0; d <= views[v]->distance; d++)
-                pipeline_value_before(p, views[v], p->leading.data[i]->results[0], d);
+            for (int d = 0; d <= views[v]->distance; d++) {
+                const Value *found = pipeline_value_before(p, views[v], p->leading.data[i]->results[0], d);
+                if (can_move_up(found, first, &known))
+                    move_up(found, &first);
+            }
 }
 
 static void store_before(Pipeline *p, const Staged *staged, Value *tile, int iteration)

@@ -101,6 +101,9 @@ Value *pipeline_value_before(Pipeline *p, Ahead *a, Value *value, int iteration)
             operands[i] = pipeline_value_before(p, a, tt_operand(value->op, i), iteration);
         bool reads = value->op->opcode == OP_load;
         result = pipeline_repeat(b, value, operands, reads ? pipeline_runs_before(p, iteration) : NULL);
+        /* of a load that sets nothing ptxas makes a branch, and what else there is comes first; this one runs as a rule */
+        if (reads && !iteration)
+            tt_remove_attr(result->op, ATTR_unread);
     }
     return *tt_map_slot_ptr(&a->before[iteration], value) = result;
 }

@@ -17,7 +17,7 @@ static void lower_constant(Simt *s, const Op *op)
         constant = LLVMConstReal(llvm, value->f);
     else
         constant = simt_int(llvm, value->i);
-    simt_set_scalar(s, op->results[0], constant);
+    simt_set_scalar(s, op->results[0], tt_find_attr(op, ATTR_unread) ? LLVMGetUndef(llvm) : constant);
 }
 
 static void lower_range(Simt *s, const Op *op)

@@ -726,6 +726,8 @@ def test_gathered_elements_come_out_of_branches_in_words():
     assert len(re.findall(r"\bld\.global\.b16\b", compiled.ptx)) == 5 * 16  # for iterations 0 to 3, and in the loop
     assert not re.search(r"\b(mov|selp)\.b16\b", compiled.ptx)
     assert not re.search(r"\bmad\.wide\.s32 %rd\d+, %r\d+, 2,", compiled.ptx)
+    moves = len(re.findall(r"\bmov\.b32\s+%r\d+, %r\d+;", compiled.ptx))
+    assert moves < 2 * 5 * 16  # nothing is moved to where a branch has loaded nothing
     used = assemble(compiled, 90)
     assert ".minnctapersm 4" in compiled.ptx and used.registers <= 128 and used.spills == 0
 
