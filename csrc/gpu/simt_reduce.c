@@ -4,7 +4,10 @@
 #include "gpu/plans.h"
 #include "gpu/simt_exchange.h"
 
-enum { MOST_USES = 32 /* of a result, looked at */ };
+enum {
+    MOST_USES = 32 /* of a result, looked at */,
+    STREAMS = 4 /* running results of a thread */
+};
 
 /* Element of the result that an element of the operand is combined into. */
 static uint64_t result_element(const ReducePlan *plan, uint64_t element)
@@ -41,7 +44,6 @@ static bool accumulates(const Combine *combine)
  * fewer registers wait for their partners, and products are added in one operation. */
 static Partial combine_stream(Simt *s, const Combine *combine, Partial *partials, int count)
 {
-    enum { STREAMS = 4 };
     for (int i = STREAMS; i < count; i++)
         partials[i % STREAMS] = simt_combine(s, combine, partials[i % STREAMS], partials[i]);
     return combine_tree(s, combine, partials, TT_MIN(count, STREAMS));
@@ -88,25 +90,30 @@ static bool are_pairs(Partial const *elements, const Tile *wide, int const *memb
     return count % 2 == 0;
 }
 
+/* In running results, too: of a tree ptxas computes one half before it loads the other (a row of 65536 on 32 warps loaded six
+ * of a thread's eight vectors, waited, and then loaded the rest). */
+static LLVMValueRef largest_pair(Simt *s, const char *extremum, LLVMValueRef *pairs, int count)
+{
+    for (int i = STREAMS; i < count; i++)
+        pairs[i % STREAMS] = simt_intrinsic2(s, extremum, pairs[i % STREAMS], pairs[i]);
+    for (count = TT_MIN(count, STREAMS); count > 1; count = (count + 1) / 2)
+        for (int i = 0; i < count / 2; i++)
+            pairs[i] = simt_intrinsic2(s, extremum, pairs[i], pairs[count - 1 - i]);
+    return pairs[0];
+}
+
 static Partial combine_pairs(Simt *s, const Combine *combine, const Value *narrow, int const *members,
                              int count)
 {
     const Tile *tile = simt_tile(s, narrow);
     const Type *from = tt_element(narrow->type), *to = tt_element(tt_operand(combine->op, 0)->type);
-    const char *extremum = name_of_extremum(combine->single);
     LLVMValueRef *pairs = TT_NEW_ARRAY(s->arena, LLVMValueRef, count / 2);
     for (int i = 0; i < count; i += 2)
         pairs[i / 2] = simt_pair(s, tile->at[members[i]], tile->at[members[i + 1]]);
-    for (count /= 2; count > 1; count = (count + 1) / 2) {
-        for (int i = 0; i + 1 < count; i += 2)
-            pairs[i / 2] = simt_intrinsic2(s, extremum, pairs[i], pairs[i + 1]);
-        if (count % 2)
-            pairs[count / 2] = pairs[count - 1];
-    }
+    LLVMValueRef pair = largest_pair(s, name_of_extremum(combine->single), pairs, count / 2);
     Partial of[2] = {0};
     for (int i = 0; i < 2; i++)
-        of[i].at[0] =
-            simt_cast_scalar(s, LLVMBuildExtractElement(s->b, pairs[0], simt_i32(s, i), ""), from, to);
+        of[i].at[0] = simt_cast_scalar(s, LLVMBuildExtractElement(s->b, pair, simt_i32(s, i), ""), from, to);
     return simt_combine(s, combine, of[0], of[1]);
 }
 

@@ -666,6 +666,17 @@ def test_the_largest_of_halves_is_found_before_they_are_widened(dtype):
     assert used.registers <= 96 and used.spills == 0
 
 
+def test_the_largest_of_halves_runs_along_with_what_is_loaded():
+    """Of a tree ptxas would compute one half before it loads the other."""
+    compiled = compile_kernel(logarithm_of_sum, pointer("bf16"), F32, integer(), num_warps=32, BLOCK=65536)
+    loads = [words.split(", ") for words in re.findall(r"\bld\.global[\w.:]*\.v4\.b32 \{([^}]*)\}", compiled.ptx)]
+    largest = re.findall(r"\bmax\.bf16x2\s+%r\d+, (%r\d+), (%r\d+);", compiled.ptx)
+    of_results = [pair for pair in largest if not any(word in pair for words in loads for word in words)]
+    assert len(loads) == 8 and len(largest) == 31
+    assert len(of_results) == 3  # a running result for each word of a vector
+    assert not any(set(pair) <= set(words) for pair in largest for words in loads)
+
+
 @triton.jit
 def exponentials_of_a_square(x_ptr, out_ptr, N: tl.constexpr, ALONG: tl.constexpr):
     places = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
