@@ -25,6 +25,7 @@ BEFORE_LAYOUTS = (
     "repeated_loads",
     "narrow_loads",
     "load_windows",
+    "count_quotients",
     "turn_dot",
     "select_dot",
     "pipeline",

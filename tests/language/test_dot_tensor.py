@@ -630,6 +630,90 @@ def test_numbers_of_rows_are_copied_once(warps):
 
 
 @triton.jit
+def quotients(x, table, count, n, out, FIRST: tl.constexpr):
+    """Of a loop's index, and of multiples of it in an address; `table` has each place's distance from its middle."""
+    i = tl.arange(0, 16)
+    square = tl.load(x + i[:, None] * 16 + i[None, :])
+    acc = tl.zeros((16, 16), tl.float32)
+    for step in range(FIRST, count):
+        acc = tl.dot(square, square, acc)
+        tl.store(out + 4 * step, step // n)
+        tl.store(out + 4 * step + 1, step % n)
+        tl.store(out + 4 * step + 2, tl.load(table + 1024 + step * 24 // n))
+        tl.store(out + 4 * step + 3, tl.load(table + 1024 + step * 24 % n))
+    tl.store(x + i[:, None] * 16 + i[None, :], acc.to(tl.float16))
+
+
+@pytest.mark.parametrize("first", [0, 1, 5])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 24, 25, 1000, -1, -2, -7, -24, 0])
+def test_quotients_of_the_index_of_a_loop(n, first):
+    count, x = 40 if n else 0, round_to(np.ones((16, 16)), "float16")
+    table = Array(np.arange(-1024, 1024, dtype=np.int32), "int32")
+    found = launch(quotients, (1,), x, table, count, n, out=blank((160,), "int32"), FIRST=first)
+    steps, expected = np.arange(first, count), np.full((40, 4), 7)
+    for at, dividend in (0, steps), (2, steps * 24):
+        expected[first:count, at] = np.trunc(dividend / n) if n else 0
+        expected[first:count, at + 1] = np.fmod(dividend, n) if n else 0
+    assert (found.values.reshape(40, 4) == expected).all()
+
+
+@triton.jit
+def biased(a, b, bias, scales, m, n, c, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    """What is added to rows, and what they are multiplied by, loaded for the whole tile."""
+    i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    acc = tl.dot(tl.load(a + i * BK + k[None, :]), tl.load(b + k[:, None] * N + j))
+    mask = (i < m) & (j < n)
+    acc *= tl.load(scales + tl.broadcast_to(i, (M, N)), mask)
+    tl.store(c + i * N + j, acc + tl.load(bias + tl.broadcast_to(j, (M, N)), mask), mask)
+
+
+@pytest.mark.parametrize("m, n", [(64, 128), (48, 112), (33, 128), (64, 77), (0, 128)])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_one_row_for_all_of_a_product(m, n, dtype):
+    x, y = operands("float16", 64, 128, 32, whole=True)
+    bias, scales = small((128,), dtype, 3), small((64,), dtype, 4)
+    found = launch(biased, (1,), x, y, bias, scales, m, n, out=blank((64, 128), "float32"), M=64, N=128, BK=32)
+    expected = np.full((64, 128), 7.0)
+    expected[:m, :n] = (exact(x) @ exact(y) * exact(scales)[:, None] + exact(bias))[:m, :n]
+    near(found, expected, 0)
+
+
+@triton.jit
+def convolved(
+    image, filters, height, width, channels, out,
+    M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """The places of a filter one after the other, and channels within them: long ways to what is loaded."""
+    place, column, depth = tl.arange(0, M), tl.arange(0, N)[None, :], tl.arange(0, BK)
+    across, down, steps = place % width, place // width, channels // BK
+    acc = tl.zeros((M, N), tl.float32)
+    for step in tl.range(0, 9 * steps, num_stages=STAGES):
+        tap, first = step // steps, step % steps * BK
+        y, x = tap // 3 - 1, tap % 3 - 1
+        inside = (down + y >= 0) & (down + y < height) & (across + x >= 0) & (across + x < width)
+        a_ptrs = image + (place + y * width + x)[:, None] * channels + first + depth[None, :]
+        a = tl.load(a_ptrs, mask=inside[:, None], other=0.0)
+        b = tl.load(filters + (tap * channels + first + depth[:, None]) * N + column)
+        acc = tl.dot(a, b, acc)
+    tl.store(out + place[:, None] * N + column, acc, mask=(down < height)[:, None])
+
+
+@pytest.mark.parametrize("channels, stages", [(64, 1), (64, 3), (64, 6), (128, 6)])
+def test_convolutions(channels, stages):
+    """Six stages of these tiles take the whole multiprocessor: ways to copies are carried."""
+    height, width, n = 7, 9, 128
+    image, filters = small((height, width, channels), "float16", 1), small((3, 3, channels, n), "float16", 2)
+    found = launch(
+        convolved, (1,), image, filters, height, width, channels, out=blank((height, width, n), "float32"),
+        M=64, N=n, BK=64, STAGES=stages,
+    )  # fmt: skip
+    padded, expected = np.pad(exact(image), ((1, 1), (1, 1), (0, 0))), np.zeros((height, width, n))
+    for y, x in np.ndindex(3, 3):
+        expected += padded[y : y + height, x : x + width] @ exact(filters)[y, x]
+    near(found, expected, 0)
+
+
+@triton.jit
 def chosen(tables, b, K, c, N: tl.constexpr, BK: tl.constexpr):
     """The operand's array is looked up for each step of the loop."""
     i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
