@@ -376,6 +376,40 @@ static void prepare(Pipeline *p, Staged *staged)
     staged->runs = pipeline_runs_ahead(p, staged->ahead->distance);
 }
 
+/* A value for the load that the program has, `distance` iterations on; carried if the loop changes it. */
+static Value *carry_way(Pipeline *p, Value *value)
+{
+    if (!tt_is_in_loop(&p->loop, value))
+        return value;
+    Way way = {value, tt_add_carried(&p->loop, pipeline_value_before(p, &p->far, value, p->distance))};
+    tt_push(p->scratch, p->ways, way);
+    return tt_carried(&p->loop, way.carried);
+}
+
+/* Is what the copy needs better computed by the iteration before, while its product is under way? What this one computes in front of
+ * its product for copies behind the first step, ptxas puts behind that step, and the rest of the product waits: where no other
+ * program's products fill the gap, and it is long, the tensor core runs dry. */
+static bool comes_by_way(const Pipeline *p, const Staged *staged)
+{
+    return staged->is_async && p->is_alone && p->distance < p->trips &&
+           pipeline_has_long_way(p, staged->load);
+}
+
+static void prepare_before(Pipeline *p, Staged *staged)
+{
+    p->inside.loc = staged->load->loc;
+    for (int j = 0; j < staged->load->operand_count; j++)
+        staged->operands[j] = carry_way(p, tt_operand(staged->load, j));
+    staged->runs = pipeline_runs_ahead(p, p->distance);
+}
+
+static void advance_ways(Pipeline *p)
+{
+    for (int i = 0; i < p->ways.count; i++)
+        tt_set_operand(p->loop.yield, p->ways.data[i].carried,
+                       pipeline_value_ahead(p, &p->behind_far, p->ways.data[i].value));
+}
+
 static void load_ahead(Pipeline *p, Staged *staged, Value *slot)
 {
     Builder *b = &p->inside;
@@ -442,7 +476,9 @@ static void rewrite_body(Pipeline *p)
                                                              : carry_slot(p, p->stored, &next_stored);
     bool is_busy = p->deferred.count; /* with the products of the iteration before */
     for (int i = 0; is_busy && i < p->loads.count; i++)
-        if (!comes_late(p, i)) /* what is in registers is to leave them first */
+        if (comes_by_way(p, &p->loads.data[i]))
+            prepare_before(p, &p->loads.data[i]);
+        else if (!comes_late(p, i)) /* what is in registers is to leave them first */
             prepare(p, &p->loads.data[i]);
     build_wait(&p->inside, pipeline_groups_left(p));
     for (int i = 0; i < p->loads.count; i++)
@@ -470,6 +506,7 @@ static void rewrite_body(Pipeline *p)
     }
     if (p->inside.before->opcode == OP_wgmma) /* loads into registers take longer to issue */
         p->inside.before = p->inside.before->next;
+    advance_ways(p);
     for (int i = 0; i < p->loads.count; i++)
         if (comes_late(p, i))
             prepare(p, &p->loads.data[i]);
@@ -816,6 +853,7 @@ static void choose_distance(Pipeline *p)
     p->is_compact = holds_slots && is_tight;
     p->groups = p->is_compact && p->in_halves && pipeline_copies_in_halves(p) ? 2 : 1;
     p->slots = fills_all ? p->distance : p->distance + (holds_slots && !p->is_compact ? 2 : 1);
+    p->is_alone = programs_at_once(p, each * p->slots + others.bytes) <= 1;
     choose_caches(p, each * p->slots + others.bytes);
     choose_stored(p, each * p->slots + others.bytes);
     bool is_asked = tt_find_attr(p->loop.op, ATTR_num_stages) || stages > TT_DEFAULT_STAGES;
@@ -832,7 +870,8 @@ static bool pipeline_loop(Op *op, void *context)
     Map seen = {.arena = p->scratch};
     p->loop = tt_loop(op);
     p->trips = tt_most_trips(op);
-    p->loads.count = p->deferred.count = p->deferrable.count = p->computed.count = p->leading.count = 0;
+    p->loads.count = p->deferred.count = p->deferrable.count = p->computed.count = p->leading.count =
+        p->ways.count = 0;
     p->kept_bytes = 0;
     TT_FOR_OPS(product, p->loop.body)
     for (int i = 0; i < 2 && tt_is_product(product); i++)

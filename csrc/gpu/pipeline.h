@@ -9,6 +9,12 @@ typedef struct Lookup {
     int carried;
 } Lookup;
 
+/* An address or mask of a copy that takes long to compute: the iteration before does, and the loop carries it. */
+typedef struct Way {
+    Value *value; /* in the iteration that the program's load is in */
+    int carried;
+} Way;
+
 /* A view of the loop's values some iterations ahead. */
 typedef struct Ahead {
     int distance;
@@ -61,11 +67,13 @@ typedef struct Pipeline {
     int stored; /* iterations ahead that what goes through registers is stored; it is loaded one more ahead */
     bool in_halves;     /* goes the only product, whose left operand is read into registers for each */
     bool is_compact;    /* S = D + 1 although products stay under way */
+    bool is_alone;      /* has a program the multiprocessor for itself? */
     int groups;         /* of copies, for an iteration: 2 where each half of K has its own */
     int64_t kept_bytes; /* of each thread's registers */
     Ahead far, near, next, behind_far, behind_near; /* behind: where the lookups are */
     TT_VECTOR(Op *) leading;                        /* loads of the body that lead to others */
     TT_VECTOR(Staged) loads;
+    TT_VECTOR(Way) ways;
     TT_VECTOR(Op *) deferred;   /* waits for products whose sums the next iteration adds to */
     TT_VECTOR(Op *) deferrable; /* waits that can be deferred if what is computed gets slots */
     TT_VECTOR(Computed) computed;
@@ -84,6 +92,8 @@ bool pipeline_copies_in_halves(const Pipeline *p);
 const Type *pipeline_tile_of(Module *module, const Op *load); /* a number is a tile of one element */
 bool pipeline_keep(Pipeline *p,
                    const Type *type); /* is it little enough to keep in registers? then that is noted */
+/* Does the loop multiply tiles for the load's addresses, or its mask, each time? Not where other loads lead to it. */
+bool pipeline_has_long_way(const Pipeline *p, const Op *load);
 /* The loads of this loop's body that an operand of a product is made of; then those that are computed with besides. */
 void pipeline_find_loads(Pipeline *p, const Value *value, Map *seen);
 void pipeline_find_other_loads(Pipeline *p);

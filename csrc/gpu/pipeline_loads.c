@@ -306,3 +306,36 @@ void pipeline_find_other_loads(Pipeline *p)
             tt_push(p->scratch, p->leading, op);
     }
 }
+
+/* ---- ways to copies ------------------------------------------------------------------------------------------------------------------ */
+
+/* What the loop does for a value. */
+typedef struct WayTo {
+    Map changes; /* Op* -> itself if its results change from one iteration to the next, else the map */
+    bool multiplies, loads;
+} WayTo;
+
+static bool follow_way(const Pipeline *p, const Value *value, WayTo *way)
+{
+    const Op *op = value->op;
+    if (!op || !tt_is_in_loop(&p->loop, value))
+        return !op && value->region == p->loop.body;
+    void *known = tt_map_find_ptr(&way->changes, op);
+    if (known)
+        return known == op;
+    bool changes = op->opcode == OP_load;
+    for (int i = 0; i < op->operand_count; i++)
+        changes |= follow_way(p, tt_operand(op, i), way);
+    way->loads |= op->opcode == OP_load;
+    way->multiplies |= changes && op->opcode == OP_mul && tt_is_tile(value->type);
+    *tt_map_slot_ptr(&way->changes, op) = changes ? (void *)op : &way->changes;
+    return changes;
+}
+
+bool pipeline_has_long_way(const Pipeline *p, const Op *load)
+{
+    WayTo way = {.changes = {.arena = p->scratch}};
+    for (int i = 0; i < load->operand_count; i++)
+        follow_way(p, tt_operand(load, i), &way);
+    return way.multiplies && !way.loads;
+}
