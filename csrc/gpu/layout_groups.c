@@ -192,6 +192,8 @@ static void vote(LayoutGroups *g, const Value *value, Preference preference, int
             known->lanes = TT_MIN(known->lanes, preference.lanes);
             known->weight += preference.weight;
             known->can_repeat &= preference.can_repeat;
+            for (int axis = 0; axis < group->type->rank; axis++)
+                known->alike[axis] = TT_MIN(known->alike[axis], preference.alike[axis]);
             return;
         }
     }

@@ -38,6 +38,24 @@ static int64_t neighbours_in_table(const Op *op, const AxisInfo *info, const Pre
     return row * preference->bytes >= BANKS ? ENTRIES : 1;
 }
 
+/* Do all rows along `fastest` load the same, as a tile of pointers that was broadcast does? Then says how many do so under one mask. */
+static void note_alike(const AxisInfos *infos, const Op *op, int fastest, Preference *preference)
+{
+    enum { CACHED = 4 << 10 /* bytes of a row */ };
+    const Type *type = tt_operand(op, 0)->type;
+    const AxisInfo *pointer = tt_axis_info(infos, tt_operand(op, 0)),
+                   *mask = op->operand_count > 1 ? tt_axis_info(infos, tt_operand(op, 1)) : NULL;
+    bool repeats =
+        preference->can_repeat && type->rank > 1 && type->shape[fastest] * preference->bytes <= CACHED;
+    for (int axis = 0; axis < type->rank; axis++)
+        repeats &= axis == fastest || pointer->constancy[axis] >= type->shape[axis];
+    for (int axis = 0; axis < type->rank; axis++)
+        preference->alike[axis] = !repeats          ? 0
+                                  : axis == fastest ? 1
+                                  : mask            ? mask->constancy[axis]
+                                                    : type->shape[axis];
+}
+
 bool tt_preference_of(const AxisInfos *infos, const Op *op, int num_warps, Preference *preference)
 {
     const Value *pointer = tt_operand(op, 0);
@@ -67,6 +85,7 @@ bool tt_preference_of(const AxisInfos *infos, const Op *op, int num_warps, Prefe
     preference->next = neighbours_in_table(op, info, preference);
     preference->weight = type->count * bytes;
     preference->can_repeat = op->opcode == OP_load && tt_is_plain_load(op) && !tt_find_attr(op, ATTR_cache);
+    note_alike(infos, op, fastest, preference);
     return run > 1 || tt_is_faster_axis(info, fastest, preference->order[type->rank - 1]);
 }
 
@@ -150,6 +169,22 @@ static int64_t bytes_in_a_row(const LinearLayout *layout, int axis, int64_t byte
     return bytes << bit;
 }
 
+/* Are half of a thread's elements, or more, what it loads anyway? */
+static bool is_alike_in_threads(const LinearLayout *layout, const Preference *preference)
+{
+    for (int i = 0; i < layout->in_bits[LAYOUT_REGISTER]; i++) {
+        bool is_alike = layout->bases[i];
+        for (int axis = 0; axis < layout->rank; axis++) {
+            uint64_t step = layout->bases[i] >> tt_layout_axis_start(layout, axis) &
+                            ((1ull << layout->out_bits[axis]) - 1);
+            is_alike &= step < (uint64_t)(preference->alike[axis] & -preference->alike[axis]);
+        }
+        if (is_alike)
+            return true;
+    }
+    return false;
+}
+
 bool tt_suits(const LinearLayout *layout, const Preference *preference)
 {
     int64_t bytes = preference->bytes;
@@ -157,6 +192,6 @@ bool tt_suits(const LinearLayout *layout, const Preference *preference)
     int64_t vector = 1ll << layout->out_bits[axis];
     int64_t run = bytes_in_a_row(layout, axis, bytes, &vector);
     int64_t whole = bytes << layout->out_bits[axis], wanted = preference->lanes * preference->vector * bytes;
-    return run >= TT_MIN(TT_MIN(SECTOR_RUN, wanted), whole) &&
+    return (run >= TT_MIN(TT_MIN(SECTOR_RUN, wanted), whole) || is_alike_in_threads(layout, preference)) &&
            vector * bytes >= TT_MIN(4, preference->vector * bytes);
 }

@@ -97,7 +97,7 @@ typedef struct Load {
     const AxisInfo *info;         /* of the pointers */
     Tile *result;
     LLVMValueRef all_whole;     /* no vector of this thread is cut; NULL: none can be */
-    LLVMValueRef *single_masks; /* of registers that were loaded by themselves */
+    LLVMValueRef *single_masks; /* of the first registers of vectors */
 } Load;
 
 /* A vector cut by the mask. */
@@ -127,14 +127,24 @@ static void load_elements(Simt *s, const Load *load, int first, int count, LLVMV
     simt_unpack(s, words, &access, count, bytes, simt_type(s, type), elements);
 }
 
-/* The register before `reg` that loads the same element under the same mask, the scale of a group for instance; or -1. */
+static bool has_same_others(const Load *load, int a, int b)
+{
+    const Vectors *v = &load->vectors;
+    for (int i = 0; load->other && i < 1 << v->count_bits; i++)
+        if (load->other->at[simt_vector_register(v, a, i)] != load->other->at[simt_vector_register(v, b, i)])
+            return false;
+    return true;
+}
+
+/* The first register of a vector before the one that begins at `reg` which loads the same under the same mask, the scale of a group
+ * for instance, or the weights of columns once more for another row; or -1. */
 static int same_load(const Load *load, int reg, LLVMValueRef mask)
 {
-    const Tile *other = load->other;
     int alike = simt_alike(load->masks.layout, load->info, reg);
     for (int r = 0; r < reg && !tt_int_attr(load->op, ATTR_volatile, 0); r++)
-        if (load->result->at[r] && (r == alike || load->pointers->at[r] == load->pointers->at[reg]) &&
-            load->single_masks[r] == mask && (!other || other->at[r] == other->at[reg]))
+        if (load->result->at[r] && !((uint32_t)r & load->vectors.mask) &&
+            (r == alike || load->pointers->at[r] == load->pointers->at[reg]) &&
+            load->single_masks[r] == mask && has_same_others(load, r, reg))
             return r;
     return -1;
 }
@@ -150,13 +160,12 @@ static void load_vector(Simt *s, Load *load, int first, CutVector *cut)
     LLVMValueRef whole = simt_vector_masks(s, &load->masks, v, first, cut->single);
     if (cut->single[0])
         load->all_whole = simt_and(s, load->all_whole, whole);
-    int same = count == 1 && !cut->single[0] ? same_load(load, first, whole) : -1;
+    int same = cut->single[0] ? -1 : same_load(load, first, whole);
     load->single_masks[first] = whole;
-    if (same >= 0) {
-        load->result->at[first] = load->result->at[same];
-        return;
-    }
-    load_elements(s, load, first, count, whole, elements);
+    if (same < 0)
+        load_elements(s, load, first, count, whole, elements);
+    for (int i = 0; same >= 0 && i < count; i++)
+        elements[i] = load->result->at[simt_vector_register(v, same, i)];
     for (int i = 0; i < count; i++)
         load->result->at[simt_vector_register(v, first, i)] = elements[i];
 }

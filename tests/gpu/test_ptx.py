@@ -758,6 +758,46 @@ def test_an_element_that_a_thread_needs_several_times_is_loaded_once():
 
 
 @triton.jit
+def add_to_rows(x_ptr, weight_ptr, m, ROWS: tl.constexpr, COLS: tl.constexpr):
+    rows, columns = tl.arange(0, ROWS)[:, None], tl.arange(0, COLS)[None, :]
+    x_ptrs = x_ptr + rows * COLS + columns
+    weights = tl.load(weight_ptr + tl.broadcast_to(columns, (ROWS, COLS)), mask=rows < m)
+    tl.store(x_ptrs, tl.load(x_ptrs) + weights)
+
+
+@pytest.mark.parametrize("divisor, loads", [(16, 1), (2, 4)])
+def test_a_vector_that_a_thread_needs_for_several_rows_is_loaded_once(divisor, loads):
+    """Under one mask: these rows are four apart."""
+    compiled = compile_kernel(add_to_rows, F32, F32, integer(divisor), ROWS=16, COLS=128)
+    assert compiled.count(WIDE_LOAD) == 4 + loads and compiled.count(WIDE_STORE) == 4
+    assemble(compiled, 90)
+
+
+@triton.jit
+def product_and_bias(
+    a_ptr, b_ptr, bias_ptr, out_ptr, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):  # fmt: skip
+    rows, columns, depth = tl.arange(0, BM)[:, None], tl.arange(0, BN)[None, :], tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, k, BK):
+        a = tl.load(a_ptr + rows * k + start + depth[None, :])
+        acc = tl.dot(a, tl.load(b_ptr + (start + depth[:, None]) * n + columns), acc)
+    mask = (rows < m) & (columns < n)
+    bias = tl.load(bias_ptr + tl.broadcast_to(columns, (BM, BN)), mask)
+    tl.store(out_ptr + rows * n + columns, (acc + bias).to(tl.float16), mask)
+
+
+@pytest.mark.parametrize("divisor, words, vectors, barriers", [(16, 16, 0, 4), (1, 0, 8, 6)])
+def test_one_row_for_all_is_loaded_where_a_product_has_its_sums(divisor, words, vectors, barriers):
+    """By threads that have several rows under one mask: it need not cross shared memory."""
+    arguments = F16, F16, F16, F16, integer(divisor), integer(), integer()
+    compiled = compile_kernel(product_and_bias, *arguments, sm=90, BM=64, BN=128, BK=64)
+    assert compiled.count(WIDE_LOAD) == vectors and compiled.count(LOAD) == words + vectors
+    assert compiled.count(BARRIER) == barriers
+    assemble(compiled, 90)
+
+
+@triton.jit
 def merge_moments(mean_a, m2_a, count_a, mean_b, m2_b, count_b):
     delta, count = mean_b - mean_a, count_a + count_b
     share = count_b / count

@@ -149,6 +149,18 @@ def test_matrices_by_their_strides():
     check(code, {"x": x, "a": 18, "b": 2}, x[:8:2, :9:2])
 
 
+@pytest.mark.parametrize("n", [0, 5, 16, 32, 33])
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32"])
+def test_one_row_for_all(n, dtype):
+    """The same elements for each row, under masks that rows share; something else for each where these are false."""
+    x, y = random((128,), dtype), random((64, 128), dtype, seed=2)
+    row, column = "tl.arange(0, 64)[:, None]", "tl.arange(0, 128)[None, :]"
+    inside = np.arange(64)[:, None] < n
+    for other, value in ("0", 0), ("y", y.values):
+        code = f"tl.load(x_ptr + tl.broadcast_to({column}, (64, 128)), mask={row} < n, other={other})"
+        check(code, {"x": x, "y": y, "n": n}, Array(np.where(inside, x.values, value).astype(x.values.dtype), dtype))
+
+
 @pytest.mark.parametrize("index", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
 def test_gathers_with_every_index_dtype(index):
     x = random((100,), "float32")
