@@ -36,9 +36,12 @@ static LLVMValueRef divide_as_floats(Emit *e, bool is_signed, LLVMValueRef a, LL
     LLVMValueRef x = is_signed ? LLVMBuildSIToFP(e->b, a, floats, "") : LLVMBuildUIToFP(e->b, a, floats, "");
     LLVMValueRef y = is_signed ? LLVMBuildSIToFP(e->b, b, floats, "") : LLVMBuildUIToFP(e->b, b, floats, "");
     LLVMValueRef quotient = LLVMBuildFDiv(e->b, x, y, "");
+    /* The least number by -1 is beyond the largest: it wraps around in 32 bits, and would not in those of a narrow type. */
+    LLVMTypeRef wide = is_signed && bits < 32 ? with_element(type, e->i32) : type;
     quotient =
-        is_signed ? LLVMBuildFPToSI(e->b, quotient, type, "") : LLVMBuildFPToUI(e->b, quotient, type, "");
-    return LLVMBuildFreeze(e->b, quotient, "");
+        is_signed ? LLVMBuildFPToSI(e->b, quotient, wide, "") : LLVMBuildFPToUI(e->b, quotient, wide, "");
+    quotient = LLVMBuildFreeze(e->b, quotient, "");
+    return wide == type ? quotient : LLVMBuildTrunc(e->b, quotient, type, "");
 }
 
 /* The divisor, or 1 where the division would trap. */

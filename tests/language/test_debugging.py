@@ -245,7 +245,7 @@ def test_division_by_zero(dtype, operator):
     kernel[(1,)](Buffer(x).argument, Buffer(y).argument, SIZE=100, debug=True, sanitize_overflow=False)
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
 def test_the_quotient_that_overflows(dtype):
     low, _ = limits(dtype)
     x, y = np.full(20, low, dtype), np.full(20, -1, dtype)
