@@ -311,9 +311,11 @@ static void improve(Order *o)
 {
     drop_unused(o);
     bool is_together = has_convergent(o);
-    if (is_together && o->has_products)
+    if (is_together && o->has_products) {
         order_stretches(o);
-    if (feeds_phi(o) || (is_together && o->has_products))
+        return;
+    }
+    if (feeds_phi(o))
         return;
     Sequence given = instructions(o);
     int before = is_together ? registers(o) : 0;

@@ -98,6 +98,13 @@ bool pipeline_has_long_way(const Pipeline *p, const Op *load);
 void pipeline_find_loads(Pipeline *p, const Value *value, Map *seen);
 void pipeline_find_other_loads(Pipeline *p);
 
+/* ---- pipeline_depth.c: how far ahead, in how many slots, through which cache ------------------------------------------------- */
+
+/* Which loads through registers do not stay there from one iteration to the next. */
+void pipeline_choose_direct(Pipeline *p);
+/* Pipeline.distance, slots, stored and what goes with them; 0 iterations where nothing fits. */
+void pipeline_choose_distance(Pipeline *p);
+
 /* ---- pipeline_ahead.c: values some iterations ahead ------------------------------------------------------------------------ */
 
 Ahead pipeline_new_ahead(Pipeline *p, int distance);
