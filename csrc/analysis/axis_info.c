@@ -212,6 +212,21 @@ static AxisInfo axes_of_number(const Op *op)
     return info;
 }
 
+/* Rows of one that may be copied as a block lie apart by whole chunks of 16 bytes, as the array begins (opt/block_copies.c). */
+static AxisInfo axes_of_block(const AxisInfos *infos, const Op *op)
+{
+    enum { CHUNK = 16 };
+    const Type *type = op->results[0]->type;
+    AxisInfo info = tt_unknown_axes(type);
+    int last = info.rank - 1;
+    const AxisInfo *offset = tt_axis_info(infos, tt_operand(op, op->operand_count - 1));
+    if (tt_find_attr(op, ATTR_numbers)) {
+        info.contiguity[last] = tt_extent(type, last);
+        info.divisibility[last] = TT_MIN(offset->divisibility[0] * tt_axis_unit(type), CHUNK);
+    }
+    return info;
+}
+
 static AxisInfo axes_of_op(AxisInfos *infos, const Op *op, const AxisOperand *operands)
 {
     switch (op->opcode) {
@@ -319,6 +334,9 @@ static void visit_op(AxisInfos *infos, const Op *op)
         visit_loop(infos, op);
     } else if (op->opcode == OP_if) {
         visit_if(infos, op);
+    } else if (op->opcode == OP_block_pointers) {
+        set_info(infos, op->results[0], axes_of_block(infos, op));
+        set_info(infos, op->results[1], tt_unknown_axes(op->results[1]->type));
     } else if (op->result_count == 1 && op->operand_count <= 3) {
         AxisOperand operands[3];
         for (int i = 0; i < op->operand_count; i++)

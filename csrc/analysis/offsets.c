@@ -16,6 +16,7 @@ struct Offsets {
     TT_VECTOR(RangeTerm) terms;
     TT_VECTOR(RangeInput) inputs;
     TT_VECTOR(const Value *) reached; /* whose operands and users are to be looked at */
+    TT_VECTOR(Op *) blocks;           /* that may be copied as blocks */
     bool counts_programs;             /* see RangeProgram */
 };
 
@@ -462,6 +463,10 @@ static void visit(Op *op, void *context)
     offsets->counts_programs |= tt_find_attr(op, ATTR_programs) != NULL;
     if (op->opcode == OP_addptr)
         reach(offsets, tt_operand(op, 1));
+    for (int i = 1; op->opcode == OP_block_pointers && i < op->operand_count; i++)
+        reach(offsets, tt_operand(op, i));
+    if (tt_find_attr(op, ATTR_numbers))
+        tt_push(offsets->arena, offsets->blocks, op);
 }
 
 Offsets *tt_analyze_offsets(const Function *kernel, Arena *arena)
@@ -517,9 +522,69 @@ static bool decide(Offsets *offsets, const Value *value, unsigned fact)
     return true;
 }
 
+/* Is the term one number in each launch, and all that leads to it? Then each of these is to be one of 32 bits, and positive. */
+static bool is_number(const Offsets *offsets, int number)
+{
+    const RangeTerm *term = number == UNKNOWN ? NULL : &offsets->terms.data[number];
+    if (!term)
+        return false;
+    switch (term->kind) {
+    case RANGE_CONSTANT:
+        return term->bounds.lowest == term->bounds.highest;
+    case RANGE_INPUT:
+        return true;
+    case RANGE_ADD:
+    case RANGE_SUB:
+    case RANGE_MUL:
+    case RANGE_DIV:
+    case RANGE_MIN:
+    case RANGE_MAX:
+        return is_number(offsets, term->a) && is_number(offsets, term->b);
+    default:
+        return false;
+    }
+}
+
+static void decide_maps(Offsets *offsets, int number)
+{
+    RangeTerm *term = &offsets->terms.data[number];
+    if (term->kind == RANGE_CONSTANT)
+        return;
+    term->facts |= FACT_MAPS;
+    if (term->kind != RANGE_INPUT) {
+        decide_maps(offsets, term->a);
+        decide_maps(offsets, term->b);
+    }
+}
+
+/* Extents and strides of a block that may be copied as one; `numbers` NULL: whether they are numbers of each launch, on which the
+ * fact hangs then; else notes which terms of the program they are. */
+static bool take_block(Offsets *offsets, Op *block, const int *numbers)
+{
+    int64_t terms[2 * TT_MAX_RANK];
+    int count = 2 * block->results[0]->type->rank;
+    for (int i = 0; i < count; i++) {
+        int term = term_of(offsets, tt_operand(block, 1 + i));
+        if (!numbers && !is_number(offsets, term))
+            return false;
+        terms[i] = numbers ? numbers[term] : term;
+    }
+    for (int i = 0; !numbers && i < count; i++)
+        decide_maps(offsets, (int)terms[i]);
+    tt_set_attr(block, tt_attr_ints(block->parent->function->module, ATTR_numbers, terms, count, NULL));
+    return true;
+}
+
 RangeProgram *tt_offset_checks(Offsets *offsets)
 {
     bool any = offsets->counts_programs;
+    for (int i = 0; i < offsets->blocks.count; i++)
+        if (take_block(offsets, offsets->blocks.data[i], NULL)) {
+            any = true;
+        } else {
+            tt_remove_attr(offsets->blocks.data[i], ATTR_numbers);
+            offsets->blocks.data[i--] = offsets->blocks.data[--offsets->blocks.count];
+        }
     for (int i = 0; i < offsets->reached.count; i++) {
         const Value *value = offsets->reached.data[i];
         Value *sources[3];
@@ -532,6 +597,9 @@ RangeProgram *tt_offset_checks(Offsets *offsets)
     if (!any)
         return NULL;
     int *numbers = TT_NEW_ARRAY(offsets->arena, int, offsets->terms.count);
+    for (int i = 0; i < offsets->blocks.count; i++)
+        for (int k = 0; k < tt_find_attr(offsets->blocks.data[i], ATTR_numbers)->count; k++)
+            numbers[tt_find_attr(offsets->blocks.data[i], ATTR_numbers)->ints[k]] = 1; /* constants, too */
     int *inputs = TT_NEW_ARRAY(offsets->arena, int, offsets->inputs.count);
     RangeProgram *program = TT_NEW(offsets->arena, RangeProgram);
     program->counts_programs = offsets->counts_programs;
@@ -551,5 +619,7 @@ RangeProgram *tt_offset_checks(Offsets *offsets)
         term.a = numbers[term.a], term.b = numbers[term.b], term.c = numbers[term.c];
         program->terms[program->term_count++] = term;
     }
+    for (int i = 0; i < offsets->blocks.count; i++)
+        take_block(offsets, offsets->blocks.data[i], numbers);
     return program;
 }

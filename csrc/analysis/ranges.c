@@ -148,8 +148,9 @@ IntBounds tt_range_of_term(const RangeTerm *term, const IntBounds *terms, const 
 /* The facts among the term's own that its bounds do not prove. */
 static unsigned missing_facts(const RangeTerm *term, IntBounds bounds)
 {
-    unsigned proved =
-        (tt_fits_32_bits(bounds) ? FACT_FITS : 0u) | (bounds.lowest >= 0 ? FACT_DIVISORS | FACT_STARTS : 0u);
+    unsigned proved = (tt_fits_32_bits(bounds) ? FACT_FITS : 0u) |
+                      (bounds.lowest >= 0 ? FACT_DIVISORS | FACT_STARTS : 0u) |
+                      (bounds.lowest >= 1 && tt_fits_32_bits(bounds) ? FACT_MAPS : 0u);
     return term->facts & ~proved;
 }
 
@@ -244,6 +245,14 @@ unsigned tt_facts_of_numbers(const RangeProgram *program, LaunchNumbers numbers)
     IntBounds bounds[program->input_count + 1];
     read_bounds(program, numbers, NULL, false, bounds);
     return with_grid(program, facts_of_ranges(program, bounds), numbers);
+}
+
+void tt_range_terms(const RangeProgram *program, LaunchNumbers numbers, IntBounds *terms)
+{
+    IntBounds inputs[program->input_count + 1];
+    read_bounds(program, numbers, NULL, false, inputs);
+    for (int i = 0; i < program->term_count; i++)
+        terms[i] = tt_range_of_term(&program->terms[i], terms, inputs);
 }
 
 static bool is_between(const RangeProgram *program, const IntBounds *bounds, LaunchNumbers numbers)

@@ -11,9 +11,11 @@ typedef enum LaunchFact {
     FACT_STARTS = 1 << 2,   /* what is divided is not negative, though scalars are subtracted in it */
     FACT_ONE_EACH = 1 << 3, /* the grid has no more programs than the device has multiprocessors */
     FACT_TWO_EACH = 1 << 4, /* no more than twice as many */
+    FACT_MAPS = 1
+        << 5, /* extents and strides of arrays that are copied in blocks are positive numbers of 32 bits */
     /* Code that rests on these is right in every launch, and best where they hold. */
     FACTS_OF_GRID = FACT_ONE_EACH | FACT_TWO_EACH,
-    ALL_FACTS = FACT_FITS | FACT_DIVISORS | FACT_STARTS | FACTS_OF_GRID,
+    ALL_FACTS = FACT_FITS | FACT_DIVISORS | FACT_STARTS | FACTS_OF_GRID | FACT_MAPS,
     /* Of code that others launch, who vouch for it. */
     VOUCHED_FACTS = FACT_FITS | FACT_DIVISORS,
 } LaunchFact;
@@ -84,6 +86,9 @@ typedef struct LaunchNumbers {
 unsigned tt_facts_of_grid(LaunchNumbers numbers);
 /* What holds for these numbers. */
 unsigned tt_facts_of_numbers(const RangeProgram *program, LaunchNumbers numbers);
+/* What the terms are in this launch: of those that only RANGE_CONSTANT, INPUT, ADD, SUB, MUL, DIV, MIN and MAX lead to, that number
+ * twice. Room for all terms. */
+void tt_range_terms(const RangeProgram *program, LaunchNumbers numbers, IntBounds *terms);
 /* Launches of which something is known, the latest in front: what holds for all whose numbers lie between these, a pair
  * for each input. */
 enum { KNOWN_LAUNCHES = 4 };

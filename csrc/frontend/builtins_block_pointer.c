@@ -1,7 +1,5 @@
-/* Block pointers: a window onto an array. They are a matter of the frontend only: a load or store through
- * one becomes a tile of pointers, base + sum over d of (offset[d] + index[d]) * stride[d], and a mask
- * where the window may reach over the edge. Shapes and strides are int64, offsets int32, as in the public
- * language. */
+/* Block pointers: a window onto an array. They are a matter of the frontend only: a load or store through one is one
+ * through `block_pointers`, under their mask. Shapes and strides are int64, offsets int32, as in the public language. */
 #include "frontend/builtins.h"
 
 enum { BASE, ARRAY_SHAPE, STRIDES, OFFSETS, PARTS };
@@ -85,75 +83,41 @@ Term tt_builtin_advance(Walker *w, Term *args)
 
 /* ---- expansion ----------------------------------------------------------------------------------------- */
 
-/* The indices 0 .. extent - 1 along dimension `d`, int64, with extent 1 in the others. */
-static Value *indices_along(Walker *w, const BlockShape *block, int d)
+/* The dimensions in `boundary_check`; their count. */
+static int checked_dimensions(Walker *w, Term *args, int index, const BlockShape *block,
+                              int64_t dims[TT_MAX_RANK])
 {
-    Builder *b = &w->builder;
-    Value *line = tt_build_range(b, 0, block->shape[d]);
-    Value *index = tt_build_cast(b, OP_ext_s, line, tt_scalar_type(w->module, TT_I64));
-    for (int i = 0; i < block->rank; i++)
-        if (i != d)
-            index = tt_build_expand_dims(b, index, i);
-    return index;
-}
-
-static Value *splat_like(Walker *w, Value *scalar, const Value *tile)
-{
-    return tt_build_splat(&w->builder, scalar, tile->type->shape, tile->type->rank);
-}
-
-static Value *wide_offset(Walker *w, Term pointer, int d)
-{
-    return tt_cast(w, pointer.items[OFFSETS].items[d], &tt_int64, ROUND_NEAREST_EVEN).value;
-}
-
-/* The uniform part goes into the scalar base, so that the tile holds small offsets only. */
-static Term window_pointers(Walker *w, Term pointer)
-{
-    Builder *b = &w->builder;
-    const BlockShape *block = pointer.block;
-    Value *start = NULL, *offsets = NULL;
-    for (int d = 0; d < block->rank; d++) {
-        Value *stride = pointer.items[STRIDES].items[d].value, *index = indices_along(w, block, d);
-        Value *first = tt_build2(b, OP_mul, wide_offset(w, pointer, d), stride);
-        Value *along = tt_build2(b, OP_mul, index, splat_like(w, stride, index));
-        along = tt_build_broadcast(b, along, block->shape);
-        start = start ? tt_build2(b, OP_add, start, first) : first;
-        offsets = offsets ? tt_build2(b, OP_add, offsets, along) : along;
-    }
-    Value *base = tt_build_addptr(b, pointer.items[BASE].value, start);
-    Value *pointers = tt_build_addptr(b, tt_build_splat(b, base, block->shape, block->rank), offsets);
-    return tt_value_term(pointers, pointer.items[BASE].dtype);
-}
-
-/* Is the element of dimension `d` inside of the array? */
-static Value *inside_along(Walker *w, Term pointer, int d)
-{
-    Builder *b = &w->builder;
-    Value *index = indices_along(w, pointer.block, d);
-    index = tt_build2(b, OP_add, index, splat_like(w, wide_offset(w, pointer, d), index));
-    Value *after_start = tt_build2(b, OP_ge_s, index, tt_build_int(b, index->type, 0));
-    Value *end = splat_like(w, pointer.items[ARRAY_SHAPE].items[d].value, index);
-    Value *before_end = tt_build2(b, OP_lt_s, index, end);
-    return tt_build_broadcast(b, tt_build2(b, OP_and, after_start, before_end), pointer.block->shape);
-}
-
-/* The mask for the dimensions in `boundary_check`; None when there are none. */
-static Term window_mask(Walker *w, Term *args, int index, Term pointer)
-{
-    int64_t dims[TT_MAX_RANK];
-    int given = tt_is_none(args[index]) ? 0 : tt_arg_ints(w, args, index, dims);
+    int count = tt_is_none(args[index]) ? 0 : tt_arg_ints(w, args, index, dims);
     bool checked[TT_MAX_RANK] = {0};
-    Value *mask = NULL;
-    for (int i = 0; i < given; i++) {
-        int d = tt_check_axis(w, "boundary_check", dims[i], pointer.block->rank);
+    for (int i = 0; i < count; i++) {
+        int d = tt_check_axis(w, "boundary_check", dims[i], block->rank);
         if (checked[d])
             tt_fail(w, "boundary_check names the dimension %d twice", d);
         checked[d] = true;
-        Value *inside = inside_along(w, pointer, d);
-        mask = mask ? tt_build2(&w->builder, OP_and, mask, inside) : inside;
+        dims[i] = d;
     }
-    return mask ? tt_value_term(mask, &tt_int1) : tt_none(w);
+    return count;
+}
+
+/* Pointers to the elements, and the mask for the dimensions that are checked; None when there are none. */
+static Term expand_block(Walker *w, Term *args, int boundary, Term pointer, Term *mask)
+{
+    const BlockShape *block = pointer.block;
+    int64_t checked[TT_MAX_RANK];
+    int count = checked_dimensions(w, args, boundary, block, checked), operands = 0;
+    Value *parts[1 + 3 * TT_MAX_RANK];
+    const Dtype *dtype = pointer.items[BASE].dtype;
+    parts[operands++] = pointer.items[BASE].value;
+    for (int part = ARRAY_SHAPE; part <= OFFSETS; part++)
+        for (int d = 0; d < block->rank; d++)
+            parts[operands++] = pointer.items[part].items[d].value;
+    const Type *types[] = {
+        tt_tile_type(w->module, tt_dtype_ir(w, dtype), block->shape, block->rank),
+        tt_tile_type(w->module, tt_scalar_type(w->module, TT_I1), block->shape, block->rank)};
+    Attr *attrs = count ? tt_attr_ints(w->module, ATTR_checked, checked, count, NULL) : NULL;
+    Op *op = tt_build_op(&w->builder, OP_block_pointers, parts, operands, types, 2, attrs);
+    *mask = count ? tt_value_term(op->results[1], &tt_int1) : tt_none(w);
+    return tt_value_term(op->results[0], dtype);
 }
 
 static void check_no_mask(Walker *w, Term *args, int first, int last)
@@ -187,11 +151,10 @@ void tt_expand_block_load(Walker *w, Term *args)
     enum { POINTER, MASK, OTHER, BOUNDARY, PADDING };
     Term pointer = args[POINTER];
     check_no_mask(w, args, MASK, OTHER);
-    args[MASK] = window_mask(w, args, BOUNDARY, pointer);
+    args[POINTER] = expand_block(w, args, BOUNDARY, pointer, &args[MASK]);
     args[OTHER] = padding(w, args, PADDING, pointer.items[BASE].dtype->pointee);
     if (tt_is_none(args[MASK]))
         args[OTHER] = args[MASK]; /* nothing is beyond an edge that is not checked */
-    args[POINTER] = window_pointers(w, pointer);
 }
 
 void tt_expand_block_store(Walker *w, Term *args)
@@ -199,6 +162,5 @@ void tt_expand_block_store(Walker *w, Term *args)
     enum { POINTER, VALUE, MASK, BOUNDARY };
     Term pointer = args[POINTER];
     check_no_mask(w, args, MASK, MASK);
-    args[MASK] = window_mask(w, args, BOUNDARY, pointer);
-    args[POINTER] = window_pointers(w, pointer);
+    args[POINTER] = expand_block(w, args, BOUNDARY, pointer, &args[MASK]);
 }

@@ -244,7 +244,7 @@ static bool must_wait(const Flow *flow, const Op *op, const uint64_t *pending)
 static void add_access(Flow *flow, const Op *op, uint64_t *pending, int id)
 {
     tt_flow_add(pending, id);
-    if (op->opcode == OP_async_copy)
+    if (op->opcode == OP_async_copy || op->opcode == OP_tensor_copy)
         tt_flow_add(flow->in_flight, id);
 }
 

@@ -133,7 +133,10 @@ static void flow_op(Flow *flow, Op *op)
 {
     if (op->opcode == OP_async_wait && !tt_int_attr(op, ATTR_left, 0))
         land(flow);
-    if (op->opcode == OP_barrier || (op->opcode == OP_async_wait && !tt_int_attr(op, ATTR_alone, 0))) {
+    if (op->opcode == OP_mbarrier_init) {
+        flow_access(flow, op);
+        meet(flow);
+    } else if (op->opcode == OP_barrier || (op->opcode == OP_async_wait && !tt_int_attr(op, ATTR_alone, 0))) {
         meet(flow);
     } else if (tt_is_loop(op)) {
         if (flow->mode == FLOW_INSERTS && flow->must_wait)

@@ -2,6 +2,7 @@
  * tile is an array of LLVM scalars in each thread. */
 #pragma once
 #include "codegen/codegen.h"
+#include "gpu/tensor_map.h"
 #include "opt/opt.h"
 
 typedef struct GpuOptions {
@@ -43,6 +44,8 @@ typedef struct GpuKernel {
      * whose assertion fails fills it in; failing threads end. `message` counts from 1 in `failures`. */
     Failure *failures;
     int failure_count;
+    TensorMap *maps; /* a parameter each, behind those of the IR */
+    int map_count;
 } GpuKernel;
 
 typedef struct FailureRecord {

@@ -49,18 +49,34 @@ static void add_shared_memory(Simt *s)
     LLVMSetAlignment(s->shared, SHARED_ALIGNMENT);
 }
 
+/* By value. */
+static void pass_map(Simt *s, int index)
+{
+    enum { ALIGNMENT = 64 };
+    unsigned by_value = LLVMGetEnumAttributeKindForName("byval", strlen("byval"));
+    unsigned align = LLVMGetEnumAttributeKindForName("align", strlen("align"));
+    LLVMTypeRef type = LLVMArrayType2(s->i8, MAP_BYTES);
+    LLVMAttributeIndex place = (LLVMAttributeIndex)index + 1;
+    LLVMAddAttributeAtIndex(s->function, place, LLVMCreateTypeAttribute(s->context, by_value, type));
+    LLVMAddAttributeAtIndex(s->function, place, LLVMCreateEnumAttribute(s->context, align, ALIGNMENT));
+}
+
 static void add_kernel(Simt *s, const Function *function)
 {
     const Region *body = function->body;
-    LLVMTypeRef *params = TT_NEW_ARRAY(s->arena, LLVMTypeRef, body->arg_count + 1);
+    LLVMTypeRef *params = TT_NEW_ARRAY(s->arena, LLVMTypeRef, body->arg_count + 1 + s->maps.count);
     int count = body->arg_count;
     for (int i = 0; i < body->arg_count; i++)
         params[i] = param_type(s, body->args[i]->type);
     if (s->options->debug)
         params[count++] = s->global_ptr; /* of the FailureRecord */
+    for (int i = 0; i < s->maps.count; i++)
+        params[count++] = LLVMPointerTypeInContext(s->context, 0);
     LLVMTypeRef type = LLVMFunctionType(s->none, params, (unsigned)count, 0);
     s->function = LLVMAddFunction(s->llvm, function->name, type);
     LLVMSetFunctionCallConv(s->function, PTX_KERNEL);
+    for (int i = 0; i < s->maps.count; i++)
+        pass_map(s, count - s->maps.count + i);
     const char *threads = tt_arena_format(s->arena, "%d", TT_LANES * tt_warps(s->options));
     simt_add_attribute(s, "nvvm.reqntid", threads);
     int programs = tt_wanted_programs(s->module, s->options);

@@ -340,5 +340,78 @@ static void fence_proxy(Simt *s)
     nvptx_asm(s, ASM_MEMORY, "fence.proxy.async.shared::cta;", "~{memory}", s->none, NULL, 0);
 }
 
-const AsyncOps tt_nvptx_async_ops = {
-    .copy = copy, .commit = commit, .wait = wait, .fence_proxy = fence_proxy};
+/* ---- blocks ----------------------------------------------------------------------------------------------------------------- */
+
+static void for_barriers(Simt *s, const char *instruction, const char *operands, LLVMValueRef place,
+                         int count, int64_t distance, LLVMValueRef predicate)
+{
+    LLVMValueRef arguments[] = {nvptx_shared_address(s, place), predicate};
+    for (int i = 0; i < count; i++) {
+        const char *text = tt_arena_format(s->arena, "@$1 mbarrier.%s.shared.b64 [$0+%lld]%s;", instruction,
+                                           (long long)(i * distance), operands);
+        nvptx_asm(s, ASM_MEMORY, text, "r,b,~{memory}", s->none, arguments, 2);
+    }
+}
+
+static void begin_barriers(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate)
+{
+    for_barriers(s, "init", ", 1", place, count, distance, predicate);
+}
+
+static void end_barriers(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate)
+{
+    for_barriers(s, "inval", "", place, count, distance, predicate);
+}
+
+static void expect(Simt *s, LLVMValueRef barrier, int64_t bytes, LLVMValueRef predicate)
+{
+    LLVMValueRef arguments[] = {nvptx_shared_address(s, barrier), predicate};
+    const char *text = tt_arena_format(s->arena, "@$1 mbarrier.arrive.expect_tx.shared.b64 _, [$0], %lld;",
+                                       (long long)bytes);
+    nvptx_asm(s, ASM_MEMORY, text, "r,b,~{memory}", s->none, arguments, 2);
+}
+
+static void await(Simt *s, LLVMValueRef barrier, LLVMValueRef phase)
+{
+    static const char text[] =
+        "{ .reg .pred ended; again: mbarrier.try_wait.parity.shared.b64 ended, [$0], $1; "
+        "@!ended bra again; }";
+    LLVMValueRef arguments[] = {nvptx_shared_address(s, barrier), phase};
+    nvptx_asm(s, ASM_CONVERGENT, text, "r,r,~{memory}", s->none, arguments, 2);
+}
+
+/* The address of the map among the kernel's parameters, by the name that LLVM gives these. */
+static LLVMValueRef map_address(Simt *s, int number)
+{
+    size_t length;
+    const char *name = LLVMGetValueName2(s->function, &length);
+    int index = s->module->functions->body->arg_count + number;
+    const char *text =
+        tt_arena_format(s->arena, "mov.b64 $0, %s_param_%d; cvta.param.u64 $0, $0;", name, index);
+    return nvptx_asm(s, ASM_PURE, text, "=l", s->i64, NULL, 0);
+}
+
+static void copy_block(Simt *s, const BlockCopy *copy)
+{
+    static const char text[] =
+        "@$5 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        "[$0], [$1, {$2, $3}], [$4];";
+    LLVMValueRef place = LLVMBuildAdd(s->b, copy->place, simt_i32(s, copy->constant), "");
+    LLVMValueRef arguments[] = {nvptx_shared_address(s, place),
+                                map_address(s, copy->number),
+                                copy->offsets[1],
+                                copy->offsets[0],
+                                nvptx_shared_address(s, copy->barrier),
+                                copy->predicate};
+    nvptx_asm(s, ASM_MEMORY, text, "r,l,r,r,r,b,~{memory}", s->none, arguments, 6);
+}
+
+const AsyncOps tt_nvptx_async_ops = {.copy = copy,
+                                     .commit = commit,
+                                     .wait = wait,
+                                     .fence_proxy = fence_proxy,
+                                     .begin_barriers = begin_barriers,
+                                     .end_barriers = end_barriers,
+                                     .expect = expect,
+                                     .await = await,
+                                     .copy_block = copy_block};

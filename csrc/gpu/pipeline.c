@@ -23,6 +23,43 @@ static Value *slot_of(Builder *b, const Staged *staged, Value *index)
     return view->results[0];
 }
 
+static Value *barrier_of(Builder *b, const Pipeline *p, Value *slot)
+{
+    const Type *type = tt_buffer_type(b->module, tt_slot_type(b->module, p->barriers->type), 1);
+    Op *view = tt_build_op(b, OP_smem_view, (Value *[]){p->barriers, slot}, 2, &type, 1, NULL);
+    view->results[0]->layout = p->barriers->layout;
+    return view->results[0];
+}
+
+/* The block behind these pointers, by one instruction. */
+static void copy_block(Builder *b, const Pipeline *p, const Staged *staged, const Value *pointers,
+                       Value *runs, Value *slot)
+{
+    const Op *block = pointers->op;
+    int count = 3 + block->operand_count;
+    Value **operands = TT_NEW_ARRAY(p->scratch, Value *, count);
+    operands[0] = slot_of(b, staged, slot);
+    operands[1] = barrier_of(b, p, slot);
+    operands[2] = runs;
+    for (int i = 0; i < block->operand_count; i++)
+        operands[3 + i] = tt_operand(block, i);
+    const Attr *numbers = tt_find_attr(block, ATTR_numbers);
+    tt_build_op(b, OP_tensor_copy, operands, count, NULL, 0,
+                tt_attr_ints(b->module, ATTR_numbers, numbers->ints, numbers->count, NULL));
+}
+
+/* One thread says how much is to come for the slot. */
+static void expect_blocks(Builder *b, const Pipeline *p, Value *runs, Value *slot)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < p->loads.count; i++) {
+        const Type *type = p->loads.data[i].load->results[0]->type;
+        bytes += p->loads.data[i].is_block ? type->count * tt_byte_width(type) : 0;
+    }
+    tt_build_op(b, OP_mbarrier_expect, (Value *[]){barrier_of(b, p, slot), runs}, 2, NULL, 0,
+                tt_attr_int(b->module, ATTR_bytes, bytes, NULL));
+}
+
 static void copy_async(Builder *b, const Staged *staged, Value *pointer, Value *mask, Value *runs,
                        Value *slot)
 {
@@ -79,24 +116,28 @@ static Value *from_words(Builder *b, Value *tile, const Type *type)
 }
 
 /* Loads or copies from these operands where the iteration `runs`: returns what was loaded, or NULL. */
-static Value *fetch(Builder *b, const Staged *staged, Value **operands, Value *runs, Value *slot)
+static Value *fetch(Builder *b, const Pipeline *p, const Staged *staged, Value **operands, Value *runs,
+                    Value *slot)
 {
     if (!staged->is_async)
         return pipeline_repeat(b, staged->load->results[0], operands, runs);
-    copy_async(b, staged, operands[0], operands[1], runs, slot);
+    if (staged->is_block)
+        copy_block(b, p, staged, operands[0], runs, slot);
+    else
+        copy_async(b, staged, operands[0], operands[1], runs, slot);
     return NULL;
 }
 
 /* The same in a branch, so that an iteration that there is not costs nothing, and the masks of the others need not ask. What was
  * loaded comes in words, as `otherwise` does, which nothing reads. */
-static Value *fetch_if_runs(Builder *b, const Staged *staged, Value **operands, Value *runs, Value *slot,
-                            Value *otherwise)
+static Value *fetch_if_runs(Builder *b, const Pipeline *p, const Staged *staged, Value **operands,
+                            Value *runs, Value *slot, Value *otherwise)
 {
     bool loads = otherwise != NULL;
     Op *choice = tt_build_op(b, OP_if, &runs, 1, loads ? &otherwise->type : NULL, loads, NULL);
     Builder then = tt_builder_at_end(choice->regions[0]), rest = tt_builder_at_end(choice->regions[1]);
     then.loc = rest.loc = b->loc;
-    Value *loaded = fetch(&then, staged, operands, tt_build_int(&then, runs->type, 1), slot);
+    Value *loaded = fetch(&then, p, staged, operands, tt_build_int(&then, runs->type, 1), slot);
     loaded = loads ? in_words(&then, loaded) : NULL;
     tt_build_op(&then, OP_yield, &loaded, loads, NULL, 0, NULL);
     tt_build_op(&rest, OP_yield, &otherwise, loads, NULL, 0, NULL);
@@ -144,6 +185,23 @@ static void allocate(Pipeline *p, Staged *staged)
     staged->buffer->name = staged->load->results[0]->name;
 }
 
+/* Each time that the loop begins, its barriers do. */
+static void make_barriers(Pipeline *p)
+{
+    bool any = false;
+    for (int i = 0; i < p->loads.count; i++)
+        any |= p->loads.data[i].is_block;
+    p->barriers = NULL;
+    if (!any)
+        return;
+    const Type *tile = tt_tile_type(p->module, tt_scalar_type(p->module, TT_I64), (int64_t[]){1}, 1);
+    const Type *type = tt_buffer_type(p->module, tile, p->slots);
+    p->before.loc = p->loop.op->loc;
+    p->barriers = tt_build_op(&p->before, OP_smem_alloc, NULL, 0, &type, 1, NULL)->results[0];
+    p->barriers->layout = tt_buffer_layout(p->module, tile, 0);
+    tt_build_op(&p->before, OP_mbarrier_init, &p->barriers, 1, NULL, 0, NULL);
+}
+
 /* In words, what stands for an iteration that there is not. */
 static Value *no_words(Builder *b, const Type *type)
 {
@@ -164,9 +222,9 @@ static Value *load_before(Pipeline *p, Staged *staged, int iteration)
     for (int j = 0; j < staged->load->operand_count; j++)
         operands[j] = pipeline_value_before(p, staged->ahead, tt_operand(staged->load, j), iteration);
     if (!staged->is_gathered)
-        return fetch(b, staged, operands, runs, slot);
+        return fetch(b, p, staged, operands, runs, slot);
     Value *otherwise = staged->is_async ? NULL : no_words(b, staged->load->results[0]->type);
-    return fetch_if_runs(b, staged, operands, runs, slot, otherwise);
+    return fetch_if_runs(b, p, staged, operands, runs, slot, otherwise);
 }
 
 /* May a load come in front of it? */
@@ -248,11 +306,14 @@ static void store_before(Pipeline *p, const Staged *staged, Value *tile, int ite
 static void fill_slots(Pipeline *p)
 {
     int count = p->loads.count;
+    const Type *i32 = tt_scalar_type(p->module, TT_I32);
     Value **first = TT_NEW_ARRAY(p->scratch, Value *, (p->stored + 1) * count); /* iteration by iteration */
     look_up_before(p);
     for (int d = 0; d < p->distance; d++)
         for (int group = 0; group < p->groups; group++) {
             choose_half(p, group);
+            if (p->barriers)
+                expect_blocks(&p->before, p, pipeline_runs_before(p, d), tt_build_int(&p->before, i32, d));
             for (int i = 0; i < p->loads.count; i++)
                 if (p->loads.data[i].is_async)
                     load_before(p, &p->loads.data[i], d);
@@ -287,6 +348,20 @@ static Value *carry_slot(Pipeline *p, int first, Value **next)
     *next = tt_build3(b, OP_select, wraps, tt_build_int(b, i32, 0), after);
     tt_set_operand(p->loop.yield, carried, *next);
     return slot;
+}
+
+/* Blocks of this iteration have arrived. A barrier's phase ends with each round of the slots. */
+static void wait_for_blocks(Pipeline *p, Value *slot, Value *next_slot)
+{
+    Builder *b = &p->inside;
+    if (!p->barriers)
+        return;
+    Value *none = tt_build_int(b, slot->type, 0), *one = tt_build_int(b, slot->type, 1);
+    int carried = tt_add_carried(&p->loop, tt_build_int(&p->before, slot->type, 0));
+    Value *phase = tt_carried(&p->loop, carried), *begins_again = tt_build2(b, OP_eq, next_slot, none);
+    Value *other = tt_build2(b, OP_xor, phase, one);
+    tt_set_operand(p->loop.yield, carried, tt_build3(b, OP_select, begins_again, other, phase));
+    tt_build_op(b, OP_mbarrier_wait, (Value *[]){barrier_of(b, p, slot), phase}, 2, NULL, 0, NULL);
 }
 
 static void use_slot(Pipeline *p, Staged *staged, Value *slot)
@@ -360,7 +435,7 @@ static Value *carry_way(Pipeline *p, Value *value)
  * program's products fill the gap, and it is long, the tensor core runs dry. */
 static bool comes_by_way(const Pipeline *p, const Staged *staged)
 {
-    return staged->is_async && p->is_alone && p->distance < p->trips &&
+    return staged->is_async && !staged->is_block && p->is_alone && p->distance < p->trips &&
            pipeline_has_long_way(p, staged->load);
 }
 
@@ -386,8 +461,8 @@ static void load_ahead(Pipeline *p, Staged *staged, Value *slot)
     Value *now = staged->is_async ? NULL : tt_carried(&p->loop, staged->carried);
     Value *loaded = !staged->runs ? now
                     : staged->is_gathered
-                        ? fetch_if_runs(b, staged, staged->operands, staged->runs, slot, now)
-                        : fetch(b, staged, staged->operands, staged->runs, slot);
+                        ? fetch_if_runs(b, p, staged, staged->operands, staged->runs, slot, now)
+                        : fetch(b, p, staged, staged->operands, staged->runs, slot);
     if (!staged->is_async)
         tt_set_operand(p->loop.yield, staged->carried, loaded);
 }
@@ -397,7 +472,7 @@ static void load_directly(Pipeline *p, Staged *staged, Value *slot)
     if (!staged->runs)
         return;
     p->inside.loc = staged->load->loc;
-    store_slot(&p->inside, staged, fetch(&p->inside, staged, staged->operands, staged->runs, NULL), slot);
+    store_slot(&p->inside, staged, fetch(&p->inside, p, staged, staged->operands, staged->runs, NULL), slot);
 }
 
 /* Behind the products' beginning? */
@@ -449,6 +524,7 @@ static void rewrite_body(Pipeline *p)
             prepare_before(p, &p->loads.data[i]);
         else if (!comes_late(p, i)) /* what is in registers is to leave them first */
             prepare(p, &p->loads.data[i]);
+    wait_for_blocks(p, read, next_read);
     build_wait(&p->inside, pipeline_groups_left(p));
     for (int i = 0; i < p->loads.count; i++)
         use_slot(p, &p->loads.data[i], read);
@@ -468,6 +544,8 @@ static void rewrite_body(Pipeline *p)
     for (int group = 0; group < p->groups; group++) {
         choose_half(p, group);
         p->inside.before = places[group];
+        if (p->barriers && p->distance < p->trips)
+            expect_blocks(&p->inside, p, pipeline_runs_ahead(p, p->distance), write);
         for (int i = 0; i < p->loads.count; i++)
             if (p->loads.data[i].is_async)
                 load_ahead(p, &p->loads.data[i], write);
@@ -504,8 +582,10 @@ static void wait_behind(Pipeline *p)
     const Op *around = p->loop.op->parent->op;
     while (around && !tt_is_loop(around))
         around = around->parent->op;
-    Attr *alone = around ? NULL : tt_attr_int(p->module, ATTR_alone, 1, NULL);
+    Attr *alone = around || p->barriers ? NULL : tt_attr_int(p->module, ATTR_alone, 1, NULL);
     build_effect(&after, OP_async_wait, tt_attr_int(p->module, ATTR_left, 0, alone));
+    if (p->barriers)
+        tt_build_op(&after, OP_mbarrier_end, &p->barriers, 1, NULL, 0, NULL);
 }
 
 /* ---- one loop ------------------------------------------------------------------------------------------------------------------------------ */
@@ -550,6 +630,7 @@ static bool pipeline_loop(Op *op, void *context)
         if (!staged->is_kept)
             allocate(p, staged);
     }
+    make_barriers(p);
     fill_slots(p);
     rewrite_body(p);
     wait_behind(p);
@@ -563,6 +644,8 @@ bool tt_gpu_pipeline(Module *module, const GpuOptions *options, Arena *scratch)
     p.axis_infos = tt_analyze_axis_info(module->functions, scratch);
     p.pointers = tt_analyze_param_pointers(module->functions, scratch);
     bool changed = tt_change_loops(module->functions->body, pipeline_loop, &p);
+    if (tt_settle_blocks(module->functions, 0)) /* what is left of them */
+        changed |= tt_opt_run_pass(module, PASS_expand_blocks);
     if (!changed)
         return false;
     tt_simplify(module);

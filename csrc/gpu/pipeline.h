@@ -34,6 +34,7 @@ typedef struct Staged {
     bool is_factor, proxy; /* factor: of multiply-adds; proxy: wgmma reads the buffer */
     bool is_fragment;      /* goes from the buffer to wgmma's registers as it is */
     bool is_gathered;      /* a few bytes at a time: many instructions */
+    bool is_block;         /* one instruction copies all of it */
     bool is_cached;        /* in the first cache, on its way into the buffer */
     Value *buffer;         /* all slots */
     Value *operands[3];    /* of the load some iterations ahead */
@@ -70,6 +71,7 @@ typedef struct Pipeline {
     bool is_alone;      /* has a program the multiprocessor for itself? */
     int groups;         /* of copies, for an iteration: 2 where each half of K has its own */
     int64_t kept_bytes; /* of each thread's registers */
+    Value *barriers;    /* at which blocks arrive, one a slot; NULL: no blocks */
     Ahead far, near, next, behind_far, behind_near; /* behind: where the lookups are */
     TT_VECTOR(Op *) leading;                        /* loads of the body that lead to others */
     TT_VECTOR(Staged) loads;

@@ -183,7 +183,7 @@ bool pipeline_copies_in_halves(const Pipeline *p)
     for (int i = 0; i < p->loads.count; i++) {
         const Staged *staged = &p->loads.data[i];
         const Type *type = staged->load->results[0]->type;
-        if (!staged->is_async || staged->is_gathered || staged->depth_axis < 0 ||
+        if (!staged->is_async || staged->is_block || staged->is_gathered || staged->depth_axis < 0 ||
             type->shape[staged->depth_axis] * tt_byte_width(type) < 2 * LINE)
             return false;
     }
@@ -238,6 +238,18 @@ static bool is_gathered(const Pipeline *p, const Op *load)
     return false;
 }
 
+/* Does one instruction copy it, for wgmma alone, in the layout that has rows of the array as rows? Nothing may have been stored in
+ * the array, which it does not see. */
+static bool is_block(const Pipeline *p, const Staged *staged)
+{
+    const Op *load = staged->load, *block = tt_def(tt_operand(load, 0), OP_block_pointers);
+    int param = block ? tt_pointer_param(p->pointers, tt_operand(load, 0)) : -1;
+    return block && tt_find_attr(block, ATTR_numbers) && staged->proxy && param >= 0 &&
+           !p->pointers->stored[param] &&
+           tt_buffer_axis(staged->layout) == block->results[0]->type->rank - 1 &&
+           tt_has_one_use(load->results[0]);
+}
+
 static void add_load(Pipeline *p, Op *load)
 {
     for (int i = 0; i < p->loads.count; i++)
@@ -259,9 +271,10 @@ static void add_load(Pipeline *p, Op *load)
                                                             tt_fastest_axis(p->axis_infos, load));
     staged.proxy = alloc && tt_find_attr(alloc, ATTR_proxy);
     staged.is_factor = alloc && is_factor(alloc->results[0]);
-    staged.is_async = can_be_async(p, &staged);
+    staged.is_block = is_block(p, &staged);
+    staged.is_async = staged.is_block || can_be_async(p, &staged);
     staged.is_kept = !alloc && !staged.is_async;
-    staged.is_gathered = !staged.is_kept && is_gathered(p, load);
+    staged.is_gathered = !staged.is_kept && !staged.is_block && is_gathered(p, load);
     bool fits =
         staged.is_kept ? pipeline_keep(p, load->results[0]->type) : staged.is_async || !staged.is_factor;
     if (fits)

@@ -14,7 +14,8 @@ static LLVMValueRef string_constant(Simt *s, const char *text) { return simt_str
 /* The parameter that a memory operation goes through: its number among the pointers, or -1. */
 static int array_of(Simt *s, const Op *op)
 {
-    int param = op && op->operand_count ? tt_pointer_param(s->pointers, tt_operand(op, 0)) : -1, number = 0;
+    int pointer = op && op->opcode == OP_tensor_copy ? 3 : 0, number = 0;
+    int param = op && op->operand_count ? tt_pointer_param(s->pointers, tt_operand(op, pointer)) : -1;
     const Region *body = s->module->functions->body;
     for (int i = 0; i < param; i++)
         number += tt_is_ptr(body->args[i]->type);

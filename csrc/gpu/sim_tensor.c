@@ -164,4 +164,64 @@ static void wait(Simt *s, int left)
 
 static void fence_proxy(Simt *s) { MACHINE(s, tt_sim_fence_proxy, s->none, machine_thread(s)); }
 
-const AsyncOps tt_sim_async_ops = {.copy = copy, .commit = commit, .wait = wait, .fence_proxy = fence_proxy};
+static void for_barriers(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate,
+                         bool begin)
+{
+    for (int i = 0; i < count; i++) {
+        LLVMValueRef there = shared_place(s, place, i * distance);
+        MACHINE(s, tt_sim_set_arrivals, s->none, machine_thread(s), there, simt_i32(s, begin),
+                LLVMBuildZExt(s->b, predicate, s->i32, ""), machine_site(s));
+    }
+}
+
+static void begin_barriers(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate)
+{
+    for_barriers(s, place, count, distance, predicate, true);
+}
+
+static void end_barriers(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate)
+{
+    for_barriers(s, place, count, distance, predicate, false);
+}
+
+static void expect(Simt *s, LLVMValueRef barrier, int64_t bytes, LLVMValueRef predicate)
+{
+    MACHINE(s, tt_sim_expect, s->none, machine_thread(s), barrier, simt_i32(s, bytes),
+            LLVMBuildZExt(s->b, predicate, s->i32, ""), machine_site(s));
+}
+
+static void await(Simt *s, LLVMValueRef barrier, LLVMValueRef phase)
+{
+    MACHINE(s, tt_sim_await, s->none, machine_thread(s), barrier, phase, machine_site(s));
+}
+
+/* The fields of a SimBlockCopy, in their order. */
+static void copy_block(Simt *s, const BlockCopy *copy)
+{
+    const TensorMap *map = copy->map;
+    LLVMValueRef fields[] = {
+        LLVMBuildPtrToInt(s->b, copy->base, s->i64, ""),
+        copy->extents[0],
+        copy->extents[1],
+        copy->stride,
+        LLVMBuildSExt(s->b, copy->offsets[0], s->i64, ""),
+        LLVMBuildSExt(s->b, copy->offsets[1], s->i64, ""),
+        simt_int(s->i64, map->element_bytes),
+        simt_int(s->i64, map->rows),
+        simt_int(s->i64, map->row_bytes),
+    };
+    LLVMValueRef memory = machine_scratch(s, (int)TT_COUNT(fields));
+    put(s, memory, 0, 8, fields, (int)TT_COUNT(fields));
+    MACHINE(s, tt_sim_copy_block, s->none, machine_thread(s), shared_place(s, copy->place, copy->constant),
+            copy->barrier, memory, LLVMBuildZExt(s->b, copy->predicate, s->i32, ""), machine_site(s));
+}
+
+const AsyncOps tt_sim_async_ops = {.copy = copy,
+                                   .commit = commit,
+                                   .wait = wait,
+                                   .fence_proxy = fence_proxy,
+                                   .begin_barriers = begin_barriers,
+                                   .end_barriers = end_barriers,
+                                   .expect = expect,
+                                   .await = await,
+                                   .copy_block = copy_block};

@@ -35,6 +35,7 @@ struct Simt {
     Map sums;               /* base of an affine sum in this block, see simt_integers.c */
     LLVMBasicBlockRef sums_block;
     Map symbols;                 /* strings in the module */
+    TT_VECTOR(TensorMap) maps;   /* of arrays that are copied in blocks: parameters behind the program's */
     TT_VECTOR(Failure) failures; /* that tt_nvptx_ops.fail reports, by number */
     int synchronisations;        /* so far */
     struct Strips *strips;       /* of large tiles; NULL: a thread holds its part of each at once */
@@ -219,6 +220,10 @@ void simt_smem_view(Simt *s, const Op *op);
 void simt_smem_load(Simt *s, const Op *op);
 void simt_smem_store(Simt *s, const Op *op);
 void simt_async_copy(Simt *s, const Op *op);
+/* simt_block_copies.c; first which tensor maps the kernel needs. */
+void simt_find_maps(Simt *s, const Function *function);
+void simt_mbarrier(Simt *s, const Op *op);
+void simt_tensor_copy(Simt *s, const Op *op);
 void simt_async_commit(Simt *s);
 void simt_async_wait(Simt *s, const Op *op);
 void simt_mma(Simt *s, const Op *op);

@@ -129,6 +129,15 @@ static void lower_op(Simt *s, const Op *op)
     case OP_async_copy:
         simt_async_copy(s, op);
         break;
+    case OP_mbarrier_init:
+    case OP_mbarrier_end:
+    case OP_mbarrier_expect:
+    case OP_mbarrier_wait:
+        simt_mbarrier(s, op);
+        break;
+    case OP_tensor_copy:
+        simt_tensor_copy(s, op);
+        break;
     case OP_async_commit:
         simt_async_commit(s);
         break;

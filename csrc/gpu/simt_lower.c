@@ -77,6 +77,7 @@ int tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options,
     s->b = LLVMCreateBuilderInContext(s->context);
     tt_arena_on_release(arena, dispose_builder, s->b);
     set_types(s);
+    simt_find_maps(s, function);
     ops->add_kernel(s, function);
     s->debug_info = tt_new_debug_info(codegen, s->function, function->name, function->loc);
     tt_debug_at(s->debug_info, s->b, function->loc);
@@ -92,6 +93,8 @@ int tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options,
     if (kernel) {
         kernel->failures = s->failures.data;
         kernel->failure_count = s->failures.count;
+        kernel->maps = s->maps.data;
+        kernel->map_count = s->maps.count;
     }
     return s->synchronisations;
 }

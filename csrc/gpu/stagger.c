@@ -26,9 +26,10 @@ static void look_inside(Op *op, void *context)
     Turns *t = context;
     bool meets = op->opcode == OP_barrier || op->opcode == OP_async_wait || tt_find_attr(op, ATTR_scratch) ||
                  tt_releases(op) || tt_acquires(op);
-    bool writes = tt_has(op, SMEM_WRITES) && op->opcode != OP_async_copy;
+    bool copies = op->opcode == OP_async_copy || op->opcode == OP_tensor_copy;
+    bool writes = tt_has(op, SMEM_WRITES) && !copies;
     bool is_nested = op->parent != t->loop->regions[0];
-    bool multiplies = op->opcode == OP_async_copy || op->opcode == OP_wgmma || op->opcode == OP_wgmma_wait;
+    bool multiplies = copies || op->opcode == OP_wgmma || op->opcode == OP_wgmma_wait;
     if ((meets && op != t->meeting) || writes || (is_nested && multiplies) || tt_is_loop(op))
         t->is_possible = false;
     if (op->opcode == OP_wgmma_wait && tt_int_attr(op, ATTR_left, 0))
@@ -85,7 +86,8 @@ static void find_moved(Turns *t, const Op *place)
 {
     Map moved = {.arena = t->arena};
     for (Op *op = place->previous; op; op = op->previous) {
-        bool moves = op->opcode == OP_async_copy || op->opcode == OP_async_commit;
+        bool moves = op->opcode == OP_async_copy || op->opcode == OP_async_commit ||
+                     op->opcode == OP_tensor_copy || op->opcode == OP_mbarrier_expect;
         bool is_needed = !tt_is_pure(op) || op->region_count;
         for (int i = 0; i < op->result_count && !is_needed; i++)
             TT_FOR_USES(use, op->results[i])

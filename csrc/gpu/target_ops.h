@@ -99,6 +99,20 @@ typedef struct TensorOps {
     void (*wgmma_wait)(Simt *s, int left, LLVMValueRef *sums, int count);
 } TensorOps;
 
+/* A block of an array of two dimensions into shared memory, as the map says, from `offsets` on (i32, elements; they may lie
+ * outside): zeros beyond the array's edges. The simulator has no map, and takes the array as it is. */
+typedef struct BlockCopy {
+    const TensorMap *map;
+    int number;         /* of the map */
+    LLVMValueRef place; /* i32, plus the constant: of the box */
+    int64_t constant;
+    LLVMValueRef barrier;   /* i32: its place */
+    LLVMValueRef predicate; /* i1: of one thread at most */
+    LLVMValueRef base;
+    LLVMValueRef extents[2], stride; /* i64: rows, columns; from row to row, in elements */
+    LLVMValueRef offsets[2];
+} BlockCopy;
+
 /* Copies from global to shared memory that go on while the thread does other things. */
 typedef struct AsyncOps {
     /* `bytes`: 4, 8 or 16, at addresses that are multiples of it. Where the i1 `predicate` (NULL: true) is false zeros are
@@ -110,6 +124,14 @@ typedef struct AsyncOps {
     /* What this thread stored in shared memory is seen by tensor cores that read it there, after a barrier. (Of copies that
      * were waited for they see it without.) */
     void (*fence_proxy)(Simt *s);
+    /* Barriers (PTX ISA, "mbarrier") at which blocks arrive, `count` of them at places so far apart, made and ended by the one
+     * thread with the i1 `predicate`: each for one arrival, which announces bytes. */
+    void (*begin_barriers)(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate);
+    void (*end_barriers)(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate);
+    void (*expect)(Simt *s, LLVMValueRef barrier, int64_t bytes, LLVMValueRef predicate);
+    /* Until the phase of this parity, i32, has ended. */
+    void (*await)(Simt *s, LLVMValueRef barrier, LLVMValueRef phase);
+    void (*copy_block)(Simt *s, const BlockCopy *copy);
 } AsyncOps;
 
 typedef struct TargetOps {

@@ -151,8 +151,9 @@ typedef enum Stage {
 } Stage;
 enum { /* the stages of a row */
        TILES = 1 << STAGE_TILES,
+       BUFFERS = 1 << STAGE_BUFFERS,
        LAYOUTS = 1 << STAGE_LAYOUTS,
-       ON_GPU = 1 << STAGE_BUFFERS | LAYOUTS,
+       ON_GPU = BUFFERS | LAYOUTS,
        ANY = TILES | ON_GPU,
 };
 

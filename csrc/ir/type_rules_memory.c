@@ -12,6 +12,35 @@ void tt_rule_addptr(Verifier *v, const Op *op)
     tt_expect_result(v, op, 0, type_of(op, 0));
 }
 
+static void expect_numbers(Verifier *v, const Op *op, int first, TypeKind kind)
+{
+    Module *module = op->parent->function->module;
+    for (int d = 0; d < result_type(op)->rank; d++)
+        tt_expect_operand(v, op, first + d, tt_scalar_type(module, kind));
+}
+
+void tt_rule_block_pointers(Verifier *v, const Op *op)
+{
+    const Type *type = result_type(op);
+    int rank = rank_of(type);
+    if (!rank || op->operand_count != 1 + 3 * rank) {
+        tt_verify_fail(v, op, "takes a base, and an extent, a stride and an offset for each of %d dimensions",
+                       rank);
+        return;
+    }
+    tt_expect_operand(v, op, 0, type->element);
+    expect_numbers(v, op, 1, TT_I64);
+    expect_numbers(v, op, 1 + rank, TT_I64);
+    expect_numbers(v, op, 1 + 2 * rank, TT_I32);
+    tt_expect_result(v, op, 1, with_kind(type, TT_I1, op));
+    const Attr *checked = tt_find_attr(op, ATTR_checked), *numbers = tt_find_attr(op, ATTR_numbers);
+    for (int i = 0; checked && i < checked->count; i++)
+        if (checked->ints[i] < 0 || checked->ints[i] >= rank)
+            tt_verify_fail(v, op, "checks dimension %lld of %d", (long long)checked->ints[i], rank);
+    if (numbers && numbers->count != 2 * rank)
+        tt_verify_fail(v, op, "has %d numbers for %d extents and strides", numbers->count, 2 * rank);
+}
+
 /* What the pointers of operand 0 point to, in their shape; NULL (and a failure) when it holds no pointers. */
 static const Type *pointee_type(Verifier *v, const Op *op)
 {
@@ -192,6 +221,63 @@ void tt_rule_async_wait(Verifier *v, const Op *op)
     int64_t half = tt_int_attr(op, ATTR_half, 0);
     if (half != 0 && half != 1)
         tt_verify_fail(v, op, "half is 0 or 1, not %lld", (long long)half);
+}
+
+/* Barriers for copies of blocks, a slot each. */
+static bool expect_barriers(Verifier *v, const Op *op, int operand)
+{
+    const Type *type = type_of(op, operand);
+    bool fits = tt_is_buffer(type) && type->count == 1 && tt_element(type)->kind == TT_I64;
+    if (!fits)
+        tt_verify_fail(v, op, "operand %d is %s, expected a buffer of an i64 a slot", operand,
+                       tt_type_text(v, type));
+    return fits;
+}
+
+static void expect_barrier(Verifier *v, const Op *op, int operand)
+{
+    if (expect_barriers(v, op, operand) && type_of(op, operand)->slots != 1)
+        tt_verify_fail(v, op, "operand %d is %s, expected one slot", operand,
+                       tt_type_text(v, type_of(op, operand)));
+}
+
+static void expect_scalar(Verifier *v, const Op *op, int operand, TypeKind kind)
+{
+    tt_expect_operand(v, op, operand, tt_scalar_type(op->parent->function->module, kind));
+}
+
+void tt_rule_mbarrier_init(Verifier *v, const Op *op) { expect_barriers(v, op, 0); }
+
+void tt_rule_mbarrier_end(Verifier *v, const Op *op) { expect_barriers(v, op, 0); }
+
+void tt_rule_mbarrier_expect(Verifier *v, const Op *op)
+{
+    expect_barrier(v, op, 0);
+    expect_scalar(v, op, 1, TT_I1);
+    tt_expect_attr(v, op, ATTR_bytes);
+}
+
+void tt_rule_mbarrier_wait(Verifier *v, const Op *op)
+{
+    expect_barrier(v, op, 0);
+    expect_scalar(v, op, 1, TT_I32);
+}
+
+void tt_rule_tensor_copy(Verifier *v, const Op *op)
+{
+    enum { BASE = 3 };
+    expect_barrier(v, op, 1);
+    expect_scalar(v, op, 2, TT_I1);
+    tt_expect_attr(v, op, ATTR_numbers);
+    if (!expect_buffer(v, op, 0))
+        return;
+    int rank = type_of(op, 0)->rank;
+    if (op->operand_count != BASE + 1 + 3 * rank) {
+        tt_verify_fail(v, op, "has %d operands for a block of %d dimensions", op->operand_count, rank);
+        return;
+    }
+    for (int i = 0; i < 3 * rank; i++)
+        expect_scalar(v, op, BASE + 1 + i, i < 2 * rank ? TT_I64 : TT_I32);
 }
 
 /* The result is in nobody's registers before it is waited for. */

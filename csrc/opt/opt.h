@@ -6,6 +6,7 @@
 /* What the code of a kernel may rest on, a set of LaunchFacts; asked once its IR is simplified, before it is optimised. */
 typedef struct LaunchChoice {
     bool counts_programs; /* may the code hang on FACTS_OF_GRID? */
+    bool copies_blocks;   /* and on FACT_MAPS? */
     unsigned (*find_facts)(struct LaunchChoice *choice, const Function *kernel);
 } LaunchChoice;
 /* Runs the machine-independent pipeline (the table in pipeline.c). `choice` NULL: on what callers vouch for. */

@@ -44,6 +44,8 @@ bool tt_opt_run_pass(Module *module, OptPass pass);
 void tt_forget_signs(Function *function, unsigned facts);
 /* depths.c: what its marks say in launches of which these facts hold. */
 void tt_settle_depths(Function *function, unsigned facts);
+/* block_copies.c: the same; whether a block is left that is not copied as one. */
+bool tt_settle_blocks(Function *function, unsigned facts);
 /* What is left to do after a pass that writes code out: canonicalize, cse and dce, once. */
 void tt_simplify(Module *module);
 

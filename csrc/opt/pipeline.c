@@ -27,7 +27,9 @@ enum {
     DEPTHS = 1 << 2,
     WIDEN = 1 << 3,
     UNROLL = 1 << 4,
-    IMPROVE = 1 << 5
+    IMPROVE = 1 << 5,
+    MAPS = 1 << 6,
+    BLOCKS = 1 << 7
 };
 
 static const unsigned steps_of[] = {
@@ -48,6 +50,8 @@ typedef struct Step {
 static const Step pipeline[] = {
     /* What the frontend wrote down is full of constants, repeated index arithmetic and values no one uses. */
     {SIMPLIFY, true},
+    {MAPS, false}, /* only where code may rest on extents of launches */
+    {BLOCKS, false},
     /* Values that addresses and masks share are one value now, and loops are still loops, whose bounds bound what they
      * carry. */
     {SIGNS, false},
@@ -78,22 +82,45 @@ static void run_step(Module *module, const Step *step)
             break;
 }
 
+/* What is made of blocks is as the frontend would have written it down. */
+static void expand_blocks(Module *module)
+{
+    static const Step simplify = {SIMPLIFY, true};
+    if (run_once(module, BLOCKS))
+        run_step(module, &simplify);
+}
+
 /* Between marks and WIDEN: whether offsets fit. */
 static bool choose_facts(Module *module, LaunchChoice *choice)
 {
     unsigned facts = choice ? choice->find_facts(choice, module->functions) : VOUCHED_FACTS;
     tt_forget_signs(module->functions, facts);
     tt_settle_depths(module->functions, facts);
+    if (tt_settle_blocks(module->functions, facts))
+        expand_blocks(module);
     return facts & FACT_FITS;
+}
+
+static bool is_asked_for(Module *module, unsigned step, LaunchChoice *choice)
+{
+    switch (step) {
+    case MAPS:
+        return choice && choice->copies_blocks;
+    case DEPTHS:
+        return choice && choice->counts_programs;
+    case WIDEN:
+        return !choose_facts(module, choice);
+    default:
+        return true;
+    }
 }
 
 void tt_run_pipeline(Module *module, LaunchChoice *choice)
 {
     for (unsigned i = 0; i < TT_COUNT(pipeline); i++) {
-        unsigned which = pipeline[i].which;
-        if (which == DEPTHS  ? choice && choice->counts_programs
-            : which == WIDEN ? !choose_facts(module, choice)
-                             : true)
+        if (pipeline[i].which == BLOCKS)
+            expand_blocks(module);
+        else if (is_asked_for(module, pipeline[i].which, choice))
             run_step(module, &pipeline[i]);
     }
     tt_passes_done(module, &table);

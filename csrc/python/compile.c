@@ -62,6 +62,15 @@ static void enter_phase(Build *build, Phase phase)
 
 /* ---- the store ---------------------------------------------------------------------------------------------------------- */
 
+/* Tensor maps are made by launches, and a kernel that checks anything has a parameter behind those of the program. */
+static bool copies_blocks(const Build *build)
+{
+    enum { PTX_WITH_MAPS = 80 };
+    const CodeOptions *options = &build->options;
+    return options->target.sm == 90 && !build->is_for_any && !options->debug && !build->checks_bounds &&
+           (!options->ptx_version || options->ptx_version >= PTX_WITH_MAPS);
+}
+
 /* Everything that the passes, the code generators and the texts of the kernel depend on. */
 static Digest digest_of_module(Build *build)
 {
@@ -69,7 +78,7 @@ static Digest digest_of_module(Build *build)
     tt_hasher_init(&hasher);
     tt_hash_compiler(&hasher);
     tt_hash_options(&hasher, &build->options);
-    tt_hasher_add_number(&hasher, build->checks_bounds << 1 | tt_is_strict());
+    tt_hasher_add_number(&hasher, copies_blocks(build) << 2 | build->checks_bounds << 1 | tt_is_strict());
     tt_hasher_add_string(&hasher, tt_print_module(build->module, &build->arena, TT_PRINT_LOCATIONS));
     for (int i = 0; i < build->module->remarks.count; i++)
         tt_hasher_add_string(&hasher, build->module->remarks.data[i].message);
@@ -182,7 +191,7 @@ static void compile_module(Apart *apart)
     enter_phase(build, PHASE_PASSES);
     if (build->checks_bounds)
         tt_check_bounds(build->module);
-    build->choice = (LaunchChoice){build->options.deepens, find_facts};
+    build->choice = (LaunchChoice){build->options.deepens, copies_blocks(build), find_facts};
     tt_run_pipeline(build->module, &build->choice);
     tt_stop_if_given_up();
     make_code(build);

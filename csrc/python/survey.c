@@ -154,7 +154,7 @@ static bool run(Survey *s)
         s->failure = trap.diag;
         return false;
     }
-    s->choice = (LaunchChoice){s->multiprocessors > 0, find_facts};
+    s->choice = (LaunchChoice){.counts_programs = s->multiprocessors > 0, .find_facts = find_facts};
     tt_run_pipeline(s->module, &s->choice);
     s->work = tt_count_work(s->module->functions, &s->inputs, &s->arena);
     s->text = tt_print_module(s->module, &s->arena, 0);

@@ -223,15 +223,40 @@ static LaunchResult launch_simulator(const Code *code, Place place, const uint64
     return result;
 }
 
+/* What the launch's numbers make of the arrays that the kernel copies boxes of. */
+static void find_arrays(const Image *image, LaunchNumbers numbers, CudaArray *arrays)
+{
+    IntBounds terms[image->checks->term_count + 1];
+    tt_range_terms(image->checks, numbers, terms);
+    for (int i = 0; i < image->map_count; i++) {
+        enum { ROWS, COLUMNS, STRIDE };
+        const TensorMap *map = &image->maps[i];
+        arrays[i] = (CudaArray){.address = numbers.slots[map->param],
+                                .rows = (uint64_t)terms[map->numbers[ROWS]].lowest,
+                                .columns = (uint64_t)terms[map->numbers[COLUMNS]].lowest,
+                                .stride = (uint64_t)(terms[map->numbers[STRIDE]].lowest * map->element_bytes),
+                                .element_bytes = map->element_bytes,
+                                .box_rows = map->rows,
+                                .row_bytes = map->row_bytes};
+    }
+}
+
 static FailureText launch_cuda(const Code *code, Place place, const uint64_t *args, const int32_t grid[3],
                                Arena *arena)
 {
     FailureRecord record;
+    const Image *image = code->image;
+    CudaArray arrays[image->map_count + 1];
+    LaunchNumbers numbers = {.slots = args, .slot_count = image->parameter_count, .extents = grid};
+    if (image->map_count)
+        find_arrays(image, numbers, arrays);
     CudaLaunch launch = {.device = place.device,
                          .stream = place.stream,
                          .awaited = place.awaited,
                          .awaited_count = place.awaited_count,
                          .args = args,
+                         .arrays = arrays,
+                         .array_count = image->map_count,
                          .grid = {grid[0], grid[1], grid[2]},
                          .failure = (int32_t *)&record};
     if (tt_cuda_launch(code->cuda, &launch, arena))

@@ -69,12 +69,21 @@ const CudaKernelInfo *tt_cuda_load(CudaKernel *kernel, int device, Arena *arena)
 
 /* ---- cuda_launch.c ---- */
 
+/* An array of rows and columns that the kernel copies boxes of: elements of 1, 2, 4 or 8 bytes, `stride` bytes from row to row, a
+ * multiple of 16; a box has `box_rows` rows of `row_bytes` bytes (32, 64, 128), whose chunks of 16 are exchanged. */
+typedef struct CudaArray {
+    uint64_t address, rows, columns, stride;
+    int element_bytes, box_rows, row_bytes;
+} CudaArray;
+
 typedef struct CudaLaunch {
     int device;
     void *stream;
     void *const *awaited; /* streams whose work so far has to be done before the kernel starts */
     int awaited_count;
     const uint64_t *args;
+    const CudaArray *arrays; /* tensor maps of these follow the args as parameters */
+    int array_count;
     int32_t grid[3];
     int32_t *failure; /* for the failure words, if the kernel has any */
 } CudaLaunch;

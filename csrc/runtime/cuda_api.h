@@ -58,6 +58,14 @@ enum {
     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
     CU_EVENT_DEFAULT = 0,
     CU_EVENT_DISABLE_TIMING = 2,
+    CU_TENSOR_MAP_SWIZZLE_32B = 1,
+    CU_TENSOR_MAP_SWIZZLE_64B = 2,
+    CU_TENSOR_MAP_SWIZZLE_128B = 3,
+    CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2,
+    CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
+    CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
+    CU_TENSOR_MAP_DATA_TYPE_UINT32 = 2,
+    CU_TENSOR_MAP_DATA_TYPE_UINT64 = 4,
     CU_STREAM_CAPTURE_MODE_RELAXED = 2,
     CU_STREAM_CAPTURE_STATUS_NONE = 0,
     CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
@@ -131,6 +139,10 @@ typedef struct CUlaunchConfig {
 #define TT_CUDA_LATER_FUNCTIONS                                                                              \
     CUDA(cuLaunchKernelEx,                                                                                   \
          (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra))               \
+    CUDA(cuTensorMapEncodeTiled,                                                                             \
+         (void *map, int type, uint32_t rank, void *address, const uint64_t *extents,                        \
+          const uint64_t *strides, const uint32_t *box, const uint32_t *element_strides, int interleave,     \
+          int swizzle, int promotion, int fill))                                                             \
     CUDA(cuModuleGetLoadingMode, (int *mode))                                                                \
     CUDA(cuLibraryLoadData, (CUlibrary * library, const void *code, int *jit_options, void **jit_values,     \
                              unsigned jit_count, int *options, void **values, unsigned count))               \

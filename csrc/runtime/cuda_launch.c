@@ -1,4 +1,5 @@
 /* Launches of kernels on GPUs. */
+#include "gpu/tensor_map.h"
 #include "runtime/cuda_driver.h"
 
 /* A launch with attributes. */
@@ -41,6 +42,37 @@ static CUresult enqueue(const CudaKernel *kernel, const LoadedKernel *loaded, co
                                       (unsigned)grid[2], (unsigned)kernel->image.threads, 1, 1,
                                       (unsigned)kernel->image.shared_bytes, launch->stream, parameters, NULL);
 }
+
+/* ---- arrays that are copied in boxes ---------------------------------------------------------------------------------------- */
+
+typedef struct EncodedMap {
+    _Alignas(64) unsigned char bytes[MAP_BYTES];
+} EncodedMap;
+
+static int type_of_width(int bytes)
+{
+    return bytes == 1   ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+           : bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
+           : bytes == 4 ? CU_TENSOR_MAP_DATA_TYPE_UINT32
+                        : CU_TENSOR_MAP_DATA_TYPE_UINT64;
+}
+
+static CUresult encode(const CudaArray *array, EncodedMap *map)
+{
+    uint64_t extents[] = {array->columns, array->rows}, strides[] = {array->stride};
+    uint32_t box[] = {(uint32_t)(array->row_bytes / array->element_bytes), (uint32_t)array->box_rows};
+    uint32_t ones[] = {1, 1};
+    int swizzle = array->row_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+                  : array->row_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                           : CU_TENSOR_MAP_SWIZZLE_32B;
+    if (!tt_cuda_api.cuTensorMapEncodeTiled)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return tt_cuda_api.cuTensorMapEncodeTiled(map->bytes, type_of_width(array->element_bytes), 2,
+                                              (void *)(uintptr_t)array->address, extents, strides, box, ones,
+                                              0, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, 0);
+}
+
+/* ---- launches ----------------------------------------------------------------------------------------------------------------- */
 
 /* A launch that is waited for, and what it left in its failure words. */
 static CUresult run_checked(const CudaKernel *kernel, const LoadedKernel *loaded, const CudaLaunch *launch,
@@ -104,9 +136,16 @@ static bool launch_loaded(const CudaKernel *kernel, LoadedKernel *loaded, const 
                           Arena *arena, Diagnostic *diag)
 {
     bool checked = kernel->image.failure_words > 0;
-    void *parameters[kernel->image.parameter_count + 1];
-    for (int i = 0; i < kernel->image.parameter_count; i++)
+    int count = kernel->image.parameter_count;
+    void *parameters[count + launch->array_count + 1];
+    EncodedMap maps[launch->array_count + 1];
+    CUresult error = CUDA_SUCCESS;
+    for (int i = 0; i < count; i++)
         parameters[i] = (void *)&launch->args[i];
+    for (int i = 0; i < launch->array_count && !error; i++) {
+        parameters[count + i] = &maps[i];
+        error = encode(&launch->arrays[i], &maps[i]);
+    }
     bool captured = tt_cuda_is_captured(launch->stream);
     if (checked && captured) {
         *diag =
@@ -120,7 +159,6 @@ static bool launch_loaded(const CudaKernel *kernel, LoadedKernel *loaded, const 
         loaded->captured = true;
     /* graphs have edges for it since CUDA 12.3, as whose driver a device takes PTX 8.3 */
     bool early = kernel->image.early && (!captured || tt_cuda_device(launch->device)->ptx_version >= 83);
-    CUresult error = CUDA_SUCCESS;
     for (int i = 0; i < launch->awaited_count && !error; i++)
         error = wait_for(launch->stream, launch->awaited[i]);
     int mode =

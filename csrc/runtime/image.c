@@ -165,6 +165,8 @@ static void make_for_cuda(Image *image, Module *module, Arena *arena)
     image->effort = kernel->effort;
     image->failures = kernel->failures;
     image->failure_count = kernel->failure_count;
+    image->maps = kernel->maps;
+    image->map_count = kernel->map_count;
 }
 
 static void add_arrays(Image *image, const Region *body, Arena *arena)
@@ -293,6 +295,16 @@ static void transfer_place(Codec *codec, const Loc **place)
     if (!(codec)->out)                                                                                       \
     (items) = tt_arena_alloc((codec)->arena, sizeof *(items) * (size_t)((count) + 1))
 
+static void transfer_map(Codec *codec, TensorMap *map)
+{
+    TT_CODEC_NUMBER(codec, map->param);
+    for (int i = 0; i < MAP_NUMBERS; i++)
+        TT_CODEC_NUMBER(codec, map->numbers[i]);
+    TT_CODEC_NUMBER(codec, map->element_bytes);
+    TT_CODEC_NUMBER(codec, map->rows);
+    TT_CODEC_NUMBER(codec, map->row_bytes);
+}
+
 static void transfer_lists(Codec *codec, Image *image)
 {
     TRANSFER_COUNT(codec, image->failures, image->failure_count);
@@ -306,6 +318,9 @@ static void transfer_lists(Codec *codec, Image *image)
         TT_CODEC_STRING(codec, image->arrays[i].name);
         TT_CODEC_NUMBER(codec, image->arrays[i].element_bytes);
     }
+    TRANSFER_COUNT(codec, image->maps, image->map_count);
+    for (int i = 0; i < image->map_count; i++)
+        transfer_map(codec, &image->maps[i]);
     TRANSFER_COUNT(codec, image->remarks, image->remark_count);
     for (int i = 0; i < image->remark_count; i++) {
         transfer_place(codec, &image->remarks[i].loc);

@@ -3,6 +3,7 @@
 #pragma once
 #include "analysis/ranges.h"
 #include "cache/seal.h"
+#include "gpu/tensor_map.h"
 #include "ir/ir.h"
 
 typedef enum TargetKind { TARGET_CPU, TARGET_CUDA, TARGET_SIM, TARGET_KINDS } TargetKind;
@@ -70,6 +71,8 @@ typedef struct Image {
     int effort;                        /* CUDA: see GpuKernel */
     Failure *failures;                 /* CUDA, debug: see GpuKernel */
     int failure_count;
+    TensorMap *maps; /* CUDA: see GpuKernel; `checks` is not NULL where there are any */
+    int map_count;
     const Loc *assembly; /* CUDA: the first place where the program brings its own, or NULL */
     ImageArray *arrays;  /* simulator: behind the pointers among the parameters, in their order */
     int array_count;

@@ -11,13 +11,13 @@ static bool is_stopped(const SimLaunch *launch)
 }
 
 /* Leaves the thread for good or until the scheduler resumes it. */
-static void yield(SimThread *self) { tt_coroutine_switch(&self->coroutine, &self->block->scheduler); }
+void sim_yield(SimThread *self) { tt_coroutine_switch(&self->coroutine, &self->block->scheduler); }
 
 void sim_leave(SimThread *self)
 {
     self->state = SIM_DONE;
     for (;;)
-        yield(self);
+        sim_yield(self);
 }
 
 /* Whether this is the launch's first error, which is the one that is told. */
@@ -67,7 +67,7 @@ void tt_sim_ask(SimLaunch *launch)
 static bool is_to_end(SimThread *self)
 {
     self->block->asks = true;
-    yield(self);
+    sim_yield(self);
     return is_stopped(self->block->launch);
 }
 
@@ -195,7 +195,7 @@ void tt_sim_barrier(SimThread *self, int32_t id, int32_t count, const SimSite *s
     self->barrier = id;
     self->argument = count ? count : self->block->launch->threads;
     self->site = site;
-    yield(self);
+    sim_yield(self);
 }
 
 static uint64_t meet_warp(SimThread *self, int collective, uint32_t mask, uint64_t value, int argument,
@@ -207,7 +207,7 @@ static uint64_t meet_warp(SimThread *self, int collective, uint32_t mask, uint64
     self->value = value;
     self->argument = argument;
     self->site = site;
-    yield(self);
+    sim_yield(self);
     return self->result;
 }
 
@@ -227,7 +227,7 @@ bool sim_meet(SimThread *self, int threads, void *value, const SimSite *site)
     self->argument = threads;
     self->value = (uintptr_t)value;
     self->site = site;
-    yield(self);
+    sim_yield(self);
     bool is_first = self->result;
     SimThread *first = self - self->index % threads;
     for (int i = 0; is_first && i < threads; i++)
@@ -343,6 +343,7 @@ static void run_thread(void *argument)
     self->block->launch->entry(self, self->block->launch->args);
     sim_check_copies(self);
     sim_check_products(self);
+    sim_check_blocks(self);
     sim_leave(self);
 }
 
@@ -368,7 +369,10 @@ static void report_deadlock(SimBlock *block)
     sim_record_error(
         block->launch, FAILURE_OTHER,
         "%d threads wait at a %s in %s that the others never reach (%d have ended); program (%d, %d, %d)",
-        waiting, stuck->state == SIM_AT_BARRIER ? "barrier" : "warp collective",
+        waiting,
+        stuck->state == SIM_AT_BARRIER   ? "barrier"
+        : stuck->state == SIM_AT_ARRIVAL ? "barrier for copies"
+                                         : "warp collective",
         sim_describe(stuck->site).text, done, stuck->program[0], stuck->program[1], stuck->program[2]);
 }
 
@@ -412,6 +416,7 @@ static bool release_any(SimBlock *block)
             released = true;
     while (release_barrier(block))
         released = true;
+    released |= sim_release_arrivals(block);
     return released;
 }
 
@@ -428,6 +433,7 @@ static void free_pending(SimBlock *block)
     for (int i = 0; i < block->launch->threads; i++)
         sim_free_copies(&block->threads[i]);
     sim_free_products(block);
+    sim_free_blocks(block);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------------------------ */
@@ -510,6 +516,7 @@ static void prepare(SimBlock *block, const int32_t program[3])
                            .leave = leave_thread,
                            .must_leave = must_leave};
     block->block_epoch = 1;
+    block->blocks_end = &block->blocks;
     memset(block->warp_epoch, 0, sizeof block->warp_epoch);
     block->random = launch->seed ^ 0x9e3779b97f4a7c15u;
     block->random ^= ((uint64_t)program[0] << 42) ^ ((uint64_t)program[1] << 21) ^ (uint64_t)program[2];

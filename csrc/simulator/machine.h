@@ -12,6 +12,8 @@ typedef struct SimBlock {
     uint32_t block_epoch;
     uint32_t warp_epoch[SIM_MAX_THREADS / SIM_WARP];
     struct SimProduct *products[SIM_MAX_THREADS / SIM_WARPGROUP]; /* begun, oldest first, by warpgroup */
+    struct SimArrival *arrivals;                                  /* barriers at which blocks arrive */
+    struct SimCopy *blocks, **blocks_end;                         /* on their way, oldest first */
     uint64_t random;
     Guard guard;
     SimThread *running; /* NULL: the scheduler */
@@ -41,6 +43,9 @@ static inline SimMoment sim_moment(const SimThread *self)
 }
 uint64_t sim_random(SimBlock *block);
 
+/* Lets others run until the thread's state is SIM_READY again. */
+void sim_yield(SimThread *self);
+
 /* ---- memory.c -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct SimPlace {
@@ -52,9 +57,31 @@ OrderAccess sim_access_now(const SimThread *self, bool is_write, const SimSite *
 /* Checks and notes an access of shared memory; one outside or in conflict with another ends the launch, told by `self`,
  * which is the thread that runs. */
 void sim_note_shared(SimThread *self, uint32_t offset, int32_t bytes, const OrderAccess *access);
+/* A copy of up to 16 bytes, from the heap, that began now; and its end. */
+typedef struct SimCopy {
+    struct SimCopy *next;
+    SimMoment began;
+    uint32_t offset;
+    uint64_t address;
+    int32_t bytes, source_bytes; /* the rest is zero */
+    int32_t group;               /* -1 until committed */
+    uint32_t barrier;            /* at which it arrives, of a block */
+    bool is_for_all;             /* all threads wait for it themselves */
+    const SimSite *site;
+} SimCopy;
+SimCopy *sim_begin_copy(SimThread *self, SimCopy begun);
+void sim_land(SimThread *self, const SimCopy *copy);
 void sim_free_copies(SimThread *thread);
 /* At the thread's end: nothing is still under way. */
 void sim_check_copies(SimThread *self);
+
+/* ---- blocks.c -------------------------------------------------------------------------------------------------------------- */
+
+/* Lets threads go on that wait for what can come now; whether there were any. */
+bool sim_release_arrivals(SimBlock *block);
+/* At a program's end: no barrier is left, and no copy. */
+void sim_check_blocks(SimThread *self);
+void sim_free_blocks(SimBlock *block);
 
 /* ---- wgmma.c --------------------------------------------------------------------------------------------------------------- */
 

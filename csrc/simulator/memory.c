@@ -4,16 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef struct SimCopy {
-    struct SimCopy *next;
-    SimMoment began;
-    uint32_t offset;
-    uint64_t address;
-    int32_t bytes, source_bytes; /* the rest is zero */
-    int32_t group;               /* -1 until committed */
-    const SimSite *site;
-} SimCopy;
-
 SimPlace sim_describe(const SimSite *site)
 {
     SimPlace place;
@@ -263,6 +253,8 @@ static void note_destination(SimThread *self, const SimCopy *copy, const char *d
     OrderAccess write = sim_access_now(self, true, copy->site);
     write.stage = data ? ORDER_ENDS : ORDER_BEGINS;
     write.began = copy->began;
+    if (data && copy->is_for_all) /* who waited for it sees it, without a barrier */
+        write.now = (SimMoment){write.now.block_epoch - 1, 0};
     write.fences = -1; /* tensor cores see what was waited for */
     write.data = data;
     write.present = self->shared + copy->offset;
@@ -286,6 +278,20 @@ static void land_early(SimThread *self, const SimCopy *copy)
     memcpy(self->shared + copy->offset, data, (size_t)copy->bytes);
 }
 
+SimCopy *sim_begin_copy(SimThread *self, SimCopy begun)
+{
+    SimCopy *copy = malloc(sizeof *copy);
+    if (!copy)
+        sim_fail(self, FAILURE_OTHER, begun.site, "out of memory for an asynchronous copy");
+    *copy = begun;
+    copy->began = sim_moment(self);
+    if (copy->source_bytes)
+        access_global(self, copy->address, copy->source_bytes, SIM_READ, copy->site);
+    note_destination(self, copy, NULL);
+    land_early(self, copy);
+    return copy;
+}
+
 void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32_t bytes,
                        int32_t source_bytes, const SimSite *site)
 {
@@ -294,24 +300,16 @@ void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32
     if (bytes != 4 && bytes != 8 && bytes != 16)
         sim_fail(self, FAILURE_OTHER, site, "an asynchronous copy of %d bytes", bytes);
     check_alignment(self, offset, bytes, site);
-    if (source_bytes) {
+    if (source_bytes)
         check_alignment(self, address, bytes, site);
-        access_global(self, address, source_bytes, SIM_READ, site);
-    }
-    SimCopy *copy = calloc(1, sizeof *copy);
-    if (!copy)
-        sim_fail(self, FAILURE_OTHER, site, "out of memory for an asynchronous copy");
-    *copy = (SimCopy){.began = sim_moment(self),
-                      .offset = offset,
-                      .address = address,
-                      .bytes = bytes,
-                      .source_bytes = source_bytes,
-                      .group = -1,
-                      .site = site};
+    SimCopy *copy = sim_begin_copy(self, (SimCopy){.offset = offset,
+                                                   .address = address,
+                                                   .bytes = bytes,
+                                                   .source_bytes = source_bytes,
+                                                   .group = -1,
+                                                   .site = site});
     *self->copies_end = copy;
     self->copies_end = &copy->next;
-    note_destination(self, copy, NULL);
-    land_early(self, copy);
 }
 
 void tt_sim_copy_commit(SimThread *self)
@@ -332,7 +330,7 @@ static void free_first_copy(SimThread *thread)
 }
 
 /* All of it happens now: what was stored at the source since is a conflict too. */
-static void land(SimThread *self, const SimCopy *copy)
+void sim_land(SimThread *self, const SimCopy *copy)
 {
     char data[16];
     OrderAccess read = sim_access_now(self, false, copy->site);
@@ -348,7 +346,7 @@ void tt_sim_copy_wait(SimThread *self, int32_t groups_left)
 {
     int landed = self->open_groups - groups_left; /* groups below this number must be complete */
     while (self->copies && self->copies->group >= 0 && self->copies->group < landed) {
-        land(self, self->copies);
+        sim_land(self, self->copies);
         free_first_copy(self);
     }
 }

@@ -35,7 +35,7 @@ typedef struct SimThread {
     struct SimBlock *block;
     Coroutine coroutine;
     /* the meeting it waits at */
-    enum { SIM_READY, SIM_AT_BARRIER, SIM_AT_COLLECTIVE, SIM_AT_MEETING, SIM_DONE } state;
+    enum { SIM_READY, SIM_AT_BARRIER, SIM_AT_COLLECTIVE, SIM_AT_MEETING, SIM_AT_ARRIVAL, SIM_DONE } state;
     int barrier;
     int collective;
     uint32_t mask;
@@ -143,6 +143,21 @@ void tt_sim_copy_async(SimThread *self, uint32_t offset, uint64_t address, int32
                        int32_t source_bytes, const SimSite *site);
 void tt_sim_copy_commit(SimThread *self);
 void tt_sim_copy_wait(SimThread *self, int32_t groups_left);
+/* mbarrier.init for one arrival, or mbarrier.inval; arrive.expect_tx of so many bytes; try_wait.parity until it is true. */
+void tt_sim_set_arrivals(SimThread *self, uint32_t offset, int32_t begin, int32_t predicate,
+                         const SimSite *site);
+void tt_sim_expect(SimThread *self, uint32_t offset, int32_t bytes, int32_t predicate, const SimSite *site);
+void tt_sim_await(SimThread *self, uint32_t offset, int32_t phase, const SimSite *site);
+/* An array of rows and columns, and a box of it, from the offsets on, whose 16-byte chunks are exchanged as cp.async.bulk.tensor does
+ * for rows of 32, 64 or 128 bytes. */
+typedef struct SimBlockCopy {
+    int64_t base, rows, columns, stride; /* in elements */
+    int64_t row, column;
+    int64_t element_bytes, box_rows, row_bytes;
+} SimBlockCopy;
+/* cp.async.bulk.tensor.2d, whose bytes arrive at a barrier. */
+void tt_sim_copy_block(SimThread *self, uint32_t offset, uint32_t barrier, const SimBlockCopy *block,
+                       int32_t predicate, const SimSite *site);
 /* fence.proxy.async: what this thread wrote to shared memory is there for products of a warpgroup, after a barrier. */
 void tt_sim_fence_proxy(SimThread *self);
 

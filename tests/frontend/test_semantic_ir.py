@@ -147,10 +147,11 @@ def test_assertions_belong_to_debug_builds():
 def test_block_pointers_are_pointers_and_masks():
     text = built("""b = tl.make_block_ptr(p, (n, 64), (64, 1), (n, 0), (4, 8), (1, 0))
 x = tl.load(tl.advance(b, (0, 8)), boundary_check=(0,), padding_option='zero')""")
-    assert text[-1] == "% = load %, %, % : tile<4x8xf32>"
-    assert sum(" addptr " in line for line in text) == 2 and sum(" lt_s " in line for line in text) == 1
+    made = "%, % = block_pointers %, %, %, %, %, %, %"
+    types = ": tile<4x8xptr<f32>>, tile<4x8xi1>"
+    assert text[-2:] == [f"{made} {{checked = [0]}} {types}", "% = load %, %, % : tile<4x8xf32>"]
     plain = built("x = tl.load(tl.make_block_ptr(p, (n, 64), (64, 1), (0, 0), (4, 8), (1, 0)))")
-    assert plain[-1] == "% = load % : tile<4x8xf32>"
+    assert plain[-2:] == [f"{made} {types}", "% = load % : tile<4x8xf32>"]
 
 
 def test_dot():

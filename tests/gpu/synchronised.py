@@ -32,6 +32,13 @@ class Case:
         self.arguments, self.expected, self.grid, self.within = arguments, expected, grid, within
         self.text = ir(kernel, *map(entry, arguments), locations=True, **constants)
 
+    @classmethod
+    def of_text(cls, text, arguments, expected, grid, within=1e-4):
+        """The same of tile IR that has been optimised."""
+        case = cls.__new__(cls)
+        case.text, case.arguments, case.expected, case.grid, case.within = text, arguments, expected, grid, within
+        return case
+
     def run(self, warps, sm=90, left_out=0):
         """How many synchronisations there are; raises what the simulator reports, or AssertionError."""
         arguments = [a.copy() if isinstance(a, np.ndarray) else a for a in self.arguments]

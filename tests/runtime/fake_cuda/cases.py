@@ -305,6 +305,59 @@ def test_arrays_of_many_streams():
     many[(1,)](arrays, stream=0x1008)
 
 
+# ---- arrays that are copied in blocks
+
+
+def new_product_of_blocks():
+    @triton.jit
+    def product(a, c, M, K, B: tl.constexpr):
+        left = tl.make_tensor_descriptor(a, [M, K], [2 * K, 1], [B, B])
+        i, sums = tl.arange(0, B), tl.zeros((B, B), tl.float32)
+        for k in range(0, K, B):
+            tile = left.load([tl.program_id(0) * B, k])
+            sums = tl.dot(tile, tile.T, sums)
+        tl.store(c + i[:, None] * B + i[None, :], sums)
+
+    return product
+
+
+def halves():
+    array = Array(typestr="<f2")
+    array.dtype = "float16"
+    return array
+
+
+@pytest.mark.skipif(not hasattr(cuda, "cuTensorMapEncodeTiled"), reason="the driver knows no tensor maps")
+def test_tensor_maps_are_parameters_behind_the_programs():
+    kernel = new_product_of_blocks()
+    a, c = halves(), Array(number=1)
+    address = hex(a.__cuda_array_interface__["data"][0])
+    cuda.fake_set_watched_parameter(4)
+    compiled = kernel[(2,)](a, c, 100, 1024, B=64)
+    maps = f"map of {address}: type 1, 100 x 1024, rows 4096 apart, box 64 x 64, swizzle 3"
+    assert whole_log()[-4:-2] == [maps, EARLY] and whole_log()[-1] == f"parameter 4 is {address}"
+    assert ".param .align 64 .b8 product_param_4[128]" in compiled.asm["ptx"]
+    kernel[(2,)](a, c, 164, 512, B=64)
+    assert "164 x 512, rows 2048 apart" in whole_log()[-4]
+
+
+@pytest.mark.skipif(not hasattr(cuda, "cuTensorMapEncodeTiled"), reason="the driver knows no tensor maps")
+def test_code_that_others_launch_has_no_tensor_maps():
+    kernel = new_product_of_blocks()
+    a, c = halves(), Array(number=1)
+    with_map = kernel[(2,)](a, c, 128, 1024, B=64)
+    empty = kernel[(2,)](a, c, 0, 1024, B=64)
+    checked = kernel[(2,)](a, c, 128, 1024, B=64, debug=True)
+    ahead = kernel.warmup(a, c, 128, 1024, B=64, grid=(2,))
+    has_map = [".tensor" in compiled.asm["ptx"] for compiled in (with_map, empty, checked, ahead)]
+    assert has_map == [True, False, False, has_map[3]]
+    signature = {"a": "*fp16", "c": "*fp32", "M": "i32", "K": "i32"}
+    source = triton.compiler.ASTSource(
+        kernel, signature, {"B": 64}, {(i,): [["tt.divisibility", 16]] for i in range(4)}
+    )
+    assert ".tensor" not in triton.compile(source).asm["ptx"]
+
+
 # ---- ways to launch
 
 

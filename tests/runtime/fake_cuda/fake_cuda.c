@@ -439,6 +439,20 @@ int cuFuncSetAttribute(Module *function, int attribute, int value)
     return 0;
 }
 
+#ifndef OLD_DRIVER
+/* The map begins with the array's address. */
+int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, const uint64_t *extents,
+                           const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,
+                           int swizzle, int promotion, int fill)
+{
+    note("map of %#lx: type %d, %lu x %lu, rows %lu apart, box %u x %u, swizzle %d\n", (unsigned long)address, type,
+         extents[1], extents[0], strides[0], box[1], box[0], swizzle);
+    memset(map, 0, 128);
+    *(void **)map = address;
+    return rank == 2 && steps[0] == 1 && steps[1] == 1 && !interleave && !fill && promotion < 4 ? 0 : INVALID_VALUE;
+}
+#endif
+
 int cuLaunchKernel(Module *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
                    unsigned threads_z, unsigned shared, uintptr_t stream, void **parameters, void **extra)
 {

@@ -1,0 +1,117 @@
+/* Blocks of arrays that one instruction copies to shared memory (TMA of compute capability 9.0): what a product of a loop reads
+ * of an array that begins at a parameter, in rows of whole 16 bytes. The hardware gets to know an array by a tensor map,
+ * which launches make of its extents and strides: so these must follow from the launch's numbers alone, and be positive
+ * (FACT_MAPS). Such a block keeps its `numbers`, of terms of the launch's checks, and is copied as one if the pipeliner
+ * takes it (gpu/pipeline_loads.c); in launches of which it is not proved, and where it has no numbers, it is made of pointers. */
+#include "opt/pass.h"
+
+enum { CHUNK = 16 /* bytes */, LEAST_ROWS = 64, LONGEST_EDGE = 256 };
+
+typedef struct Marks {
+    const AxisInfos *axes;
+    bool found;
+} Marks;
+
+static const Op *loop_around(const Op *op)
+{
+    const Op *around = op->parent->op;
+    while (around && around->opcode != OP_for)
+        around = around->parent->op;
+    return around;
+}
+
+/* A product of whole warpgroups, of elements that their instruction takes along both dimensions, or along K alone. */
+static bool is_for_warpgroups(const Op *dot)
+{
+    const Type *a = tt_operand(dot, 0)->type, *sum = dot->results[0]->type;
+    return sum->rank == 2 && sum->shape[0] >= LEAST_ROWS && tt_element(sum)->kind != TT_F64 &&
+           tt_byte_width(a) <= 2 && tt_element(a)->kind != TT_I16;
+}
+
+/* Do only products of a loop use it, as it is or transposed? */
+static bool feeds_products(const Value *tile)
+{
+    TT_FOR_USES(use, tile)
+    {
+        const Op *user = use->user;
+        bool passes = user->opcode == OP_permute && feeds_products(user->results[0]);
+        bool multiplies = user->opcode == OP_dot && tt_operand(user, 2) != tile && is_for_warpgroups(user) &&
+                          loop_around(user);
+        if (!passes && !multiplies)
+            return false;
+    }
+    return tt_has_uses(tile);
+}
+
+static bool is_zero(const Value *value)
+{
+    int64_t none;
+    double zero;
+    return (tt_constant_int(value, &none) && !none) || (tt_constant_float(value, &zero) && zero == 0);
+}
+
+static bool is_load_of(const Op *block, const Use *use)
+{
+    const Op *load = use->user;
+    return load->opcode == OP_load && load->operand_count == 3 && tt_is_plain_load(load) &&
+           tt_operand(load, 1) == block->results[1] && is_zero(tt_operand(load, 2)) &&
+           feeds_products(load->results[0]) && loop_around(load) == loop_around(block);
+}
+
+static bool is_of_whole_chunks(const Marks *marks, const Op *block)
+{
+    const Type *type = block->results[0]->type;
+    int bytes = tt_byte_width(type->element->element);
+    const Value *base = tt_operand(block, 0), *row = tt_operand(block, 3), *next = tt_operand(block, 4);
+    int64_t one;
+    return !base->op && base->region == block->parent->function->body &&
+           tt_axis_info(marks->axes, base)->divisibility[0] % CHUNK == 0 &&
+           tt_axis_info(marks->axes, row)->divisibility[0] * bytes % CHUNK == 0 &&
+           tt_constant_int(next, &one) && one == 1 && tt_is_pow2(type->shape[0]) &&
+           tt_is_pow2(type->shape[1]) && type->shape[0] <= LONGEST_EDGE && type->shape[1] <= LONGEST_EDGE &&
+           type->shape[1] * bytes >= CHUNK;
+}
+
+static void mark(Op *op, void *context)
+{
+    Marks *marks = context;
+    if (op->opcode != OP_block_pointers || op->results[0]->type->rank != 2 || !loop_around(op))
+        return;
+    const Attr *checked = tt_find_attr(op, ATTR_checked);
+    const Use *use = op->results[0]->uses;
+    if (!checked || checked->count != 2 || !use || use->next || !is_load_of(op, use) ||
+        !is_of_whole_chunks(marks, op))
+        return;
+    static const int64_t unknown[4] = {0};
+    tt_set_attr(op, tt_attr_ints(op->parent->function->module, ATTR_numbers, unknown, 4, NULL));
+    marks->found = true;
+}
+
+bool tt_opt_block_copies(Function *function, Arena *scratch)
+{
+    Marks marks = {.axes = tt_analyze_axis_info(function, scratch)};
+    if (function->is_kernel)
+        tt_walk(function->body, mark, &marks);
+    return marks.found;
+}
+
+typedef struct Settling {
+    unsigned facts;
+    bool changed;
+} Settling;
+
+static void settle(Op *op, void *context)
+{
+    Settling *settling = context;
+    if (op->opcode != OP_block_pointers || (settling->facts & FACT_MAPS && settling->facts & FACT_FITS))
+        return;
+    tt_remove_attr(op, ATTR_numbers);
+    settling->changed = true;
+}
+
+bool tt_settle_blocks(Function *function, unsigned facts)
+{
+    Settling settling = {.facts = facts};
+    tt_walk(function->body, settle, &settling);
+    return settling.changed;
+}

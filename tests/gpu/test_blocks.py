@@ -1,0 +1,172 @@
+"""Blocks of arrays that a GPU of compute capability 9.0 copies by one instruction, in the simulator: what products read
+through descriptors and block pointers."""
+
+import numpy as np
+import pytest
+from synchronised import Case
+
+import triton
+import triton.language as tl
+
+
+@pytest.fixture(autouse=True)
+def hopper(monkeypatch):
+    monkeypatch.setenv("TRITON_TARGET", "sim:90")
+
+
+def numbers(*shape, dtype=np.float16):
+    return np.random.default_rng(shape).integers(-4, 5, shape).astype(dtype)
+
+
+def window(x, row, column, rows, columns):
+    """The elements from there on, and zeros where there are none."""
+    wide = np.zeros((x.shape[0] + 2 * rows + abs(row), x.shape[1] + 2 * columns + abs(column)), np.float32)
+    first = rows + abs(row), columns + abs(column)
+    wide[first[0] : first[0] + x.shape[0], first[1] : first[1] + x.shape[1]] = x
+    return wide[first[0] + row : first[0] + row + rows, first[1] + column : first[1] + column + columns]
+
+
+@triton.jit
+def product(
+    a_ptr, b_ptr, out_ptr, m, n, k, row, column, first,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, B_IS_TURNED: tl.constexpr,
+):  # fmt: skip
+    a = tl.make_tensor_descriptor(a_ptr, [m, k], [k, 1], [ROWS, DEPTH])
+    if B_IS_TURNED:
+        b = tl.make_tensor_descriptor(b_ptr, [n, k], [k, 1], [COLUMNS, DEPTH])
+    else:
+        b = tl.make_tensor_descriptor(b_ptr, [k, n], [n, 1], [DEPTH, COLUMNS])
+    sums = tl.zeros((ROWS, COLUMNS), out_ptr.dtype.element_ty)
+    for start in range(first, k, DEPTH):
+        x = a.load([row, start])
+        y = b.load([column, start]).T if B_IS_TURNED else b.load([start, column])
+        sums = tl.dot(x, y, sums)
+    rows, columns = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    tl.store(out_ptr + rows[:, None] * COLUMNS + columns[None, :], sums)
+
+
+def launch_product(m, n, k, tile, place=(0, 0, 0), turned=True, dtype=np.float16, warps=4, stages=3):
+    rows, columns, depth = tile
+    a, b = numbers(m, k, dtype=dtype), numbers(n, k, dtype=dtype)
+    out = np.zeros((rows, columns), np.int32 if dtype == np.int8 else np.float32)
+    given = b if turned else np.ascontiguousarray(b.T)
+    kernel = product[(1,)](a, given, out, m, n, k, *place, *tile, turned, num_warps=warps, num_stages=stages)
+    row, column, first = place
+    steps = [
+        window(a, row, start, rows, depth) @ window(b, column, start, columns, depth).T
+        for start in range(first, k, depth)
+    ]
+    np.testing.assert_array_equal(out, sum(steps))
+    return kernel.asm["ttgir"].count("tensor_copy")
+
+
+@pytest.mark.parametrize(
+    "m, n, k, tile, place, turned",
+    [
+        (64, 64, 256, (64, 64, 64), (0, 0, 0), True),
+        (100, 72, 208, (64, 32, 64), (64, 64, 0), True),  # beyond the edges of all dimensions
+        (100, 72, 208, (64, 64, 32), (-24, -7, -40), True),  # and in front of them
+        (70, 80, 80, (64, 128, 16), (0, -16, -8), False),
+        (64, 256, 64, (64, 256, 128), (0, 0, 0), False),  # in panels
+        (128, 64, 48, (128, 64, 128), (1, 3, 0), True),
+    ],
+)
+@pytest.mark.parametrize("seed", ["0", "7"])
+def test_products(m, n, k, tile, place, turned, seed, monkeypatch):
+    monkeypatch.setenv("TRITON_SIM_SEED", seed)
+    assert launch_product(m, n, k, tile, place, turned)
+
+
+def test_more_warps_and_bytes():
+    assert launch_product(128, 128, 256, (128, 128, 64), warps=8)
+    assert launch_product(64, 64, 256, (64, 64, 128), dtype=np.int8, stages=4)
+
+
+def test_what_is_not_copied_as_a_block():
+    assert not launch_product(64, 64, 64, (32, 64, 64))  # no tile for warpgroups
+    assert not launch_product(64, 64, 68, (64, 64, 64))  # rows that begin within 16 bytes
+    assert not launch_product(64, 64, 64, (64, 64, 64), stages=1)
+
+
+@triton.jit
+def of_nothing(a_ptr, out_ptr, m, k, steps, ROWS: tl.constexpr, DEPTH: tl.constexpr):
+    a = tl.make_tensor_descriptor(a_ptr, [m, k], [k, 1], [ROWS, DEPTH])
+    sums = tl.zeros((ROWS, ROWS), tl.float32)
+    for step in range(steps):
+        x = a.load([0, step * DEPTH])
+        sums = tl.dot(x, x.T, sums)
+    rows = tl.arange(0, ROWS)
+    tl.store(out_ptr + rows[:, None] * ROWS + rows[None, :], sums)
+
+
+def test_an_array_without_rows_has_other_code():
+    a, out = numbers(64, 128), np.ones((64, 64), np.float32)
+    filled = of_nothing[(1,)](a, out, 64, 128, 2, 64, 64)
+    np.testing.assert_array_equal(out, a.astype(np.float32) @ a.T.astype(np.float32))
+    empty = of_nothing[(1,)](a, out, 0, 128, 2, 64, 64)
+    np.testing.assert_array_equal(out, 0)
+    assert "tensor_copy" in filled.asm["ttgir"] and "tensor_copy" not in empty.asm["ttgir"]
+
+
+@triton.jit
+def tiles_in_turn(a_ptr, b_ptr, out_ptr, m, n, k, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):
+    """One program for all tiles; the barriers begin again with each."""
+    a = tl.make_tensor_descriptor(a_ptr, [m, k], [k, 1], [ROWS, DEPTH])
+    b = tl.make_tensor_descriptor(b_ptr, [n, k], [k, 1], [COLUMNS, DEPTH])
+    out = tl.make_tensor_descriptor(out_ptr, [m, n], [n, 1], [ROWS, COLUMNS])
+    for tile in range(tl.cdiv(m, ROWS) * tl.cdiv(n, COLUMNS)):
+        row, column = tile % tl.cdiv(m, ROWS) * ROWS, tile // tl.cdiv(m, ROWS) * COLUMNS
+        sums = tl.zeros((ROWS, COLUMNS), tl.float32)
+        for start in range(0, k, DEPTH):
+            sums = tl.dot(a.load([row, start]), b.load([column, start]).T, sums)
+        out.store([row, column], sums)
+
+
+@triton.jit
+def attention(q_ptr, k_ptr, v_ptr, out_ptr, n, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr):
+    rows, columns = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, D)
+    keys = tl.make_tensor_descriptor(k_ptr, [n, D], [D, 1], [KEYS, D])
+    values = tl.make_block_ptr(v_ptr, (n, D), (D, 1), (0, 0), (KEYS, D), (1, 0))
+    q = tl.load(q_ptr + rows[:, None] * D + columns[None, :])
+    most = tl.full((ROWS,), -1e30, tl.float32)
+    total = tl.zeros((ROWS,), tl.float32)
+    sums = tl.zeros((ROWS, D), tl.float32)
+    for start in range(0, n, KEYS):
+        scores = tl.dot(q, keys.load([start, 0]).T)
+        larger = tl.maximum(most, tl.max(scores, 1))
+        weights = tl.exp(scores - larger[:, None])
+        shrink = tl.exp(most - larger)
+        total = total * shrink + tl.sum(weights, 1)
+        value = tl.load(values, boundary_check=(0, 1), padding_option="zero")
+        sums = tl.dot(weights.to(tl.float16), value, sums * shrink[:, None])
+        values = tl.advance(values, (KEYS, 0))
+        most = larger
+    tl.store(out_ptr + rows[:, None] * D + columns[None, :], sums / total[:, None])
+
+
+def case_of_tiles():
+    a, b = numbers(128, 128), numbers(64, 128)
+    expected = a.astype(np.float32) @ b.T.astype(np.float32)
+    return tiles_in_turn, (a, b, np.zeros((128, 64), np.float32), 128, 64, 128), (64, 64, 64), (1,), expected
+
+
+def case_of_attention():
+    q, k, v = (numbers(256, 64) / 8 for _ in range(3))
+    scores = q.astype(np.float32) @ k.T.astype(np.float32)
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    expected = weights / weights.sum(1, keepdims=True) @ v.astype(np.float32)
+    out = np.zeros((256, 64), np.float32)
+    return attention, (*(x.astype(np.float16) for x in (q, k, v)), out, 256), (64, 128, 64), (2,), expected
+
+
+@pytest.mark.parametrize("warps", [4, 8])
+@pytest.mark.parametrize("make", [case_of_tiles, case_of_attention])
+def test_each_synchronisation_is_needed(make, warps):
+    """Waits for blocks among them; with eight warps attention's warpgroups take turns."""
+    kernel, arguments, constants, grid, expected = make()
+    place = next(i for i, a in enumerate(arguments) if isinstance(a, np.ndarray) and a.dtype == np.float32)
+    compiled = kernel[grid](*arguments, *constants, num_warps=warps, num_stages=3)
+    np.testing.assert_allclose(arguments[place], expected, rtol=1e-2, atol=1e-2)
+    assert compiled.asm["ttgir"].count("tensor_copy") >= 4
+    case = Case.of_text(compiled.asm["ttir"], arguments, {place: expected}, (*grid, 1, 1)[:3], within=1e-2)
+    case.check_each(warps, 90)
