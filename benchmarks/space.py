@@ -8,17 +8,21 @@ these timed once more in turns. The JSON holds each point with its time. With th
 the cost model orders the points, and what a search would find and time: neither a GPU nor a compilation is needed.
 """
 
+import heapq
 import json
 import math
 import os
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import report
 
 GOAL = 10  # times as fast as timing every point
+TURNS = 15  # of timing the best again
 OURS = str(report.ROOT / "python")
 
 # ---- the kernels; whoever imports this module for its list of cases need not have torch
@@ -179,33 +183,61 @@ def search(make, device):
 
 def every(make, device, count, seed):
     import triton
-    from triton.runtime.space_tuner import config_of
+    from triton.runtime.estimates import config_of
 
     tuner, grid, arguments, given = tuner_of(make, device)
-    points = tuner._promising(arguments, {"grid": grid, **given})
+    points = tuner._estimate(arguments, {"grid": grid, **given}).ordered(all_of_them=True)
     total = len(points)
     if total > count:
         front = points[: count // 2]
         points = front + random.Random(seed).sample(points[count // 2 :], count - len(front))
     each = triton.autotune([config_of(point) for point in points], key=[])(tuner.kernel)
+    each.fn = watch = Watch(tuner.kernel, given)
     each[grid](*arguments, **given)
-    return {**each.timings[-1], "works": total}
+    found = each.timings[-1]
+    for entry in found["configurations"]:
+        entry["compile_seconds"] = watch.seconds.get(text_of(entry["values"]))
+    return {**found, "works": total}
+
+
+class Watch:
+    """A kernel that notes how long each configuration takes to compile, which is what its keywords have beside those
+    that are given."""
+
+    def __init__(self, kernel, given):
+        self.kernel, self.given, self.seconds = kernel, {"grid", *given}, {}
+
+    def __getattr__(self, name):
+        return getattr(self.kernel, name)
+
+    def warmup(self, *args, **kwargs):
+        start = time.perf_counter()
+        compiled = self.kernel.warmup(*args, **kwargs)
+        compiled._init_handles()
+        text = text_of({name: value for name, value in kwargs.items() if name not in self.given})
+        self.seconds.setdefault(text, time.perf_counter() - start)
+        return compiled
 
 
 def confirm(make, device, configs):
-    """Milliseconds of configurations, timed in turns."""
+    """Milliseconds of configurations: the median of short turns in an order that changes, for a GPU's clock depends on
+    what ran before."""
     import triton
 
     tuner, grid, arguments, given = tuner_of(make, device)
-    times = [[] for _ in configs]
-    for _ in range(3):
-        for config, found in zip(configs, times, strict=True):
-            found.append(
+    numbers, times, order = list(range(len(configs))), [[] for _ in configs], random.Random(0)
+    for _ in range(TURNS):
+        order.shuffle(numbers)
+        for number in numbers:
+            times[number].append(
                 triton.testing.do_bench(
-                    lambda c=config: tuner.kernel[grid](*arguments, **given, **c), rep=40, return_mode="median"
+                    lambda config=configs[number]: tuner.kernel[grid](*arguments, **given, **config),
+                    warmup=5,
+                    rep=10,
+                    return_mode="median",
                 )
             )
-    return [min(found) for found in times]
+    return [statistics.median(found) for found in times]
 
 
 def child(what, count, seed, only, best):
@@ -266,13 +298,12 @@ def main():
     options = results.options
     if options.judge:
         return judge(options.judge, options.only)
-    table = {"device": properties()}
+    table = {"device": properties(), "cores": core_count()}
     searched, exhausted = run("search", options, table), run("every", options, table)
-    best = {
-        name: [searched[name]["best"], *(each["values"] for each in whole["configurations"][:2])]
-        for name, whole in exhausted.items()
-    }
-    best = {name: [_given(values) for values in configs] for name, configs in best.items()}
+    best = {}
+    for name, whole in exhausted.items():
+        values = [searched[name]["best"], *(each["values"] for each in whole["configurations"][:2])]
+        best[name] = list({text_of(each): _given(each) for each in values}.values())
     confirmed = run("confirm", options, table, best)
     for name, ours in searched.items():
         whole, times = exhausted[name], confirmed[name]["times"]
@@ -294,6 +325,12 @@ def _given(values):
     return {name: value for name, value in values.items() if value is not None}
 
 
+def core_count():
+    from triton.runtime.parallel import core_count
+
+    return core_count()
+
+
 def properties():
     import torch
 
@@ -308,10 +345,10 @@ def properties():
 
 
 def judge(path, only):
-    """For each case: where in the model's order the best point is, and what a search would find and time."""
-    import time
-
+    """For each case: where in the model's order the first points within 1 and 3 % of the best are, what a search would
+    find, how many points it would time, and the share of an exhaustive search's time."""
     from triton.runtime import cost_model, space, space_tuner
+    from triton.runtime.estimates import kind_of
 
     with open(path) as file:
         table = json.load(file)
@@ -319,42 +356,69 @@ def judge(path, only):
     space_tuner.SpaceTuner._target = lambda tuner, args, kwargs: f"cuda:{device['capability']}"
     space_tuner._model = lambda target: cost_model.GPUModel(device)
     cases = kernels()
-    print(f"{'case':34} {'points':>6} {'1 %':>5} {'3 %':>5} {'found':>6} {'timed':>6} {'survey':>7}")
+    print(f"{'case':34} {'points':>6} {'1 %':>5} {'3 %':>5} {'found':>6} {'timed':>6} {'share':>6}")
     for name, whole in table["every"].items():
         if only not in name:
             continue
         tuner, grid, arguments, given = tuner_of(cases[name], "cpu")
-        start = time.perf_counter()
-        ordered = tuner._promising(arguments, {"grid": grid, **given})
-        seconds = time.perf_counter() - start
-        times = {}
-        for each in whole["configurations"] + table["search"][name]["configurations"]:
+        estimates = tuner._estimate(arguments, {"grid": grid, **given})
+        replay = Replay(tuner, estimates, table, name)
+        worth = estimates.worth(space.SMALL)
+        points = [point for point in worth if replay.time(point) < math.inf]
+        least = min(each["milliseconds"][0] for each in whole["configurations"] if each["milliseconds"])
+        near = [[place for place, p in enumerate(points) if replay.time(p) <= least * slack] for slack in (1.01, 1.03)]
+        budget = space.budget_of(len(worth))
+        beside = [point for point in tuner._beside(estimates, points[0]) if replay.time(point) < math.inf]
+        _, best = space.search(points, replay.near, replay.times, kind_of, budget, beside)
+        seconds = replay.now + table["search"][name]["estimate_seconds"]
+        share = seconds * len(whole["configurations"]) / (whole["seconds"] * whole["works"])
+        share = f"{share:6.3f}" if replay.has_seconds else f"{'-':>6}"
+        places = " ".join(f"{min(some, default='-'):>5}" for some in near)
+        print(f"{name:34} {len(worth):6} {places} {best / least:6.3f} {len(replay.done):6} {share}")
+
+
+class Replay:
+    """What a search would find and how long it would take, from a table's times."""
+
+    COMPILATION, LAUNCHES = 0.2, 1e-3  # seconds, of what the table has no figure for, and around each timing
+
+    def __init__(self, tuner, estimates, table, name):
+        self.tuner, self.estimates = tuner, estimates
+        self._times, self._seconds, self.has_seconds = {}, {}, False
+        for each in table["every"][name]["configurations"] + table["search"][name]["configurations"]:
             if each["milliseconds"]:
-                first = tuner._firsts.get(text_of(each["values"]), each["values"])
-                text = text_of(first)
-                times[text] = min(times.get(text, math.inf), each["milliseconds"][0])
-        points = [point for point in ordered if text_of(point) in times]
-        best = min(times[text_of(point)] for point in points)
-        places = [next(i for i, p in enumerate(points) if times[text_of(p)] <= best * slack) for slack in (1.01, 1.03)]
-        timed = []
+                text = self._text(each["values"])
+                self._times[text] = min(self._times.get(text, math.inf), each["milliseconds"][0])
+                seconds = each.get("compile_seconds")
+                self.has_seconds |= seconds is not None
+                self._seconds.setdefault(text, seconds or self.COMPILATION)
+        self.now, self.done, self.cores = 0.0, set(), table.get("cores", 16)
 
-        def time_of(points, share, timed=timed, times=times):
-            timed.extend(map(text_of, points))
-            return [times.get(text_of(point), math.inf) for point in points]
+    def _text(self, values):
+        return text_of(self.estimates.firsts.get(text_of(values), values))
 
-        def near(point, tuner=tuner, times=times):
-            return [other for other in tuner._neighbours(point) if text_of(other) in times]
+    def time(self, point):
+        return self._times.get(self._text(point), math.inf)
 
-        budget = space.budget_of(len(ordered))
-        found = [space.search(points, near, time_of, budget, seed=seed)[1] / best for seed in range(5)]
-        place = f"{places[0]:5} {places[1]:5}"
-        print(f"{name:34} {len(points):6} {place} {max(found):6.3f} {len(set(timed)):6} {seconds:7.2f}")
+    def near(self, point):
+        return [other for other in self.tuner._neighbours(self.estimates, point) if self.time(other) < math.inf]
+
+    def times(self, points, share):
+        cores = [0.0] * self.cores
+        for point in points:
+            text = self._text(point)
+            if text not in self.done:
+                self.done.add(text)
+                heapq.heapreplace(cores, cores[0] + self._seconds[text])
+        each = (self.tuner._WARMUP + self.tuner._REP) * 1e-3 * share + self.LAUNCHES
+        self.now += max(cores) + len(points) * each
+        return [self.time(point) for point in points]
 
 
 def text_of(values):
     """Of a point, or of a configuration's values."""
     from triton.runtime.autotuner import config_text
-    from triton.runtime.space_tuner import config_of
+    from triton.runtime.estimates import config_of
 
     return config_text(config_of(_given(values)))
 

@@ -8,6 +8,8 @@ import pytest
 
 import triton
 import triton.language as tl
+from triton.runtime.cost_model import GPUModel
+from triton.runtime.estimates import Estimates, kind_of
 from triton.runtime.space import Choice, Space, budget_of, search
 from triton.runtime.space_tuner import SpaceTuner
 
@@ -83,7 +85,7 @@ def test_a_good_order_finds_the_best_with_few_timings(seed):
 
     noise = random.Random(seed)
     points = sorted(SPACE.points(), key=lambda point: (cost(point) + 0.2) * noise.uniform(0.7, 1.5))
-    best, milliseconds, count = searched(points, seed=seed)
+    best, milliseconds, count = searched(points)
     assert milliseconds <= 0.2 and count <= budget_of(300) == 27
 
 
@@ -92,11 +94,48 @@ def test_the_budget_is_kept():
         assert searched(SPACE.points(), budget=budget)[2] <= budget
 
 
+def test_the_front_has_one_of_each_kind():
+    """The best kind is the ninth, behind eight whose points differ in what hardly matters."""
+    points = [{"tile": tile, "depth": depth} for tile in range(9) for depth in range(20)]
+    rounds = []
+
+    def time(points, share):
+        rounds.append([(point["tile"], point["depth"]) for point in points])
+        return [100 - point["tile"] + (point["depth"] != 7) / 10 for point in points]
+
+    def near(point):
+        return [{**point, "depth": depth} for depth in range(20)]
+
+    assert search(points, near, time, kind=lambda point: point["tile"])[0] == {"tile": 8, "depth": 7}
+    assert rounds[0] == [(tile, 0) for tile in range(9)]
+    rounds.clear()
+    search(
+        points, near, time, kind=lambda point: point["tile"], beside=[{"tile": 0, "depth": depth} for depth in (0, 5)]
+    )
+    assert rounds[0] == [*((tile, 0) for tile in range(9)), (0, 5)]
+
+
+def test_another_round_is_for_what_gains():
+    """Each step is 5 % faster until the fifth, and from then on 0.5 %."""
+    rounds = []
+
+    def time(points, share):
+        if share < 0.2:
+            rounds.append([point["step"] for point in points])
+        return [0.95 ** min(point["step"], 5) * 0.995 ** max(point["step"] - 5, 0) for point in points]
+
+    points = [{"step": step} for step in (0, 2, 0.5, *(1 / step for step in range(3, 60)))]
+    best, _ = search(points, lambda point: [{"step": point["step"] + 1}], time, budget=40)
+    assert [each for each in rounds[1:] if len(each) == 1] == [[3], [4], [5], [6]] and best == {"step": 6}
+
+
 def test_points_that_fail():
     def time(points, share):
         return [float("inf") if point["b"] else 1.0 for point in points]
 
     assert search(SPACE.points(), SPACE.neighbours, time)[0]["b"] == 0
+    hidden = lambda points, share: [1.0 if point["b"] > 12 else float("inf") for point in points]  # noqa: E731
+    assert search([{"b": number} for number in range(40)], lambda point: [], hidden)[0]["b"] > 12
     assert search(SPACE.points()[1:9], lambda point: [], lambda points, share: [float("inf")] * len(points))[1] > 1e9
 
 
@@ -125,7 +164,7 @@ def test_a_search_by_a_clock(seed):
     clock, points = Clock(seed), WIDE.points()
     wrong = random.Random(seed)
     ordered = sorted(points, key=lambda point: milliseconds(point) * wrong.uniform(0.67, 1.5))
-    best, _ = search(ordered, WIDE.neighbours, clock.time, seed=seed)
+    best, _ = search(ordered, WIDE.neighbours, clock.time)
     assert milliseconds(best) <= 1.03 * min(map(milliseconds, points))
     assert clock.spent <= 0.02 * sum(map(milliseconds, points))
     (first, brief), (second, longer), *_, (last, full) = clock.shares
@@ -354,6 +393,105 @@ def test_the_space_of_a_product(target, monkeypatch):
     assert kernel.best_config.num_warps == 1
     tried = {entry["values"].get("choices", "") for entry in kernel.timings[0]["configurations"]}
     assert any("programs=" in each for each in tried)
+
+
+# ---- estimates
+
+H100 = {
+    "multiprocessor_count": 132, "max_shared_mem": 232448, "max_shared_mem_per_multiprocessor": 233472,
+    "sm_clock_rate": 1_980_000, "capability": 90,
+}  # fmt: skip
+
+
+def facts(code, registers=64, remarks=0, failure=None, tensor_cores=True, choices=()):
+    return {
+        "shared": 32768, "registers": registers, "ahead": 2, "tensor_cores": tensor_cores, "crossed": 0.0, "code": code,
+        "remarks": remarks, "choices": {"wgmma": ((1, 0), 1), **dict(choices)}, "failure": failure,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "registers, options, spills",
+    [
+        (208, {"num_warps": 4}, False),
+        (256, {"num_warps": 4}, True),
+        (208, {"num_warps": 4, "programs": 2}, False),
+        (208, {"num_warps": 4, "programs": 3}, True),
+        (120, {"num_warps": 16}, False),
+        (128, {"num_warps": 16}, True),  # the sums of a product take all there are: none is left for addresses
+    ],
+)
+def test_what_spills_by_estimate(registers, options, spills):
+    assert GPUModel(H100).spills(facts("", registers), options) == spills
+
+
+def test_what_takes_long_to_compile():
+    model = GPUModel(H100)
+    assert model.takes_long(facts("", 208), {"num_warps": 4}) and not model.takes_long(facts("", 136), {"num_warps": 8})
+
+
+class Model:
+    """Whose estimate is the shared memory."""
+
+    multiprocessors = 0
+
+    def milliseconds(self, work, facts, options, programs):
+        return work["tile"] * (1 + options["num_stages"] / 100) * (3 if options.get("wgmma") == 0 else 1)
+
+    def spills(self, facts, options):
+        return facts["registers"] > 255 or options.get("programs", 0) > 3
+
+    def takes_long(self, facts, options):
+        return facts["registers"] > 200
+
+
+def estimates_of(registers=lambda tile: 64):
+    asked = []
+
+    def survey(point, variants, multiprocessors):
+        asked.append((point, variants))
+        choices = {"programs": ((0, 2, 4), 2)}
+        codes = [(point["tile"], each["num_stages"], each.get("choices", "programs=2")) for each in variants]
+        made = [facts(code, registers(point["tile"]), choices=choices) for code in codes]
+        return {"tile": point["tile"]}, made, (1, 1, 1)
+
+    estimates = Estimates(Model(), survey)
+    for tile in (8, 4, 16):
+        estimates.add({"tile": tile}, [{"num_stages": stages} for stages in (1, 2, 3)])
+    return estimates, asked
+
+
+def test_points_in_the_order_of_their_estimates():
+    estimates, _ = estimates_of()
+    points = estimates.ordered()
+    assert [(point["tile"], point["num_stages"]) for point in points] == [(t, s) for t in (4, 8, 16) for s in (1, 2, 3)]
+    assert [point["tile"] for point in estimates.worth(2)] == [4] * 3 + [8] * 3
+    assert [point["tile"] for point in estimates.worth(7)] == [4] * 3 + [8] * 3 + [16]
+    assert estimates.heads([points[2], points[5], {"tile": 5}]) == [points[0], points[3]]
+    assert estimates.not_worse(points[3], points, 1.1) == points[:6]
+    assert kind_of(points[0]) == kind_of(points[1]) != kind_of(points[3])
+
+
+def test_what_spills_is_left_out_unless_all_does():
+    assert {point["tile"] for point in estimates_of(lambda tile: 300 if tile < 8 else 64)[0].ordered()} == {8, 16}
+    assert {point["tile"] for point in estimates_of(lambda tile: 300)[0].ordered()} == {4, 8, 16}
+    estimates, _ = estimates_of(lambda tile: {4: 300, 8: 220, 16: 64}[tile])
+    points = estimates.ordered(all_of_them=True)
+    assert [point["tile"] for point in points] == [4] * 3 + [8] * 3 + [16] * 3
+    assert [estimates.takes_long(point) for point in points[3:]] == [True] * 3 + [False] * 3
+
+
+def test_other_choices_are_estimated_too():
+    """`wgmma=0` is three times as slow by the model, `programs=4` spills, and 2 is what it takes by itself."""
+    estimates, asked = estimates_of()
+    point = estimates.ordered()[0]
+    others = estimates.other_choices(point)
+    assert others == [{**point, "choices": "programs=0"}]
+    assert asked[-1] == (
+        {"tile": 4},
+        [{"num_stages": 1, "choices": each} for each in ("wgmma=0", "programs=0", "programs=4")],
+    )
+    assert estimates.other_choices(others[0]) == [point]
 
 
 Rounds = Annotated[tl.constexpr, triton.tunable([1, 50])]

@@ -18,6 +18,11 @@ class CPUModel:
     def __init__(self, threads):
         self.threads = threads
 
+    def spills(self, facts, options):
+        return False  # it does, to a cache that is near
+
+    takes_long = spills
+
     def milliseconds(self, work, facts, options, programs):
         one = (
             work["multiplications"] * self.MULTIPLICATION
@@ -37,7 +42,9 @@ class GPUModel:
     arithmetic, and what of the memory's latency neither other programs nor loads ahead hide. The numbers were fitted to
     the times of 2000 points of eleven kernels on an H200 (`benchmarks/space.py`)."""
 
-    REGISTERS, THREADS, LAUNCH, OVERHEAD_REGISTERS = 65536, 2048, 4000, 38
+    REGISTERS, MOST_REGISTERS, THREADS, LAUNCH = 65536, 255, 2048, 4000
+    OVERHEAD_REGISTERS, ADDRESSES = 38, 8  # beside tiles: what is likely, and the least in the loop of a product
+    TIGHT = 0.9  # of the registers
     LATENCY, ROUND, PROGRAM = 1100, 40, 500  # of memory; beside its work, of an iteration and of a program
     LEVEL_2, SHARED, CROSSED, ARITHMETIC = 48, 128, 36, 64  # bytes a clock; operations a clock
     MMA = 0.25  # of the tensor cores' speed, where `wgmma` has all of it
@@ -54,11 +61,24 @@ class GPUModel:
     def resident(self, facts, warps):
         """Programs on a multiprocessor at the same time."""
         threads = warps * 32
-        registers = min(255, facts["registers"] + self.OVERHEAD_REGISTERS)
+        registers = min(self.MOST_REGISTERS, facts["registers"] + self.OVERHEAD_REGISTERS)
         limits = [self.REGISTERS // (threads * registers), self.THREADS // threads, 32]
         if facts["shared"]:
             limits.append(self.shared // (facts["shared"] + 1024))
         return max(1, min(limits))
+
+    def spills(self, facts, options):
+        """Whether the tiles, and addresses beside those of a product, take more registers than a thread gets."""
+        return facts["registers"] + (self.ADDRESSES if facts["tensor_cores"] else 0) > self._registers(options)
+
+    def takes_long(self, facts, options):
+        """To compile: where ptxas has to save registers."""
+        return facts["registers"] + self.OVERHEAD_REGISTERS > self.TIGHT * self._registers(options)
+
+    def _registers(self, options):
+        """Of a thread, if a program has its place on a multiprocessor, or so many as the compiler is asked for."""
+        threads = 32 * options["num_warps"] * max(1, options.get("programs", 1))
+        return min(self.REGISTERS // threads, self.MOST_REGISTERS)
 
     def milliseconds(self, work, facts, options, programs):
         warps, ahead = options["num_warps"], facts["ahead"]
@@ -80,7 +100,7 @@ class GPUModel:
         else:
             busy = (product + shared + level_2 if product else level_2) + plain
         waiting = (work["rounds"] / max(1, ahead) + 1) * self.LATENCY
-        spilled = max(0, facts["registers"] + self.OVERHEAD_REGISTERS - 255)
+        spilled = max(0, facts["registers"] + self.OVERHEAD_REGISTERS - self.MOST_REGISTERS)
         one_round = max(busy * resident, busy + waiting) * (1 + spilled / 80)
         rounds = programs / (self.multiprocessors * resident)
         if rounds > 1:  # the last is seldom as bad as it looks, as programs do not end together

@@ -12,9 +12,10 @@ from collections import namedtuple
 
 SMALL = 20  # points that are all timed
 UNTIL, OF_DOUBLED = 100, 4  # of more points than this, so many more are timed each time that they double
-SHARES = 0.05, 0.2  # of how long a measurement takes in full
+SHARES = 0.1, 0.25  # of how long a measurement takes in full
 NEAR = 1.2, 1.06  # times the best time, behind each of these
-MOST, FINALISTS = 6, 3  # points that are timed for longer, and in full
+MOST, FINALISTS = 4, 3  # points that are timed for longer, and in full
+GAIN = 0.99  # of the best time: what is worth another round
 LARGEST = 20_000  # points that are looked at; of more, so many at random
 
 
@@ -81,6 +82,11 @@ class Space:
                     for other in near:
                         yield from self._step(other, self.along, step)
 
+    def others(self, point, name):
+        """The points that have another value of one choice."""
+        values = next((choice.values for choice in self.choices if choice.name == name), ())
+        return [{**point, name: value} for value in values if value != point.get(name)]
+
     def _step(self, point, name, step):
         """The point so many values further in one choice, in a list; nothing if there is none."""
         values = next((choice.values for choice in self.choices if choice.name == name), ())
@@ -99,46 +105,54 @@ def budget_of(count):
     return SMALL + (math.ceil(OF_DOUBLED * math.log2(count / UNTIL)) if count > UNTIL else 0)
 
 
-def search(points, neighbours, time, budget=None, seed=0):
+def search(points, neighbours, time, kind=None, budget=None, beside=()):
     """The fastest point and its time, by timing a part of them.
 
-    First the front of the list, with a few from behind it; then neighbours of the best, the most promising first, and
-    those of whatever is faster, while the budget lasts. Each is timed briefly, what comes near the best of these again
-    for longer, and the few that are left at last in full.
+    First the first of each kind from the front of the list; then neighbours of the best of these, the most promising
+    first, and those of whatever is clearly faster, while the budget lasts. All are timed briefly, what comes near the
+    best again for longer, and the few that are left at last in full. Rounds are few and large, since the points of one
+    are compiled at the same time, and that takes as long as the slowest of them.
 
     :param points: the most promising first.
     :param neighbours: function from a point to points like it, which need not be in the list.
     :param time: function from a list of points, and how long to measure as a fraction of in full, to their times;
         infinity for one that does not work.
+    :param kind: function from a point to what it has in common with those that differ in what matters least.
     :param budget: points to time; by default as `budget_of` says.
-    :param seed: of what is random.
+    :param beside: points that are worth a place in the first round, if they are not in it.
     """
     budget = budget_of(len(points)) if budget is None else budget
     places = {_text(point): place for place, point in enumerate(points)}
-    front = list(points[: max(1, budget // 2)])
-    if len(points) <= budget:
-        front = list(points)
-    elif budget > 8:  # of the better half: what the estimates think hopeless takes longest, and is
-        behind = points[len(front) : max(len(points) // 2, 2 * budget)]
-        front += _random(seed).sample(behind, min(budget // 8, len(behind)))
-    known = {}  # text to point and time, of those that came near the best
-    best, fastest = _sift(front, time, known)
-    tried, left = {_text(point) for point in front}, budget - len(front)
-    while left > 0 and fastest < math.inf:
-        fresh = {_text(point): point for point in neighbours(best)}
-        fresh = [(places.get(text, 0), text, point) for text, point in fresh.items() if text not in tried]
-        fresh = [point for *_, point in sorted(fresh, key=lambda item: item[:2])][:left]
-        if not fresh:
-            break
+    fresh = list(points) if len(points) <= budget else _front(points, kind or _text, budget * 2 // 5)
+    fresh = list({_text(point): point for point in [*fresh, *beside]}.values())[:budget]
+    known, tried, left = {}, set(), max(budget, len(fresh))  # text to point and time, of those that came near the best
+    best, fastest = None, math.inf
+    while fresh:
         tried.update(map(_text, fresh))
         left -= len(fresh)
-        other, milliseconds = _sift(fresh, time, known)
-        if milliseconds >= fastest:
-            break
-        best, fastest = other, milliseconds
+        point, milliseconds = _sift(fresh, time, known)
+        has_gained = milliseconds < fastest * GAIN
+        if best is None or milliseconds < fastest:
+            best, fastest = point, milliseconds
+        fresh = []
+        if fastest == math.inf:
+            fresh = [point for point in points if _text(point) not in tried][:left]
+        elif has_gained:
+            near = [point for point, milliseconds in known.values() if milliseconds <= fastest / GAIN] or [best]
+            found = {_text(point): point for each in near for point in neighbours(each)}
+            found = [(places.get(text, 0), text, point) for text, point in found.items() if text not in tried]
+            fresh = [point for *_, point in sorted(found, key=lambda item: item[:2])][:left]
     last = sorted(known.values(), key=lambda item: item[1])[:FINALISTS]
     last = [point for point, milliseconds in last if milliseconds <= NEAR[-1] * last[0][1]] or [best]
     return min(zip(last, time(last, 1.0), strict=True), key=lambda item: item[1])
+
+
+def _front(points, kind, count):
+    """The first of each kind, of so many kinds."""
+    firsts = {}
+    for point in points:
+        firsts.setdefault(kind(point), point)
+    return list(firsts.values())[: max(1, count)]
 
 
 def _sift(points, time, known):

@@ -1,17 +1,18 @@
 """@triton.autotune(configs="auto"): the configurations come from the program and from the compiler."""
 
 import time
+from functools import partial
 
 from .._C import argument_entry, survey
 from ..errors import AutotunerError, CompilationError, InternalError
 from .autotuner import Autotuner, config_text, device_number
-from .config import Config
 from .contest import FAILED
+from .estimates import OPTIONS, OTHER, Estimates, config_of, kind_of
 from .parallel import for_each
-from .space import Choice, Space, search, tunable
+from .space import SMALL, Choice, Space, search, tunable
 from .target import asked_target
 
-_OPTIONS = "num_warps", "num_stages"
+BESIDE = 5  # points that are compiled with the first ones, in case the best is what is thought to be
 _SEARCH = "(search)"  # what the entry on disk is called that says which point was found
 
 
@@ -23,7 +24,7 @@ class SpaceTuner(Autotuner):
     that was searched, ``considered`` how many points of it were estimated.
     """
 
-    _WARMUP, _REP = 4, 20  # of the last few, which were timed before
+    _WARMUP, _REP = 2, 8  # of the last few, which were timed before
 
     def __init__(self, fn, arg_names, key, *options, seed=0, **more):
         super().__init__(fn, arg_names, [], key, *options, **more)
@@ -32,8 +33,8 @@ class SpaceTuner(Autotuner):
 
     def warmup(self, *args, **kwargs):
         """Compile the configuration that the estimates like best, in a list."""
-        points = self._promising(args, kwargs)
-        return [self.fn.warmup(*args, **kwargs, **self._checked(config_of(points[0]), kwargs))]
+        point = self._estimate(args, kwargs).ordered()[0]
+        return [self.fn.warmup(*args, **kwargs, **self._checked(config_of(point), kwargs))]
 
     # ---- tuning
 
@@ -62,7 +63,7 @@ class SpaceTuner(Autotuner):
 
     def _compete(self, contest, args, kwargs):
         start = time.perf_counter()
-        points = self._promising(args, kwargs)
+        estimates = self._estimate(args, kwargs)
         contest.estimating = time.perf_counter() - start
         numbers, timed = {}, {}  # text of a configuration to its number in the contest, and that to the point
 
@@ -81,54 +82,32 @@ class SpaceTuner(Autotuner):
             super(SpaceTuner, self)._compete(contest, args, kwargs)
             return [contest.entries[number].times[0] for number in ordered]
 
+        neighbours = partial(self._neighbours, estimates)
         try:
-            search(points, self._neighbours, times_of, seed=self.seed)
+            points = estimates.worth(SMALL)
+            search(points, neighbours, times_of, kind_of, beside=self._beside(estimates, points[0]))
             contest.points = timed  # it came to its end, and may be kept
         finally:
             self._tuning.share = 1.0
 
     # ---- estimates
 
-    def _promising(self, args, kwargs):
-        """The points that may work, the fastest by the model first, and of those whose code is the same the first;
-        sets `space`, and for each point what choices it has and which one stands for it."""
+    def _estimate(self, args, kwargs):
+        """Of every point; one at least works. Sets `space` and `considered`."""
         target = self._target(args, kwargs)
-        model = _model(target)
         free = [choice for choice in self.tunables if choice.name not in kwargs]
         own = Space(free).points(self.seed)
         options = self._options(own, args, kwargs, target)
         self.space = Space([*free, *options], along="num_warps")
+        estimates = Estimates(_model(target), partial(self._survey, args, kwargs, target))
         variants = Space(options).points()
-        found, failures, codes, self._choices, self._firsts = [], [], {}, {}, {}
-
-        def look(point):
-            try:
-                work, facts, grid = self._survey(point, variants, args, kwargs, target, model.multiprocessors)
-            except (CompilationError, InternalError, AutotunerError) as error:
-                failures.append(error)
-                return
-            fewest = min((fact["remarks"] for fact in facts if fact["failure"] is None), default=0)
-            for variant, fact in zip(variants, facts, strict=True):
-                if fact["failure"] is None and fact["remarks"] > fewest:  # it gets what it asked for with other options
-                    continue
-                if fact["failure"] is None:
-                    whole = {**point, **variant}
-                    text = config_text(config_of(whole))
-                    first = self._firsts[text] = codes.setdefault((fact["code"], grid), whole)
-                    if first is whole:
-                        self._choices[text] = fact["choices"]
-                        programs = grid[0] * grid[1] * grid[2]
-                        found.append((model.milliseconds(work, fact, {**_DEFAULTS, **variant}, programs), whole))
-                else:
-                    failures.append(AutotunerError(fact["failure"]))
-
-        for_each(look, own)
-        self.considered = len(self._firsts) + len(failures)
-        if not found:
-            text = f"no point of the space of kernel {self.__name__!r} works; the first failed with: {failures[0]}"
-            raise AutotunerError(text) from failures[0]
-        found.sort(key=lambda item: (item[0], repr(item[1])))
-        return [point for _, point in found]
+        for_each(lambda point: estimates.add(point, variants), own)
+        self.considered = len(estimates.firsts) + len(estimates.failures)
+        if not estimates.firsts:
+            failure = estimates.failures[0]
+            text = f"no point of the space of kernel {self.__name__!r} works; the first failed with: {failure}"
+            raise AutotunerError(text) from failure
+        return estimates
 
     def _options(self, points, args, kwargs, target):
         """What the compiler says it could do with options: of the first points that work."""
@@ -136,36 +115,30 @@ class SpaceTuner(Autotuner):
             return []
         for point in points[len(points) // 2 :] + points[: len(points) // 2]:
             try:
-                _, facts, _ = self._survey(point, [{}], args, kwargs, target, 0)
+                _, facts, _ = self._survey(args, kwargs, target, point, [{}], 0)
             except (CompilationError, InternalError, AutotunerError):
                 continue
             if facts[0]["failure"] is None:
                 known = facts[0]["choices"]
-                return [Choice(name, known[name][0]) for name in _OPTIONS if name in known and name not in kwargs]
+                return [Choice(name, known[name][0]) for name in OPTIONS if name in known and name not in kwargs]
         return []
 
-    def _neighbours(self, point):
-        """The points that differ by one step of one choice: each by the one that stands for it."""
-        firsts = (self._firsts.get(self._base(other)) for other in self.space.neighbours(point))
-        yield from (first for first in firsts if first is not None)
-        yield from self._other_choices(point)
+    def _neighbours(self, estimates, point):
+        """Points that may be about as fast: those that differ in what matters least, and of the kinds one step of one
+        choice away the most promising."""
+        own = {**point, "choices": ""}
+        alike = [] if point.get("choices") else self.space.others(own, "num_stages")
+        yield from estimates.not_worse(point, alike)
+        yield from estimates.other_choices(point)
+        yield from estimates.not_worse(point, estimates.heads(self.space.neighbours(own)), OTHER)
 
-    @staticmethod
-    def _base(point):
-        """What the facts of a point are found by: they do not depend on the choices."""
-        return config_text(config_of({**point, "choices": ""}))
+    def _beside(self, estimates, first):
+        """What would be tried next if the first point is the best: in a round of its own it would be compiled alone."""
+        if estimates.takes_long(first):
+            return []
+        return [point for point in self._neighbours(estimates, first) if kind_of(point) == kind_of(first)][:BESIDE]
 
-    def _other_choices(self, point):
-        """The same with another value at one choice point of the compiler."""
-        known = self._choices.get(self._base(point), {})
-        asked = dict(item.split("=") for item in point.get("choices", "").split())
-        for name, (values, own) in known.items():
-            for value in values if name not in _OPTIONS else ():
-                if str(value) != asked.get(name, str(own)):
-                    items = {**asked, name: str(value)}
-                    yield {**point, "choices": " ".join(f"{key}={items[key]}" for key in sorted(items))}
-
-    def _survey(self, point, variants, args, kwargs, target, multiprocessors):
+    def _survey(self, args, kwargs, target, point, variants, multiprocessors):
         """Work, a dict of facts for each variant, and the extents of the grid."""
         named = self._filled({**self._named(args, kwargs), **point})
         entries, numbers = [], []
@@ -208,15 +181,8 @@ class SpaceTuner(Autotuner):
         return f"cuda:{_C.cuda_device(number)['capability']}"
 
 
-_DEFAULTS = {"num_warps": 4, "num_stages": 3}
-
-
 def is_tunable(param):
     return isinstance(param.annotation, tunable)
-
-
-def config_of(point):
-    return Config({name: value for name, value in point.items() if name != "choices" or value})
 
 
 def _model(target):

@@ -118,7 +118,7 @@ def test_the_space_is_searched_where_the_arrays_are():
     kernel = triton.autotune("auto", key=["n"], do_bench=bench)(scale)
     kernel[grid](Array(1), Array(1, 1), 1000)
     assert kernel.considered == 25 and len(tried) <= 60
-    assert kernel.best_config.kwargs["BLOCK"] == 256 and kernel.best_config.num_warps == 1
+    assert kernel.best_config.kwargs["BLOCK"] == 256
     assert all(" on 1, " in line for line in launches())
 
 

@@ -1,0 +1,117 @@
+"""Which points of a kernel's space are promising: what the compiler and the model say of them before compiling any."""
+
+import math
+
+from ..errors import AutotunerError, CompilationError, InternalError
+from .autotuner import config_text
+from .config import Config
+
+OPTIONS = "num_warps", "num_stages"
+LEAST = "num_stages", "choices"  # what matters less than the rest of a point
+# Times the estimate of the best point so far: what is beyond is not tried: if it is of another kind, of the same kind,
+# and at all (times the least estimate).
+OTHER, WORSE, HOPELESS = 1.2, 1.5, 2.5
+DEFAULTS = {"num_warps": 4, "num_stages": 3}
+
+
+class Estimates:
+    """What the model says of points, and which of them stands for others: by the text of a configuration.
+
+    :param survey: function from a point, variants of options and a number of multiprocessors to what `_survey` returns.
+    """
+
+    def __init__(self, model, survey):
+        self.model, self.survey = model, survey
+        self.firsts, self.failures = {}, []  # text to the first point with its code
+        self._milliseconds, self._choices, self._codes, self._spilling, self._heads = {}, {}, {}, {}, {}
+        self._long = set()  # texts of points that take long to compile
+
+    def add(self, point, variants):
+        """Of a point of the kernel's own choices, and sets of options."""
+        try:
+            work, facts, grid = self.survey(point, variants, self.model.multiprocessors)
+        except (CompilationError, InternalError, AutotunerError) as error:
+            self.failures.append(error)
+            return
+        fewest = min((fact["remarks"] for fact in facts if fact["failure"] is None), default=0)
+        for variant, fact in zip(variants, facts, strict=True):
+            if fact["failure"] is not None:
+                self.failures.append(AutotunerError(fact["failure"]))
+            elif fact["remarks"] <= fewest:  # else it gets what it asked for with other options
+                self._add({**point, **variant}, work, fact, {**DEFAULTS, **variant, **_asked(variant)}, grid)
+
+    def _add(self, whole, work, fact, options, grid):
+        text = _text(whole)
+        first = self.firsts[text] = self._codes.setdefault((fact["code"], grid), whole)
+        if first is not whole:
+            return
+        self._choices[text] = fact["choices"]
+        if self.model.takes_long(fact, options):
+            self._long.add(text)
+        milliseconds = self.model.milliseconds(work, fact, options, math.prod(grid))
+        known = self._spilling if self.model.spills(fact, options) else self._milliseconds
+        known[text] = milliseconds, whole
+
+    def ordered(self, all_of_them=False):
+        """The most promising first; what spills registers only if all does, or it is asked for."""
+        known = {**self._spilling, **self._milliseconds} if all_of_them else self._milliseconds or self._spilling
+        points = [point for _, point in sorted(known.values(), key=lambda item: (item[0], repr(item[1])))]
+        for point in points:
+            self._heads.setdefault(kind_of(point), point)
+        return points
+
+    def heads(self, points):
+        """The most promising of the kinds of some points."""
+        found = (self._heads.get(kind_of(point)) for point in points)
+        return [head for head in found if head]
+
+    def worth(self, least):
+        """Without those that the model thinks hopeless, if there are more than so many."""
+        points = self.ordered()
+        return max(self.not_worse(points[0], points, HOPELESS), points[:least], key=len)
+
+    def not_worse(self, point, others, factor=WORSE):
+        """Those of the other points, by the ones that stand for them, that may be about as fast."""
+        own = self._estimate(point)
+        firsts = (self.firsts.get(_text(other)) for other in others)
+        return [first for first in firsts if first and self._estimate(first) <= own * factor]
+
+    def _estimate(self, point):
+        return self._milliseconds.get(_text(point), (math.inf,))[0]
+
+    def takes_long(self, point):
+        """To compile, others beside."""
+        return _text(point) in self._long
+
+    def other_choices(self, point):
+        """The same with another value at one choice point of the compiler."""
+        known, asked = self._choices.get(_text(point), {}), _asked(point)
+        own = {name: value for name, value in point.items() if name != "choices"}
+        options = {name: own.pop(name) for name in OPTIONS if name in own}
+        variants = []
+        for name, (values, taken) in known.items():
+            for value in values if name not in OPTIONS else ():
+                if value != asked.get(name, taken):
+                    items = {**asked, name: value}
+                    text = " ".join(f"{key}={items[key]}" for key in sorted(items))
+                    variants.append({**options, "choices": text})
+        if variants:
+            self.add(own, variants)
+        return self.not_worse(point, [{**own, **variant} for variant in variants])
+
+
+def _asked(point):
+    """The values of the compiler's choices that a point names."""
+    return {name: int(value) for name, value in (item.split("=") for item in point.get("choices", "").split())}
+
+
+def _text(point):
+    return config_text(config_of(point))
+
+
+def kind_of(point):
+    return repr(sorted(item for item in point.items() if item[0] not in LEAST))
+
+
+def config_of(point):
+    return Config({name: value for name, value in point.items() if name != "choices" or value})
