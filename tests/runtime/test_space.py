@@ -101,7 +101,7 @@ def test_the_front_has_one_of_each_kind():
 
     def time(points, share):
         rounds.append([(point["tile"], point["depth"]) for point in points])
-        return [100 - point["tile"] + (point["depth"] != 7) / 10 for point in points]
+        return [100 - 5 * point["tile"] + (point["depth"] != 7) / 10 for point in points]
 
     def near(point):
         return [{**point, "depth": depth} for depth in range(20)]

@@ -44,7 +44,7 @@ class GPUModel:
 
     REGISTERS, MOST_REGISTERS, THREADS, LAUNCH = 65536, 255, 2048, 4000
     OVERHEAD_REGISTERS, ADDRESSES = 38, 8  # beside tiles: what is likely, and the least in the loop of a product
-    TIGHT = 0.9  # of the registers
+    TIGHT, SAVED = 0.9, 120  # of the registers, where ptxas begins to save; so many saved take twice as long
     LATENCY, ROUND, PROGRAM = 1100, 40, 500  # of memory; beside its work, of an iteration and of a program
     LEVEL_2, SHARED, CROSSED, ARITHMETIC = 48, 128, 36, 64  # bytes a clock; operations a clock
     MMA = 0.25  # of the tensor cores' speed, where `wgmma` has all of it
@@ -73,7 +73,11 @@ class GPUModel:
 
     def takes_long(self, facts, options):
         """To compile: where ptxas has to save registers."""
-        return facts["registers"] + self.OVERHEAD_REGISTERS > self.TIGHT * self._registers(options)
+        return self._saved(facts, options) > 0
+
+    def _saved(self, facts, options):
+        """Registers that ptxas would like to have, and does without."""
+        return max(0, facts["registers"] + self.OVERHEAD_REGISTERS - self.TIGHT * self._registers(options))
 
     def _registers(self, options):
         """Of a thread, if a program has its place on a multiprocessor, or so many as the compiler is asked for."""
@@ -100,8 +104,7 @@ class GPUModel:
         else:
             busy = (product + shared + level_2 if product else level_2) + plain
         waiting = (work["rounds"] / max(1, ahead) + 1) * self.LATENCY
-        spilled = max(0, facts["registers"] + self.OVERHEAD_REGISTERS - self.MOST_REGISTERS)
-        one_round = max(busy * resident, busy + waiting) * (1 + spilled / 80)
+        one_round = max(busy * resident, busy + waiting) * (1 + self._saved(facts, options) / self.SAVED)
         rounds = programs / (self.multiprocessors * resident)
         if rounds > 1:  # the last is seldom as bad as it looks, as programs do not end together
             rounds = (rounds + math.ceil(rounds)) / 2

@@ -15,7 +15,7 @@ UNTIL, OF_DOUBLED = 100, 4  # of more points than this, so many more are timed e
 SHARES = 0.1, 0.25  # of how long a measurement takes in full
 NEAR = 1.2, 1.06  # times the best time, behind each of these
 MOST, FINALISTS = 4, 3  # points that are timed for longer, and in full
-GAIN = 0.99  # of the best time: what is worth another round
+GAIN, LEVEL = 0.99, 1.02  # of the best time: what is worth another round, and what may be the best when timed again
 LARGEST = 20_000  # points that are looked at; of more, so many at random
 
 
@@ -138,7 +138,7 @@ def search(points, neighbours, time, kind=None, budget=None, beside=()):
         if fastest == math.inf:
             fresh = [point for point in points if _text(point) not in tried][:left]
         elif has_gained:
-            near = [point for point, milliseconds in known.values() if milliseconds <= fastest / GAIN] or [best]
+            near = [point for point, milliseconds in known.values() if milliseconds <= fastest * LEVEL] or [best]
             found = {_text(point): point for each in near for point in neighbours(each)}
             found = [(places.get(text, 0), text, point) for text, point in found.items() if text not in tried]
             fresh = [point for *_, point in sorted(found, key=lambda item: item[:2])][:left]
