@@ -1,6 +1,7 @@
 """Spaces of configurations: what is tunable, how a space is searched, and what the compiler adds to it."""
 
 import random
+from threading import Event
 from typing import Annotated
 
 import numpy as np
@@ -10,6 +11,7 @@ import triton
 import triton.language as tl
 from triton.runtime.cost_model import GPUModel
 from triton.runtime.estimates import Estimates, kind_of
+from triton.runtime.parallel import core_count
 from triton.runtime.space import Choice, Space, budget_of, search
 from triton.runtime.space_tuner import SpaceTuner
 
@@ -456,8 +458,7 @@ def estimates_of(registers=lambda tile: 64):
         return {"tile": point["tile"]}, made, (1, 1, 1)
 
     estimates = Estimates(Model(), survey)
-    for tile in (8, 4, 16):
-        estimates.add({"tile": tile}, [{"num_stages": stages} for stages in (1, 2, 3)])
+    estimates.add([{"tile": tile} for tile in (8, 4, 16)], [{"num_stages": stages} for stages in (1, 2, 3)])
     return estimates, asked
 
 
@@ -479,6 +480,22 @@ def test_what_spills_is_left_out_unless_all_does():
     points = estimates.ordered(all_of_them=True)
     assert [point["tile"] for point in points] == [4] * 3 + [8] * 3 + [16] * 3
     assert [estimates.takes_long(point) for point in points[3:]] == [True] * 3 + [False] * 3
+
+
+def test_the_first_of_equal_code_stands_for_the_others():
+    """However the threads come along: here the first is surveyed last."""
+    others = [Event() for _ in range(3)]
+
+    def survey(point, variants, multiprocessors):
+        if point["tile"]:
+            others[point["tile"] - 1].set()
+        elif core_count() > 1:
+            assert all(other.wait(10) for other in others)
+        return {"tile": 1}, [facts("same") for _ in variants], (1, 1, 1)
+
+    estimates = Estimates(Model(), survey)
+    estimates.add([{"tile": tile} for tile in range(4)], [{"num_stages": 1}])
+    assert estimates.ordered() == [{"tile": 0, "num_stages": 1}] and len(estimates.firsts) == 4
 
 
 def test_other_choices_are_estimated_too():

@@ -5,6 +5,7 @@ import math
 from ..errors import AutotunerError, CompilationError, InternalError
 from .autotuner import config_text
 from .config import Config
+from .parallel import for_each
 
 OPTIONS = "num_warps", "num_stages"
 LEAST = "num_stages", "choices"  # what matters less than the rest of a point
@@ -26,13 +27,25 @@ class Estimates:
         self._milliseconds, self._choices, self._codes, self._spilling, self._heads = {}, {}, {}, {}, {}
         self._long = set()  # texts of points that take long to compile
 
-    def add(self, point, variants):
-        """Of a point of the kernel's own choices, and sets of options."""
-        try:
-            work, facts, grid = self.survey(point, variants, self.model.multiprocessors)
-        except (CompilationError, InternalError, AutotunerError) as error:
-            self.failures.append(error)
-            return
+    def add(self, points, variants):
+        """Of points of the kernel's own choices, each with sets of options; they are surveyed on all cores."""
+        found = [None] * len(points)
+
+        def look(number):
+            try:
+                found[number] = self.survey(points[number], variants, self.model.multiprocessors)
+            except (CompilationError, InternalError, AutotunerError) as error:
+                found[number] = error
+
+        for_each(look, range(len(points)))
+        # In order, for the first of equal code stands for the others.
+        for point, surveyed in zip(points, found, strict=True):
+            if isinstance(surveyed, Exception):
+                self.failures.append(surveyed)
+            else:
+                self._add_variants(point, variants, *surveyed)
+
+    def _add_variants(self, point, variants, work, facts, grid):
         fewest = min((fact["remarks"] for fact in facts if fact["failure"] is None), default=0)
         for variant, fact in zip(variants, facts, strict=True):
             if fact["failure"] is not None:
@@ -96,7 +109,7 @@ class Estimates:
                     text = " ".join(f"{key}={items[key]}" for key in sorted(items))
                     variants.append({**options, "choices": text})
         if variants:
-            self.add(own, variants)
+            self.add([own], variants)
         return self.not_worse(point, [{**own, **variant} for variant in variants])
 
 

@@ -8,7 +8,6 @@ from ..errors import AutotunerError, CompilationError, InternalError
 from .autotuner import Autotuner, config_text, device_number
 from .contest import FAILED
 from .estimates import OPTIONS, OTHER, Estimates, config_of, kind_of
-from .parallel import for_each
 from .space import SMALL, Choice, Space, search, tunable
 from .target import asked_target
 
@@ -100,8 +99,7 @@ class SpaceTuner(Autotuner):
         options = self._options(own, args, kwargs, target)
         self.space = Space([*free, *options], along="num_warps")
         estimates = Estimates(_model(target), partial(self._survey, args, kwargs, target))
-        variants = Space(options).points()
-        for_each(lambda point: estimates.add(point, variants), own)
+        estimates.add(own, Space(options).points())
         self.considered = len(estimates.firsts) + len(estimates.failures)
         if not estimates.firsts:
             failure = estimates.failures[0]
