@@ -74,10 +74,8 @@ static void copy_async(Builder *b, const Staged *staged, Value *pointer, Value *
         attrs = tt_attr_string(b->module, ATTR_cache, ".ca", attrs);
     if (staged->is_gathered)
         attrs = tt_attr_int(b->module, ATTR_gathered, 1, attrs);
-    if (staged->half[1]) {
-        int64_t part[] = {staged->depth_axis, staged->half[0], staged->half[1]};
-        attrs = tt_attr_ints(b->module, ATTR_part, part, 3, attrs);
-    }
+    if (staged->part[2])
+        attrs = tt_attr_ints(b->module, ATTR_part, staged->part, 3, attrs);
     tt_build_op(b, OP_async_copy, operands, 3, NULL, 0, attrs);
 }
 
@@ -87,8 +85,9 @@ static void choose_half(Pipeline *p, int group)
     for (int i = 0; i < p->loads.count && p->groups > 1; i++) {
         Staged *staged = &p->loads.data[i];
         int64_t extent = staged->load->results[0]->type->shape[staged->depth_axis];
-        staged->half[0] = group ? tt_next_pow2(extent) / 2 : 0;
-        staged->half[1] = group ? extent : tt_next_pow2(extent) / 2;
+        staged->part[0] = staged->depth_axis;
+        staged->part[1] = group ? tt_next_pow2(extent) / 2 : 0;
+        staged->part[2] = group ? extent : tt_next_pow2(extent) / 2;
     }
 }
 
@@ -511,7 +510,7 @@ static void store_carried(Pipeline *p, const Staged *staged, Value *slot)
 static void rewrite_body(Pipeline *p)
 {
     Value *next_read, *next_write;
-    Op *places[2];
+    Op *places[MOST_PORTIONS];
     p->inside = tt_builder_before(p->loop.body->first);
     p->inside.loc = p->loop.op->loc;
     Value *read = carry_slot(p, 0, &next_read), *write = carry_slot(p, p->distance, &next_write);
@@ -546,9 +545,12 @@ static void rewrite_body(Pipeline *p)
         p->inside.before = places[group];
         if (p->barriers && p->distance < p->trips)
             expect_blocks(&p->inside, p, pipeline_runs_ahead(p, p->distance), write);
-        for (int i = 0; i < p->loads.count; i++)
-            if (p->loads.data[i].is_async)
-                load_ahead(p, &p->loads.data[i], write);
+        for (int portion = 0; portion < p->portions; portion++) {
+            p->inside.before = places[group + portion];
+            for (int i = 0; i < p->loads.count; i++)
+                if (p->loads.data[i].is_async && pipeline_choose_portion(p, &p->loads.data[i], portion))
+                    load_ahead(p, &p->loads.data[i], write);
+        }
         build_effect(&p->inside, OP_async_commit, NULL);
     }
     if (p->inside.before->opcode == OP_wgmma) /* loads into registers take longer to issue */
@@ -640,7 +642,7 @@ static bool pipeline_loop(Op *op, void *context)
 
 bool tt_gpu_pipeline(Module *module, const GpuOptions *options, Arena *scratch)
 {
-    Pipeline p = {.module = module, .options = options, .scratch = scratch};
+    Pipeline p = {.module = module, .options = options, .scratch = scratch, .moved = {.arena = scratch}};
     p.axis_infos = tt_analyze_axis_info(module->functions, scratch);
     p.pointers = tt_analyze_param_pointers(module->functions, scratch);
     bool changed = tt_change_loops(module->functions->body, pipeline_loop, &p);

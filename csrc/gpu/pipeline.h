@@ -43,7 +43,7 @@ typedef struct Staged {
     int carried; /* through registers: as which value of the loop goes what the next slot is to hold, or what is kept */
     const LinearLayout *layout;
     int depth_axis;  /* its dimension that is the products' K, or -1 */
-    int64_t half[2]; /* of that, what is copied now: from, to; 0: all */
+    int64_t part[3]; /* what is copied now: along this axis, from, to; 0: all, or nothing */
 } Staged;
 
 /* What the loop computes for products. It is to go to them through two slots, of which those of the iteration before may still
@@ -54,6 +54,8 @@ typedef struct Computed {
     const LinearLayout *layout;
     Value *buffer; /* both slots */
 } Computed;
+
+enum { MOST_PORTIONS = 8 /* of an iteration's copies */ };
 
 typedef struct Pipeline {
     Module *module;
@@ -70,6 +72,7 @@ typedef struct Pipeline {
     bool is_compact;    /* S = D + 1 although products stay under way */
     bool is_alone;      /* has a program the multiprocessor for itself? */
     int groups;         /* of copies, for an iteration: 2 where each half of K has its own */
+    int portions;       /* of a group, each behind a step of the product */
     int64_t kept_bytes; /* of each thread's registers */
     Value *barriers;    /* at which blocks arrive, one a slot; NULL: no blocks */
     Ahead far, near, next, behind_far, behind_near; /* behind: where the lookups are */
@@ -79,6 +82,7 @@ typedef struct Pipeline {
     TT_VECTOR(Op *) deferred;   /* waits for products whose sums the next iteration adds to */
     TT_VECTOR(Op *) deferrable; /* waits that can be deferred if what is computed gets slots */
     TT_VECTOR(Computed) computed;
+    Map moved; /* pointers of copies -> what these go by, at last */
 } Pipeline;
 
 /* ---- pipeline_loads.c: what is loaded ahead, in Pipeline.loads ----------------------------------------------------------- */
@@ -133,13 +137,20 @@ void pipeline_find_deferred(Pipeline *p);
 void pipeline_defer_computed(Pipeline *p);    /* moves the latter to the former: what is computed has slots */
 bool pipeline_holds_slots(const Pipeline *p); /* do those that still run there read slots of copies? */
 void pipeline_defer_waits(Pipeline *p);
-/* In front of what the copies stand, each group's; takes products apart for that. */
-void pipeline_place_copies(Pipeline *p, Op *places[2]);
+/* In front of what the copies stand, each group's, or each portion's; takes products apart for that. */
+void pipeline_place_copies(Pipeline *p, Op *places[MOST_PORTIONS]);
 Op *pipeline_place_of_read(const Pipeline *p,
                            const Value *value); /* in front of it `value` is read from its buffer */
 Op *pipeline_part_of(const Region *region,
                      Op *op); /* the operation of `region` that `op` is in, or is; NULL: none */
 bool pipeline_comes_before(const Op *op, const Op *other); /* in one region */
+
+/* ---- pipeline_portions.c: copies behind steps of a product ---------------------------------------------------------------- */
+
+/* Portions of the copies, if the first of so many steps of the product goes by itself. */
+int pipeline_count_portions(const Pipeline *p, const Op *product, int steps);
+/* Chooses what of the load the portion has, in Staged.part; whether there is any. */
+bool pipeline_choose_portion(const Pipeline *p, Staged *staged, int portion);
 
 /* ---- pipeline_computed.c: operands that the loop computes ------------------------------------------------------------------ */
 

@@ -225,6 +225,12 @@ static void move_as_one(Pipeline *p, Op *copy)
     Value *pointer = tt_operand(copy, 0), *base = tt_moving_base(&p->loop, pointer);
     if (!base)
         return;
+    void **known = tt_map_slot_ptr(&p->moved, pointer);
+    bool is_portion = copy->parent == p->loop.body;
+    if (*known && is_portion) { /* another portion of the tile's copies */
+        tt_set_operand(copy, 0, *known);
+        return;
+    }
     Value *distance = tt_operand(base->op, 1), *step = tt_step_of(&p->loop, distance);
     bool at_once = tt_find_attr(p->loop.op, ATTR_computes);
     p->before = tt_builder_before(p->loop.op);
@@ -237,12 +243,14 @@ static void move_as_one(Pipeline *p, Op *copy)
     p->before.raw = here.raw = move.raw = true; /* building would move distances back to the scalar */
     if (!step) {
         tt_set_operand(copy, 0, moved(&here, fixed, distance));
+        *known = is_portion ? tt_operand(copy, 0) : NULL;
         return;
     }
     int carried = tt_add_carried(&p->loop, moved(&p->before, fixed, first));
     Value *now = tt_carried(&p->loop, carried), *next = moved(&move, now, step);
     tt_set_operand(p->loop.yield, carried, next);
     tt_set_operand(copy, 0, at_once ? next : now);
+    *known = is_portion ? tt_operand(copy, 0) : NULL;
 }
 
 void pipeline_simplify_pointers(Op *op, void *context)

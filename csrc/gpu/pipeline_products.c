@@ -120,7 +120,7 @@ static Op *first_part(Op *product)
     if (tt_def(sums, OP_wgmma_wait))
         sums = tt_operand(sums->op, 0);
     Op *before = tt_def(sums, OP_wgmma);
-    return before && before->parent == product->parent ? before : product;
+    return before && before->parent == product->parent ? first_part(before) : product;
 }
 
 /* What is waited for; one that was not cut in parts may have been given a wait for those before it. */
@@ -162,7 +162,8 @@ void pipeline_defer_waits(Pipeline *p)
 static Op *split_at(Op *product, int64_t k)
 {
     Module *module = product->parent->function->module;
-    int64_t part[] = {0, k}, rest[] = {k, tt_operand(product, 0)->type->shape[1]};
+    const Attr *whole = tt_find_attr(product, ATTR_k);
+    int64_t part[] = {whole ? whole->ints[0] : 0, k}, rest[] = {k, tt_operand(product, 0)->type->shape[1]};
     Builder b = tt_builder_before(product);
     Value *operands[] = {tt_operand(product, 0), tt_operand(product, 1), tt_operand(product, 2)};
     Op *first = tt_build_op(&b, OP_wgmma, operands, 3, &product->results[0]->type, 1,
@@ -173,15 +174,13 @@ static Op *split_at(Op *product, int64_t k)
     return first;
 }
 
-/* The first steps of a product of several: returns the operation behind them, which goes on. */
-static Op *split_product(Op *product)
+static int64_t step_of(const Op *product) { return STEP_BYTES / tt_byte_width(tt_operand(product, 0)->type); }
+
+/* Can the first step go by itself? */
+static bool can_split(const Op *product)
 {
     const Type *type = tt_operand(product, 0)->type;
-    int64_t first = STEP_BYTES / tt_byte_width(type);
-    if (!tt_is_buffer(type) || first >= type->shape[1] || tt_find_attr(product, ATTR_k))
-        return product->next;
-    split_at(product, first);
-    return product;
+    return tt_is_buffer(type) && step_of(product) < type->shape[1] && !tt_find_attr(product, ATTR_k);
 }
 
 /* The products of the iteration before have ended, in all threads; `product`, this one's first, goes on. What the rest multiplies
@@ -262,32 +261,56 @@ static bool is_deferred(const Pipeline *p, const Op *product)
     return false;
 }
 
-/* The copies for a later iteration stand within the first product of this one: a warpgroup waits to issue the last steps
- * anyway until the tensor core has done the first ones, and then nothing comes between these and the next product. Behind
- * the whole of it, and what is read from buffers meanwhile, if it is waited for in this iteration: the tensor core is not
- * to run dry. */
-static Op *place_of_copies(Pipeline *p)
+/* Takes the rest of a product apart, so that portions of the copies stand between its steps, or behind: in front of these places.
+ * Returns how many there are. */
+static int spread(Pipeline *p, Op *rest, Op *places[MOST_PORTIONS])
 {
+    int64_t step = step_of(rest), extent = tt_operand(rest, 0)->type->shape[1];
+    int portions = pipeline_count_portions(p, rest, (int)((extent + step - 1) / step));
+    places[0] = rest;
+    for (int i = 0; i + 1 < portions; i++) {
+        bool is_last = (i + 2) * step >= extent;
+        if (!is_last) {
+            places[i] = split_at(rest, (i + 2) * step);
+            tt_set_attr(places[i], tt_attr_int(p->module, ATTR_open, 1, NULL));
+        }
+        places[i + 1] = is_last ? rest->next : rest;
+    }
+    return portions;
+}
+
+/* The copies for a later iteration stand within the first product of this one: a warpgroup waits to issue the last steps
+ * anyway until the tensor core has done the first ones, and then nothing comes between these and the next product; in
+ * portions, if they take longer than a step. Behind the whole of it, and what is read from buffers meanwhile, if it is waited for in this iteration: the tensor core is not
+ * to run dry. */
+static void place_whole(Pipeline *p, Op *places[MOST_PORTIONS])
+{
+    places[0] = p->inside.before;
     TT_FOR_OPS(op, p->loop.body)
     {
         if (op->opcode != OP_wgmma)
             continue;
-        if (!p->is_compact && !is_deferred(p, op))
-            return behind_reads(op->next);
-        Op *behind = split_product(op), *rest = behind == op ? op : NULL;
+        if (!p->is_compact && !is_deferred(p, op)) {
+            places[0] = behind_reads(op->next);
+            return;
+        }
+        places[0] = op->next;
+        Op *first = can_split(op) ? split_at(op, step_of(op)) : op;
         if (p->is_compact)
-            wait_for_earlier(p, rest ? tt_operand(rest, 2)->op : op, rest);
-        return rest ? rest : behind;
+            wait_for_earlier(p, first, first == op ? NULL : op);
+        if (first != op)
+            p->portions = spread(p, op, places);
+        return;
     }
-    return p->inside.before;
 }
 
-void pipeline_place_copies(Pipeline *p, Op *places[2])
+void pipeline_place_copies(Pipeline *p, Op *places[MOST_PORTIONS])
 {
+    p->portions = 1;
     if (p->in_halves)
         halve(p, places);
     else
-        places[0] = place_of_copies(p);
+        place_whole(p, places);
 }
 
 /* The operation of `region` that `op` is in, or is; NULL: none. */

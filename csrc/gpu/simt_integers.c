@@ -273,15 +273,20 @@ static LLVMValueRef add_pointer_constant(Simt *s, LLVMValueRef pointer, int64_t 
 }
 
 /* Offsets narrower than 64 bits are taken not to overflow: a program that wraps one around has left its array. */
-/* A tile of pointers moved as one: what a loop carries, for its next iteration, or for an asynchronous copy. */
+/* A tile of pointers moved as one: what a loop carries, for its next iteration, or for asynchronous copies. */
 static bool is_advance(const Simt *s)
 {
     const Op *op = s->op;
-    if (!op || op->opcode != OP_addptr || !tt_has_one_use(op->results[0]) ||
-        !tt_def(tt_operand(op, 1), OP_splat))
+    if (!op || op->opcode != OP_addptr || !tt_def(tt_operand(op, 1), OP_splat))
         return false;
-    Opcode user = op->results[0]->uses->user->opcode;
-    return user == OP_async_copy || (user == OP_yield && tt_operand(op, 0)->region == op->parent);
+    bool is_carried = tt_has_one_use(op->results[0]) && tt_operand(op, 0)->region == op->parent,
+         is_copied = tt_has_uses(op->results[0]);
+    TT_FOR_USES(use, op->results[0])
+    {
+        is_carried &= use->user->opcode == OP_yield;
+        is_copied &= use->user->opcode == OP_async_copy;
+    }
+    return is_carried || is_copied;
 }
 
 static LLVMValueRef moved(Simt *s, LLVMValueRef base, LLVMValueRef offset, int64_t element_bytes)

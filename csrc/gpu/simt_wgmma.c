@@ -219,7 +219,8 @@ void simt_wgmma(Simt *s, const Op *op)
         s->ops->tensor->wgmma_begin(s);
     for (int64_t row = 0; row < rows; row += rows_at_once)
         multiply_rows(&p, row);
-    s->ops->tensor->wgmma_commit(s);
+    if (!tt_find_attr(op, ATTR_open))
+        s->ops->tensor->wgmma_commit(s);
     simt_set(s, result, p.tile);
 }
 

@@ -291,10 +291,13 @@ static bool takes_under_way(const Use *use)
 void tt_rule_wgmma(Verifier *v, const Op *op)
 {
     tt_expect_attr(v, op, ATTR_warps);
+    bool is_open = tt_find_attr(op, ATTR_open);
     TT_FOR_USES(use, op->results[0])
     if (!takes_under_way(use))
         tt_verify_fail(v, op, "'%s' takes the result before it is waited for",
                        tt_op_infos[use->user->opcode].name);
+    else if (is_open && use->user->opcode != OP_wgmma)
+        tt_verify_fail(v, op, "is open, and '%s' takes the result", tt_op_infos[use->user->opcode].name);
     if (expect_buffer(v, op, 1))
         tt_rule_dot(v, op);
 }

@@ -174,6 +174,9 @@ def test_products_of_warpgroups(columns, left, barriers):
     assert compiled.count(r"fence\.proxy") == 0
     loop = re.search(r"cp\.async\.wait_group 1;.*?bra", compiled.ptx, re.S)[0]
     assert loop.count("bar.sync") == barriers and "ld.shared" not in loop
+    portions = [part.count("cp.async.cg") for part in loop.split("wgmma.mma_async")[1:-1]]
+    assert sum(portions) == copies and max(portions) - min(portions) <= 1  # behind each step but the last
+    assert loop.count("wgmma.commit_group") == 2  # of the first step, and of the rest
     used = assemble(compiled, 90)
     assert (used.stack, used.spills) == (0, 0)
 

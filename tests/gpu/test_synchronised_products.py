@@ -24,11 +24,11 @@ def halves(*shape):
     return np.random.default_rng(shape).integers(-3, 4, shape).astype(np.float16)
 
 
-def product(stages, m=64, n=64, steps=6):
-    a, b = halves(m, 32 * steps), halves(32 * steps, n)
+def product(stages, m=64, n=64, depth=32, steps=6):
+    a, b = halves(m, depth * steps), halves(depth * steps, n)
     expected = a.astype(np.float32) @ b.astype(np.float32)
-    arguments = [a, b, np.zeros((m, n), np.float32), 32 * steps]
-    return Case(matmul_kernel, arguments, {2: expected}, M=m, N=n, BK=32, STAGES=stages)
+    arguments = [a, b, np.zeros((m, n), np.float32), depth * steps]
+    return Case(matmul_kernel, arguments, {2: expected}, M=m, N=n, BK=depth, STAGES=stages)
 
 
 def product_in_halves(depth=64):
@@ -207,6 +207,8 @@ CASES = {
     "product, 3 stages": lambda: product(3),
     "product, 4 stages": lambda: product(4),
     "wide product": lambda: product(3, m=128, n=32),
+    "product with copies between its steps": lambda: product(4, m=128, n=128, depth=64),
+    "the same with a slot less": lambda: product(3, m=128, n=128, depth=64),
     "product after a loop": product_after_a_loop,
     "attention": attention,
     "dequantised weights": dequantised,
