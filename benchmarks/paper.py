@@ -99,12 +99,20 @@ GATHERING_TILES = [
     (128, 32, 128, 8, 3),
     (128, 32, 64, 4, 3),
     (64, 32, 128, 4, 3),
+    (128, 128, 128, 4, 2),  # of few iterations, or one
+    (64, 256, 256, 8, 2),
+    (64, 256, 128, 4, 2),
+    (64, 128, 128, 4, 1),
+    (64, 64, 512, 4, 1),
+    (64, 64, 1024, 8, 1),
+    (64, 32, 512, 4, 1),
+    (64, 32, 1024, 8, 1),
 ]
 EXACT_TILES = [(128, 128, 64, 8, 3), (128, 128, 32, 8, 4), (128, 64, 64, 4, 3), (64, 64, 64, 4, 3), (64, 32, 64, 4, 3),
                (32, 32, 128, 4, 3)]  # fmt: skip
 CPU_TILES = [(64, 64, 256, 4, 1), (32, 32, 256, 4, 1), (128, 64, 128, 4, 1)]
 SHARED = 200 << 10  # bytes that the tiles of all stages may take
-MOST_DEPTH = 256  # of tiles, so much longer than K tables are
+MOST_DEPTH = 512  # of tiles, so much longer than K tables are
 BRIEF, FULL = 0.5, 3  # milliseconds that a graph takes, which is replayed ten times
 FINALISTS, ROUNDS = 3, 3
 MANY = 512  # programs, which share operands in the second cache if they go through the tiles in bands

@@ -300,28 +300,35 @@ static void store_before(Pipeline *p, const Staged *staged, Value *tile, int ite
         store_slot(&p->before, staged, tile, slot);
 }
 
+static void copy_before(Pipeline *p, int iteration)
+{
+    Value *slot = tt_build_int(&p->before, tt_scalar_type(p->module, TT_I32), iteration);
+    for (int group = 0; group < p->groups; group++) {
+        choose_half(p, group);
+        if (p->barriers)
+            expect_blocks(&p->before, p, pipeline_runs_before(p, iteration), slot);
+        for (int i = 0; i < p->loads.count; i++)
+            if (p->loads.data[i].is_async)
+                load_before(p, &p->loads.data[i], iteration);
+        build_effect(&p->before, OP_async_commit, NULL);
+    }
+}
+
 /* Copies for as many iterations as there are slots to fill; loads for those that are stored before the loop, as a rule the
- * first one, and for one more, which stay in registers. All are under way before the first is waited for. */
+ * first one, and for one more, which stay in registers. All are under way before the first is waited for, iteration by
+ * iteration: behind the copies of all of them the first loads waited until these were issued, and the first product for them. */
 static void fill_slots(Pipeline *p)
 {
     int count = p->loads.count;
-    const Type *i32 = tt_scalar_type(p->module, TT_I32);
     Value **first = TT_NEW_ARRAY(p->scratch, Value *, (p->stored + 1) * count); /* iteration by iteration */
     look_up_before(p);
-    for (int d = 0; d < p->distance; d++)
-        for (int group = 0; group < p->groups; group++) {
-            choose_half(p, group);
-            if (p->barriers)
-                expect_blocks(&p->before, p, pipeline_runs_before(p, d), tt_build_int(&p->before, i32, d));
-            for (int i = 0; i < p->loads.count; i++)
-                if (p->loads.data[i].is_async)
-                    load_before(p, &p->loads.data[i], d);
-            build_effect(&p->before, OP_async_commit, NULL);
-        }
-    for (int d = 0; d <= p->stored; d++)
-        for (int i = 0; i < count; i++)
+    for (int d = 0; d < p->distance || d <= p->stored; d++) {
+        if (d < p->distance)
+            copy_before(p, d);
+        for (int i = 0; i < count && d <= p->stored; i++)
             if (p->loads.data[i].ahead == &p->near || (!d && !p->loads.data[i].is_async))
                 first[d * count + i] = load_before(p, &p->loads.data[i], d);
+    }
     for (int i = 0; i < count; i++) {
         Staged *staged = &p->loads.data[i];
         if (!staged->is_async && !staged->is_direct)
