@@ -9,6 +9,7 @@ from gpu_case import DEVICE, Case, by_tile
 
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 HALF = torch.float16
 LESSON = Path(__file__).resolve().parents[1] / "tutorials" / "06_fused_attention.py"
@@ -60,6 +61,60 @@ def attention(n, d, causal):
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
     blocks = [(128, 64, 4, 3), (128, 64, 8, 3), (128, 128, 8, 2), (128, 128, 8, 3), (64, 64, 4, 3)]
+    configs = by_tile(launch, blocks)
+    return Case(configs, out, reference, reference, 4 * q.numel() * q.itemsize, tolerance=2e-2)
+
+
+@triton.jit
+def descriptors_kernel(
+    q_tiles, k_tiles, v_tiles, out_tiles, scale, n,
+    D: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CAUSAL: tl.constexpr,
+):  # fmt: skip
+    """The same through descriptors of all heads' rows, made on the host; masks for the diagonal's keys alone."""
+    head, first = tl.program_id(1) * n, tl.program_id(0) * ROWS
+    rows, columns = first + tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    q = q_tiles.load([head + first, 0])
+    highest = tl.full([ROWS], float("-inf"), tl.float32)
+    total = tl.zeros([ROWS], tl.float32)
+    out = tl.zeros([ROWS, D], tl.float32)
+    for start in range(0, first if CAUSAL else n, COLUMNS):
+        scores = tl.dot(q, k_tiles.load([head + start, 0]).T)
+        now = tl.maximum(highest, tl.max(scores, axis=1) * scale)
+        powers = tl.exp2(scores * scale - now[:, None])
+        fade = tl.exp2(highest - now)
+        total = total * fade + tl.sum(powers, axis=1)
+        out = tl.dot(powers.to(tl.float16), v_tiles.load([head + start, 0]), out * fade[:, None])
+        highest = now
+    for start in range(first, first + ROWS if CAUSAL else first, COLUMNS):
+        scores = tl.dot(q, k_tiles.load([head + start, 0]).T) * scale
+        scores = tl.where(rows[:, None] >= (start + columns)[None, :], scores, -1e6)
+        now = tl.maximum(highest, tl.max(scores, axis=1))
+        powers = tl.exp2(scores - now[:, None])
+        fade = tl.exp2(highest - now)
+        total = total * fade + tl.sum(powers, axis=1)
+        out = tl.dot(powers.to(tl.float16), v_tiles.load([head + start, 0]), out * fade[:, None])
+        highest = now
+    out_tiles.store([head + first, 0], (out / total[:, None]).to(tl.float16))
+
+
+def attention_by_descriptors(n, d, causal):
+    heads, batches = 2048 // d, max(1, 16384 // n)
+    q, k, v = (torch.randn(batches, heads, n, d, device=DEVICE, dtype=HALF) for _ in range(3))
+    out = torch.empty_like(q)
+
+    def launch(rows, columns, warps, stages):
+        tiles = [
+            TensorDescriptor(x, [batches * heads * n, d], [d, 1], [block, d])
+            for x, block in ((q, rows), (k, columns), (v, columns), (out, rows))
+        ]
+        sizes = {"D": d, "ROWS": rows, "COLUMNS": columns, "CAUSAL": causal}
+        grid, scale = (n // rows, batches * heads), d**-0.5 * 1.4426950408889634
+        descriptors_kernel[grid](*tiles, scale, n, **sizes, num_warps=warps, num_stages=stages)
+
+    def reference():
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+    blocks = [(128, 64, 4, 3), (128, 64, 8, 3), (128, 128, 8, 2), (128, 128, 8, 3), (64, 64, 4, 3), (128, 128, 4, 2)]
     configs = by_tile(launch, blocks)
     return Case(configs, out, reference, reference, 4 * q.numel() * q.itemsize, tolerance=2e-2)
 
@@ -118,6 +173,10 @@ def _cases():
         for causal in (False, True):
             for n in (1024, 4096, 16384):
                 yield f"attention {'causal ' * causal}{n}x{d} fp16", partial(attention, n, d, causal)
+    for d in (64, 128):
+        for causal in (False, True):
+            name = f"descriptors attention {'causal ' * causal}4096x{d} fp16"
+            yield name, partial(attention_by_descriptors, 4096, d, causal)
     for d in (64, 128):
         for causal in (False, True):
             yield f"attention backward {'causal ' * causal}4096x{d} fp16", partial(attention_backward, 4096, d, causal)

@@ -565,7 +565,7 @@ static bool take_block(Offsets *offsets, Op *block, const int *numbers)
     int count = 2 * block->results[0]->type->rank;
     for (int i = 0; i < count; i++) {
         int term = term_of(offsets, tt_operand(block, 1 + i));
-        if (!numbers && !is_number(offsets, term))
+        if (!numbers && (!is_number(offsets, term) || offsets->terms.data[term].bounds.highest < 1))
             return false;
         terms[i] = numbers ? numbers[term] : term;
     }

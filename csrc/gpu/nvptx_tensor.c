@@ -342,25 +342,16 @@ static void fence_proxy(Simt *s)
 
 /* ---- blocks ----------------------------------------------------------------------------------------------------------------- */
 
-static void for_barriers(Simt *s, const char *instruction, const char *operands, LLVMValueRef place,
-                         int count, int64_t distance, LLVMValueRef predicate)
+static void set_barriers(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate,
+                         bool begin)
 {
     LLVMValueRef arguments[] = {nvptx_shared_address(s, place), predicate};
     for (int i = 0; i < count; i++) {
-        const char *text = tt_arena_format(s->arena, "@$1 mbarrier.%s.shared.b64 [$0+%lld]%s;", instruction,
-                                           (long long)(i * distance), operands);
+        const char *text =
+            tt_arena_format(s->arena, "@$1 mbarrier.%s.shared.b64 [$0+%lld]%s;", begin ? "init" : "inval",
+                            (long long)(i * distance), begin ? ", 1" : "");
         nvptx_asm(s, ASM_MEMORY, text, "r,b,~{memory}", s->none, arguments, 2);
     }
-}
-
-static void begin_barriers(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate)
-{
-    for_barriers(s, "init", ", 1", place, count, distance, predicate);
-}
-
-static void end_barriers(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate)
-{
-    for_barriers(s, "inval", "", place, count, distance, predicate);
 }
 
 static void expect(Simt *s, LLVMValueRef barrier, int64_t bytes, LLVMValueRef predicate)
@@ -410,8 +401,7 @@ const AsyncOps tt_nvptx_async_ops = {.copy = copy,
                                      .commit = commit,
                                      .wait = wait,
                                      .fence_proxy = fence_proxy,
-                                     .begin_barriers = begin_barriers,
-                                     .end_barriers = end_barriers,
+                                     .set_barriers = set_barriers,
                                      .expect = expect,
                                      .await = await,
                                      .copy_block = copy_block};

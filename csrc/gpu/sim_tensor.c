@@ -164,24 +164,13 @@ static void wait(Simt *s, int left)
 
 static void fence_proxy(Simt *s) { MACHINE(s, tt_sim_fence_proxy, s->none, machine_thread(s)); }
 
-static void for_barriers(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate,
+static void set_barriers(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate,
                          bool begin)
 {
-    for (int i = 0; i < count; i++) {
-        LLVMValueRef there = shared_place(s, place, i * distance);
-        MACHINE(s, tt_sim_set_arrivals, s->none, machine_thread(s), there, simt_i32(s, begin),
-                LLVMBuildZExt(s->b, predicate, s->i32, ""), machine_site(s));
-    }
-}
-
-static void begin_barriers(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate)
-{
-    for_barriers(s, place, count, distance, predicate, true);
-}
-
-static void end_barriers(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate)
-{
-    for_barriers(s, place, count, distance, predicate, false);
+    LLVMValueRef is_there = LLVMBuildZExt(s->b, predicate, s->i32, "");
+    for (int i = 0; i < count; i++)
+        MACHINE(s, tt_sim_set_arrivals, s->none, machine_thread(s), shared_place(s, place, i * distance),
+                simt_i32(s, begin), is_there, machine_site(s));
 }
 
 static void expect(Simt *s, LLVMValueRef barrier, int64_t bytes, LLVMValueRef predicate)
@@ -220,8 +209,7 @@ const AsyncOps tt_sim_async_ops = {.copy = copy,
                                    .commit = commit,
                                    .wait = wait,
                                    .fence_proxy = fence_proxy,
-                                   .begin_barriers = begin_barriers,
-                                   .end_barriers = end_barriers,
+                                   .set_barriers = set_barriers,
                                    .expect = expect,
                                    .await = await,
                                    .copy_block = copy_block};

@@ -72,12 +72,12 @@ void simt_mbarrier(Simt *s, const Op *op)
     int64_t distance = tt_buffer_bytes(buffer) / slots;
     switch (op->opcode) {
     case OP_mbarrier_init:
-        async->begin_barriers(s, place, slots, distance, first);
+        async->set_barriers(s, place, slots, distance, first, true);
         async->fence_proxy(s); /* what this thread accessed there before, and the barriers */
         simt_sync(s);
         break;
     case OP_mbarrier_end:
-        async->end_barriers(s, place, slots, distance, first);
+        async->set_barriers(s, place, slots, distance, first, false);
         break;
     case OP_mbarrier_expect:
         async->expect(s, place, tt_int_attr(op, ATTR_bytes, 0),

@@ -126,8 +126,8 @@ typedef struct AsyncOps {
     void (*fence_proxy)(Simt *s);
     /* Barriers (PTX ISA, "mbarrier") at which blocks arrive, `count` of them at places so far apart, made and ended by the one
      * thread with the i1 `predicate`: each for one arrival, which announces bytes. */
-    void (*begin_barriers)(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate);
-    void (*end_barriers)(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate);
+    void (*set_barriers)(Simt *s, LLVMValueRef place, int count, int64_t distance, LLVMValueRef predicate,
+                         bool begin);
     void (*expect)(Simt *s, LLVMValueRef barrier, int64_t bytes, LLVMValueRef predicate);
     /* Until the phase of this parity, i32, has ended. */
     void (*await)(Simt *s, LLVMValueRef barrier, LLVMValueRef phase);

@@ -109,6 +109,26 @@ def test_an_array_without_rows_has_other_code():
 
 
 @triton.jit
+def of_known_extents(a_ptr, out_ptr, steps, M: tl.constexpr, DEPTH: tl.constexpr):
+    a = tl.make_tensor_descriptor(a_ptr, [M, 2 * DEPTH], [2 * DEPTH, 1], [64, DEPTH])
+    sums = tl.zeros((64, 64), tl.float32)
+    for step in range(steps):
+        x = a.load([0, step * DEPTH])
+        sums = tl.dot(x, x.T, sums)
+    rows = tl.arange(0, 64)
+    tl.store(out_ptr + rows[:, None] * 64 + rows[None, :], sums)
+
+
+def test_extents_that_are_constants():
+    a, out = numbers(64, 128), np.ones((64, 64), np.float32)
+    for rows, copies in ((64, True), (40, True), (0, False), (-1, False)):
+        kernel = of_known_extents[(1,)](a, out, 2, rows, 64)
+        seen = window(a[: max(rows, 0)], 0, 0, 64, 128)
+        np.testing.assert_array_equal(out, seen @ seen.T)
+        assert ("tensor_copy" in kernel.asm["ttgir"]) == copies
+
+
+@triton.jit
 def tiles_in_turn(a_ptr, b_ptr, out_ptr, m, n, k, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):
     """One program for all tiles; the barriers begin again with each."""
     a = tl.make_tensor_descriptor(a_ptr, [m, k], [k, 1], [ROWS, DEPTH])
