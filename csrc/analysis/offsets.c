@@ -557,29 +557,56 @@ static void decide_maps(Offsets *offsets, int number)
     }
 }
 
-/* Extents and strides of a block that may be copied as one; `numbers` NULL: whether they are numbers of each launch, on which the
- * fact hangs then; else notes which terms of the program they are. */
-static bool take_block(Offsets *offsets, Op *block, const int *numbers)
+/* The fact hangs on whether the constant divides a term that is a number. */
+static bool decide_divisor(Offsets *offsets, int term, int64_t divisor)
+{
+    int by = constant_term(offsets, divisor, divisor), one = constant_term(offsets, 1, 1);
+    int whole = add_term(offsets, (RangeTerm){.kind = RANGE_DIV, .a = term, .b = by, .is_long = true});
+    whole = add_term(offsets, (RangeTerm){.kind = RANGE_MUL, .a = whole, .b = by, .is_long = true});
+    int rest = add_term(offsets, (RangeTerm){.kind = RANGE_SUB, .a = whole, .b = term, .is_long = true});
+    int is_none = add_term(offsets, (RangeTerm){.kind = RANGE_ADD, .a = rest, .b = one, .is_long = true});
+    if (is_none == UNKNOWN)
+        return false;
+    offsets->terms.data[is_none].facts |= FACT_MAPS;
+    return true;
+}
+
+/* Extents and strides of a block that may be copied as one: notes them, as terms, if they are numbers of each launch, on which the
+ * fact hangs then; and on that each is a multiple of what its place among the numbers says. */
+static bool take_block(Offsets *offsets, Op *block)
 {
     int64_t terms[2 * TT_MAX_RANK];
     int count = 2 * block->results[0]->type->rank;
+    const Attr *divisors = tt_find_attr(block, ATTR_numbers);
     for (int i = 0; i < count; i++) {
         int term = term_of(offsets, tt_operand(block, 1 + i));
-        if (!numbers && (!is_number(offsets, term) || offsets->terms.data[term].bounds.highest < 1))
+        if (!is_number(offsets, term) || offsets->terms.data[term].bounds.highest < 1 ||
+            (divisors->ints[i] > 1 && !decide_divisor(offsets, term, divisors->ints[i])))
             return false;
-        terms[i] = numbers ? numbers[term] : term;
+        terms[i] = term;
     }
-    for (int i = 0; !numbers && i < count; i++)
+    for (int i = 0; i < count; i++)
         decide_maps(offsets, (int)terms[i]);
     tt_set_attr(block, tt_attr_ints(block->parent->function->module, ATTR_numbers, terms, count, NULL));
     return true;
+}
+
+/* The terms have these numbers now. */
+static void number_block(Op *block, const int *numbers)
+{
+    int64_t terms[2 * TT_MAX_RANK];
+    const Attr *known = tt_find_attr(block, ATTR_numbers);
+    for (int i = 0; i < known->count; i++)
+        terms[i] = numbers[known->ints[i]];
+    tt_set_attr(block,
+                tt_attr_ints(block->parent->function->module, ATTR_numbers, terms, known->count, NULL));
 }
 
 RangeProgram *tt_offset_checks(Offsets *offsets)
 {
     bool any = offsets->counts_programs;
     for (int i = 0; i < offsets->blocks.count; i++)
-        if (take_block(offsets, offsets->blocks.data[i], NULL)) {
+        if (take_block(offsets, offsets->blocks.data[i])) {
             any = true;
         } else {
             tt_remove_attr(offsets->blocks.data[i], ATTR_numbers);
@@ -620,6 +647,6 @@ RangeProgram *tt_offset_checks(Offsets *offsets)
         program->terms[program->term_count++] = term;
     }
     for (int i = 0; i < offsets->blocks.count; i++)
-        take_block(offsets, offsets->blocks.data[i], numbers);
+        number_block(offsets->blocks.data[i], numbers);
     return program;
 }

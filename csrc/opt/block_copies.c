@@ -58,17 +58,25 @@ static bool is_load_of(const Op *block, const Use *use)
            feeds_products(load->results[0]) && loop_around(load) == loop_around(block);
 }
 
+/* Elements by which launches have to find the distance of rows divisible; 1: it is known to be one of whole chunks. */
+static int64_t divisor_to_prove(const Marks *marks, const Op *block)
+{
+    int bytes = tt_byte_width(block->results[0]->type->element->element);
+    const Value *row = tt_operand(block, 3);
+    return tt_axis_info(marks->axes, row)->divisibility[0] * bytes % CHUNK ? CHUNK / bytes : 1;
+}
+
 static bool is_of_whole_chunks(const Marks *marks, const Op *block)
 {
     const Type *type = block->results[0]->type;
     int bytes = tt_byte_width(type->element->element);
     const Value *base = tt_operand(block, 0), *row = tt_operand(block, 3), *next = tt_operand(block, 4);
-    int64_t one;
+    int64_t one, number;
     return !base->op && base->region == block->parent->function->body &&
            tt_axis_info(marks->axes, base)->divisibility[0] % CHUNK == 0 &&
-           tt_axis_info(marks->axes, row)->divisibility[0] * bytes % CHUNK == 0 &&
-           tt_constant_int(next, &one) && one == 1 && tt_is_pow2(type->shape[0]) &&
-           tt_is_pow2(type->shape[1]) && type->shape[0] <= LONGEST_EDGE && type->shape[1] <= LONGEST_EDGE &&
+           (!tt_constant_int(row, &number) || number * bytes % CHUNK == 0) && tt_constant_int(next, &one) &&
+           one == 1 && tt_is_pow2(type->shape[0]) && tt_is_pow2(type->shape[1]) &&
+           type->shape[0] <= LONGEST_EDGE && type->shape[1] <= LONGEST_EDGE &&
            type->shape[1] * bytes >= CHUNK;
 }
 
@@ -82,8 +90,8 @@ static void mark(Op *op, void *context)
     if (!checked || checked->count != 2 || !use || use->next || !is_load_of(op, use) ||
         !is_of_whole_chunks(marks, op))
         return;
-    static const int64_t unknown[4] = {0};
-    tt_set_attr(op, tt_attr_ints(op->parent->function->module, ATTR_numbers, unknown, 4, NULL));
+    int64_t to_prove[] = {1, 1, divisor_to_prove(marks, op), 1};
+    tt_set_attr(op, tt_attr_ints(op->parent->function->module, ATTR_numbers, to_prove, 4, NULL));
     marks->found = true;
 }
 

@@ -85,6 +85,7 @@ def test_more_warps_and_bytes():
 def test_what_is_not_copied_as_a_block():
     assert not launch_product(64, 64, 64, (32, 64, 64))  # no tile for warpgroups
     assert not launch_product(64, 64, 68, (64, 64, 64))  # rows that begin within 16 bytes
+    assert launch_product(64, 64, 72, (64, 64, 64))
     assert not launch_product(64, 64, 64, (64, 64, 64), stages=1)
 
 
