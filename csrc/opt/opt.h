@@ -11,6 +11,8 @@ typedef struct LaunchChoice {
 } LaunchChoice;
 /* Runs the machine-independent pipeline (the table in pipeline.c). `choice` NULL: on what callers vouch for. */
 void tt_run_pipeline(Module *module, LaunchChoice *choice);
+/* Only makes pointers and masks of blocks, for whoever runs IR as the frontend builds it. */
+bool tt_expand_blocks(Module *module);
 /* For the option `debug`, before the pipeline: checks each access. Adds parameters: see check_bounds.c. */
 void tt_check_bounds(Module *module);
 /* Runs one of these passes by its name, for tests; TT_USER_ERROR when there is none. */

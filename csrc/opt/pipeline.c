@@ -82,11 +82,13 @@ static void run_step(Module *module, const Step *step)
             break;
 }
 
+bool tt_expand_blocks(Module *module) { return run_once(module, BLOCKS); }
+
 /* What is made of blocks is as the frontend would have written it down. */
 static void expand_blocks(Module *module)
 {
     static const Step simplify = {SIMPLIFY, true};
-    if (run_once(module, BLOCKS))
+    if (tt_expand_blocks(module))
         run_step(module, &simplify);
 }
 

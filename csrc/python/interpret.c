@@ -1,5 +1,6 @@
 /* What the interpreter of kernels (python/triton/interpreter) asks: the tile IR of one operation as nested tuples, and
  * elementwise operations of tile IR on whole arrays, computed by the folds of ops.def. */
+#include "opt/opt.h"
 #include "python/extension.h"
 
 #include <dlfcn.h>
@@ -124,7 +125,8 @@ static PyObject *trace(Arena *arena, TraceRequest *request)
         tt_set_error(&trap.diag, NULL);
         return NULL;
     }
-    const Module *module = tt_frontend_trace(arena, request, &structure);
+    Module *module = tt_frontend_trace(arena, request, &structure);
+    tt_expand_blocks(module);
     tt_end_try(&trap);
     return Py_BuildValue("(NN)", view_functions(module), structure);
 }
