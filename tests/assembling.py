@@ -62,9 +62,12 @@ class Assembler:
             return
         self.seen.add(number)
         part = number // self.every % PART
-        for sm in (*SMS, *PART_SMS[part : part + 1]):
+        ways = [(sm, False) for sm in (*SMS, *PART_SMS[part : part + 1])]
+        if "block_pointers" in text and not info["debug"]:
+            ways.append((90, True))
+        for sm, maps in ways:
             try:
-                compiled = _C._compile_gpu(text, sm, warps, pipeline=True, **options)
+                compiled = _C._compile_gpu(text, sm, warps, pipeline=True, maps=maps, **options)
             except RuntimeError as error:
                 if "a program needs" not in str(error):  # shared memory
                     self.refused.append(f"sm_{sm}: {error}\n{text}")

@@ -7,7 +7,7 @@
 typedef struct GpuJob {
     Arena arena;
     const char *text, *last;
-    bool run_pipeline;
+    bool run_pipeline, copies_blocks;
     GpuOptions options;
     const char *ir;    /* of _run_gpu_passes */
     GpuKernel *kernel; /* of _compile_gpu */
@@ -25,8 +25,16 @@ static void verify_layouts(GpuJob *job)
     job->ir = tt_verify_layouts(tt_parse_module(&job->arena, job->text, "text"), &job->arena);
 }
 
+/* As of a launch on arrays that tensor maps can be made of. */
+static unsigned find_facts(LaunchChoice *choice, const Function *kernel)
+{
+    (void)kernel;
+    return choice->copies_blocks ? VOUCHED_FACTS | FACT_MAPS : VOUCHED_FACTS;
+}
+
 static void compile(GpuJob *job)
 {
+    LaunchChoice choice = {.copies_blocks = job->copies_blocks, .find_facts = find_facts};
     Module *module = tt_parse_module(&job->arena, job->text, "text");
     const char *failures = tt_verify(module, &job->arena);
     if (failures)
@@ -34,7 +42,7 @@ static void compile(GpuJob *job)
     if (job->options.debug)
         tt_check_bounds(module);
     if (job->run_pipeline)
-        tt_run_pipeline(module, NULL);
+        tt_run_pipeline(module, &choice);
     job->kernel = tt_gpu_compile(module, &job->options, &job->arena);
 }
 
@@ -72,27 +80,29 @@ static bool run_job(GpuJob *job, void (*work)(GpuJob *job))
 static bool read_arguments(PyObject *args, PyObject *keywords, GpuJob *job, const char *format, char **names)
 {
     GpuOptions *o = &job->options;
-    int fusion = 1, pipeline = 0, debug = 0;
+    int fusion = 1, pipeline = 0, debug = 0, maps = 0;
     *o = (GpuOptions){.sm = 80, .num_warps = 4, .num_stages = 3, .texts = true};
     if (!PyArg_ParseTupleAndKeywords(args, keywords, format, names, &job->text, &o->sm, &o->num_warps,
                                      &o->ptx_version, &fusion, &pipeline, &o->libdevice, &job->last, &debug,
-                                     &o->max_registers, &o->num_stages))
+                                     &o->max_registers, &o->num_stages, &maps))
         return false;
     o->enable_fp_fusion = fusion != 0;
     o->debug = debug != 0;
     job->run_pipeline = pipeline != 0;
+    job->copies_blocks = maps != 0;
     return true;
 }
 
-static char *names[] = {"text",      "sm",   "num_warps", "ptx_version",   "enable_fp_fusion", "pipeline",
-                        "libdevice", "last", "debug",     "max_registers", "num_stages",       NULL};
+static char *names[] = {"text",       "sm",        "num_warps", "ptx_version", "enable_fp_fusion",
+                        "pipeline",   "libdevice", "last",      "debug",       "max_registers",
+                        "num_stages", "maps",      NULL};
 
 static PyObject *py_run_gpu_passes(PyObject *module, PyObject *args, PyObject *keywords)
 {
     (void)module;
     GpuJob job = {0};
     PyObject *result = NULL;
-    if (read_arguments(args, keywords, &job, "s|iiippzzpii", names) && run_job(&job, run_passes))
+    if (read_arguments(args, keywords, &job, "s|iiippzzpiip", names) && run_job(&job, run_passes))
         result = PyUnicode_FromString(job.ir);
     tt_arena_release(&job.arena);
     return result;
@@ -114,7 +124,7 @@ static PyObject *py_compile_gpu(PyObject *module, PyObject *args, PyObject *keyw
     (void)module;
     GpuJob job = {0};
     PyObject *result = NULL;
-    if (read_arguments(args, keywords, &job, "s|iiippzzpii", names) && run_job(&job, compile)) {
+    if (read_arguments(args, keywords, &job, "s|iiippzzpiip", names) && run_job(&job, compile)) {
         const GpuKernel *k = job.kernel;
         result = Py_BuildValue("{s:s,s:s,s:s,s:s,s:i,s:i,s:i}", "name", k->name, "ptx", k->ptx, "llir",
                                k->llir, "ttgir", k->ttgir, "shared", k->shared_bytes, "num_warps",
@@ -132,7 +142,7 @@ PyMethodDef tt_testing_gpu_methods[] = {
      "_verify_layouts(text) -> str | None\n--\n\nThe IR with layouts that do not fit marked, or None."},
     {"_compile_gpu", (PyCFunction)(void (*)(void))py_compile_gpu, METH_VARARGS | METH_KEYWORDS,
      "_compile_gpu(text, sm=80, num_warps=4, ptx_version=0, enable_fp_fusion=True, pipeline=False, "
-     "libdevice=None, *, debug=False, max_registers=0, num_stages=3) -> "
+     "libdevice=None, *, debug=False, max_registers=0, num_stages=3, maps=False) -> "
      "dict\n--\n\nIR text compiled for a GPU: name, ptx, llir, ttgir, shared, num_warps, effort."},
     {NULL, NULL, 0, NULL},
 };
