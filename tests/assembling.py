@@ -63,7 +63,7 @@ class Assembler:
         self.seen.add(number)
         part = number // self.every % PART
         ways = [(sm, False) for sm in (*SMS, *PART_SMS[part : part + 1])]
-        if "block_pointers" in text and not info["debug"]:
+        if "block_pointers" in text and warps >= 4 and not info["debug"]:
             ways.append((90, True))
         for sm, maps in ways:
             try:

@@ -602,15 +602,9 @@ static void wait_behind(Pipeline *p)
 static bool pipeline_loop(Op *op, void *context)
 {
     Pipeline *p = context;
-    Map seen = {.arena = p->scratch};
-    p->loop = tt_loop(op);
     p->trips = tt_most_trips(op);
-    p->loads.count = p->deferred.count = p->deferrable.count = p->computed.count = p->leading.count =
-        p->ways.count = 0;
-    p->kept_bytes = 0;
-    TT_FOR_OPS(product, p->loop.body)
-    for (int i = 0; i < 2 && tt_is_product(product); i++)
-        pipeline_find_loads(p, tt_operand(product, i), &seen);
+    p->deferred.count = p->deferrable.count = p->computed.count = p->leading.count = p->ways.count = 0;
+    pipeline_find_loads_of_products(p, op);
     bool any = false;
     for (int i = 0; i < p->loads.count; i++)
         any |= !p->loads.data[i].is_kept;
@@ -647,14 +641,33 @@ static bool pipeline_loop(Op *op, void *context)
     return true;
 }
 
+static void analyze(Pipeline *p)
+{
+    p->axis_infos = tt_analyze_axis_info(p->module->functions, p->scratch);
+    p->pointers = tt_analyze_param_pointers(p->module->functions, p->scratch);
+}
+
+static bool expand_blocks(Module *module)
+{
+    if (!tt_opt_run_pass(module, PASS_expand_blocks))
+        return false;
+    tt_simplify(module);
+    tt_opt_run_pass(module, PASS_licm);
+    return true;
+}
+
 bool tt_gpu_pipeline(Module *module, const GpuOptions *options, Arena *scratch)
 {
     Pipeline p = {.module = module, .options = options, .scratch = scratch, .moved = {.arena = scratch}};
-    p.axis_infos = tt_analyze_axis_info(module->functions, scratch);
-    p.pointers = tt_analyze_param_pointers(module->functions, scratch);
-    bool changed = tt_change_loops(module->functions->body, pipeline_loop, &p);
-    if (tt_settle_blocks(module->functions, 0)) /* what is left of them */
-        changed |= tt_opt_run_pass(module, PASS_expand_blocks);
+    bool changed = false;
+    analyze(&p);
+    if (pipeline_give_up_blocks(&p)) {
+        changed = expand_blocks(module);
+        analyze(&p);
+    }
+    changed |= tt_change_loops(module->functions->body, pipeline_loop, &p);
+    if (tt_settle_blocks(module->functions, 0)) /* what there was no memory for */
+        changed |= expand_blocks(module);
     if (!changed)
         return false;
     tt_simplify(module);

@@ -100,9 +100,11 @@ bool pipeline_keep(Pipeline *p,
                    const Type *type); /* is it little enough to keep in registers? then that is noted */
 /* Does the loop multiply tiles for the load's addresses, or its mask, each time? Not where other loads lead to it. */
 bool pipeline_has_long_way(const Pipeline *p, const Op *load);
-/* The loads of this loop's body that an operand of a product is made of; then those that are computed with besides. */
-void pipeline_find_loads(Pipeline *p, const Value *value, Map *seen);
+/* The loads of this loop's body that operands of products are made of; then those that are computed with besides. */
+void pipeline_find_loads_of_products(Pipeline *p, Op *loop);
 void pipeline_find_other_loads(Pipeline *p);
+/* In all loops, blocks of which copies are made otherwise lose their `numbers`; is there one? */
+bool pipeline_give_up_blocks(Pipeline *p);
 
 /* ---- pipeline_depth.c: how far ahead, in how many slots, through which cache ------------------------------------------------- */
 

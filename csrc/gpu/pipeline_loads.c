@@ -282,7 +282,7 @@ static void add_load(Pipeline *p, Op *load)
 }
 
 /* The loads of this loop's body that `value` is made of. */
-void pipeline_find_loads(Pipeline *p, const Value *value, Map *seen)
+static void find_loads(Pipeline *p, const Value *value, Map *seen)
 {
     Op *op = value->op;
     if (!op || op->parent != p->loop.body || tt_map_find_ptr(seen, op))
@@ -297,7 +297,57 @@ void pipeline_find_loads(Pipeline *p, const Value *value, Map *seen)
         return;
     for (int i = 0; i < op->operand_count; i++)
         if (!tt_is_ptr(tt_operand(op, i)->type))
-            pipeline_find_loads(p, tt_operand(op, i), seen);
+            find_loads(p, tt_operand(op, i), seen);
+}
+
+void pipeline_find_loads_of_products(Pipeline *p, Op *loop)
+{
+    Map seen = {.arena = p->scratch};
+    p->loop = tt_loop(loop);
+    p->loads.count = 0;
+    p->kept_bytes = 0;
+    TT_FOR_OPS(product, p->loop.body)
+    for (int i = 0; i < 2 && tt_is_product(product); i++)
+        find_loads(p, tt_operand(product, i), &seen);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct Blocks {
+    Pipeline *pipeline;
+    Map copied;
+    bool any_left; /* that are not */
+} Blocks;
+
+static void note_copied(Op *op, void *context)
+{
+    Blocks *blocks = context;
+    Pipeline *p = blocks->pipeline;
+    if (op->opcode != OP_for || tt_int_attr(op, ATTR_num_stages, p->options->num_stages) < 2)
+        return;
+    pipeline_find_loads_of_products(p, op);
+    for (int i = 0; i < p->loads.count; i++)
+        if (p->loads.data[i].is_block) {
+            const Op *block = tt_operand(p->loads.data[i].load, 0)->op;
+            *tt_map_slot_ptr(&blocks->copied, block) = (void *)block;
+        }
+}
+
+static void give_up_others(Op *op, void *context)
+{
+    Blocks *blocks = context;
+    if (op->opcode != OP_block_pointers || tt_map_find_ptr(&blocks->copied, op))
+        return;
+    tt_remove_attr(op, ATTR_numbers);
+    blocks->any_left = true;
+}
+
+bool pipeline_give_up_blocks(Pipeline *p)
+{
+    Blocks blocks = {.pipeline = p, .copied = {.arena = p->scratch}};
+    tt_walk(p->module->functions->body, note_copied, &blocks);
+    tt_walk(p->module->functions->body, give_up_others, &blocks);
+    return blocks.any_left;
 }
 
 /* What is computed with besides: it is little, and waiting for it would hold up the products all the same. Not what leads

@@ -5,7 +5,7 @@
  * takes it (gpu/pipeline_loads.c); in launches of which it is not proved, and where it has no numbers, it is made of pointers. */
 #include "opt/pass.h"
 
-enum { CHUNK = 16 /* bytes */, LEAST_ROWS = 64, LONGEST_EDGE = 256 };
+enum { CHUNK = 16 /* bytes */, LEAST_ROWS = 64, LONGEST_EDGE = 256, SHARED_MEMORY = 227 << 10 };
 
 typedef struct Marks {
     const AxisInfos *axes;
@@ -80,6 +80,27 @@ static bool is_of_whole_chunks(const Marks *marks, const Op *block)
            type->shape[1] * bytes >= CHUNK;
 }
 
+typedef struct Slots {
+    const Op *loop;
+    int64_t bytes; /* an iteration */
+} Slots;
+
+static void count_slot(Op *op, void *context)
+{
+    Slots *slots = context;
+    const Type *type = op->opcode == OP_load ? op->results[0]->type : NULL;
+    if (type && tt_is_tile(type) && loop_around(op) == slots->loop && feeds_products(op->results[0]))
+        slots->bytes += type->count * tt_byte_width(type);
+}
+
+/* Is there memory for the next iteration's blocks beside those of this one? */
+static bool has_two_slots(const Op *block)
+{
+    Slots slots = {.loop = loop_around(block)};
+    tt_walk(slots.loop->regions[0], count_slot, &slots);
+    return 2 * slots.bytes <= SHARED_MEMORY;
+}
+
 static void mark(Op *op, void *context)
 {
     Marks *marks = context;
@@ -88,7 +109,7 @@ static void mark(Op *op, void *context)
     const Attr *checked = tt_find_attr(op, ATTR_checked);
     const Use *use = op->results[0]->uses;
     if (!checked || checked->count != 2 || !use || use->next || !is_load_of(op, use) ||
-        !is_of_whole_chunks(marks, op))
+        !is_of_whole_chunks(marks, op) || !has_two_slots(op))
         return;
     int64_t to_prove[] = {1, 1, divisor_to_prove(marks, op), 1};
     tt_set_attr(op, tt_attr_ints(op->parent->function->module, ATTR_numbers, to_prove, 4, NULL));

@@ -62,12 +62,14 @@ static void enter_phase(Build *build, Phase phase)
 
 /* ---- the store ---------------------------------------------------------------------------------------------------------- */
 
-/* Tensor maps are made by launches, and a kernel that checks anything has a parameter behind those of the program. */
+/* Tensor maps are made by launches, and a kernel that checks anything has a parameter behind those of the program. Blocks are
+ * copied for products of warpgroups, ahead of them. */
 static bool copies_blocks(const Build *build)
 {
-    enum { PTX_WITH_MAPS = 80 };
+    enum { PTX_WITH_MAPS = 80, WARPGROUP = 4 };
     const CodeOptions *options = &build->options;
     return options->target.sm == 90 && !build->is_for_any && !options->debug && !build->checks_bounds &&
+           options->num_warps >= WARPGROUP && options->num_stages > 1 &&
            (!options->ptx_version || options->ptx_version >= PTX_WITH_MAPS);
 }
 

@@ -57,7 +57,11 @@ def launch_product(m, n, k, tile, place=(0, 0, 0), turned=True, dtype=np.float16
         for start in range(first, k, depth)
     ]
     np.testing.assert_array_equal(out, sum(steps))
-    return kernel.asm["ttgir"].count("tensor_copy")
+    return kernel.asm["ttgir"]
+
+
+def copies_blocks(*args, **options):
+    return "tensor_copy" in launch_product(*args, **options)
 
 
 @pytest.mark.parametrize(
@@ -74,19 +78,32 @@ def launch_product(m, n, k, tile, place=(0, 0, 0), turned=True, dtype=np.float16
 @pytest.mark.parametrize("seed", ["0", "7"])
 def test_products(m, n, k, tile, place, turned, seed, monkeypatch):
     monkeypatch.setenv("TRITON_SIM_SEED", seed)
-    assert launch_product(m, n, k, tile, place, turned)
+    assert copies_blocks(m, n, k, tile, place, turned)
 
 
 def test_more_warps_and_bytes():
-    assert launch_product(128, 128, 256, (128, 128, 64), warps=8)
-    assert launch_product(64, 64, 256, (64, 64, 128), dtype=np.int8, stages=4)
+    assert copies_blocks(128, 128, 256, (128, 128, 64), warps=8)
+    assert copies_blocks(64, 64, 256, (64, 64, 128), dtype=np.int8, stages=4)
 
 
 def test_what_is_not_copied_as_a_block():
-    assert not launch_product(64, 64, 64, (32, 64, 64))  # no tile for warpgroups
-    assert not launch_product(64, 64, 68, (64, 64, 64))  # rows that begin within 16 bytes
-    assert launch_product(64, 64, 72, (64, 64, 64))
-    assert not launch_product(64, 64, 64, (64, 64, 64), stages=1)
+    assert not copies_blocks(64, 64, 64, (32, 64, 64))  # no tile for warpgroups
+    assert not copies_blocks(64, 64, 68, (64, 64, 64))  # rows that begin within 16 bytes
+    assert copies_blocks(64, 64, 72, (64, 64, 64))
+    assert not copies_blocks(64, 64, 64, (64, 64, 64), stages=1)
+    assert not copies_blocks(128, 128, 512, (128, 128, 256), stages=2)  # no memory for a second block
+
+
+@pytest.mark.parametrize(
+    "tile, dtype, warps",
+    [
+        ((128, 16, 128), np.float16, 2),  # no warpgroup
+        ((128, 64, 16), np.int8, 16),  # steps shorter than those of its products
+    ],
+)
+def test_what_is_not_is_copied_ahead_all_the_same(tile, dtype, warps):
+    text = launch_product(128, 64, 256, tile, dtype=dtype, warps=warps, turned=dtype == np.int8)
+    assert "tensor_copy" not in text and "async_copy" in text and " = load " not in text
 
 
 @triton.jit
