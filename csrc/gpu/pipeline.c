@@ -647,27 +647,20 @@ static void analyze(Pipeline *p)
     p->pointers = tt_analyze_param_pointers(p->module->functions, p->scratch);
 }
 
-static bool expand_blocks(Module *module)
-{
-    if (!tt_opt_run_pass(module, PASS_expand_blocks))
-        return false;
-    tt_simplify(module);
-    tt_opt_run_pass(module, PASS_licm);
-    return true;
-}
-
 bool tt_gpu_pipeline(Module *module, const GpuOptions *options, Arena *scratch)
 {
     Pipeline p = {.module = module, .options = options, .scratch = scratch, .moved = {.arena = scratch}};
     bool changed = false;
     analyze(&p);
     if (pipeline_give_up_blocks(&p)) {
-        changed = expand_blocks(module);
+        changed = tt_opt_run_pass(module, PASS_expand_blocks);
+        tt_simplify(module);
+        tt_opt_run_pass(module, PASS_licm);
         analyze(&p);
     }
     changed |= tt_change_loops(module->functions->body, pipeline_loop, &p);
     if (tt_settle_blocks(module->functions, 0)) /* what there was no memory for */
-        changed |= expand_blocks(module);
+        changed |= tt_opt_run_pass(module, PASS_expand_blocks);
     if (!changed)
         return false;
     tt_simplify(module);
