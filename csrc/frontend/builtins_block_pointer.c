@@ -1,5 +1,5 @@
-/* Block pointers: a window onto an array. They are a matter of the frontend only: a load or store through one is one
- * through `block_pointers`, under their mask. Shapes and strides are int64, offsets int32, as in the public language. */
+/* Block pointers: a window onto an array. The IR knows the window only where it is used: a load or store through one is
+ * one through `block_pointers`, under their mask. Shapes and strides are int64, offsets int32, as in the public language. */
 #include "frontend/builtins.h"
 
 enum { BASE, ARRAY_SHAPE, STRIDES, OFFSETS, PARTS };
@@ -81,7 +81,7 @@ Term tt_builtin_advance(Walker *w, Term *args)
     return (Term){.kind = TERM_BLOCK_POINTER, .count = PARTS, .block = pointer.block, .items = parts};
 }
 
-/* ---- expansion ----------------------------------------------------------------------------------------- */
+/* ---- uses ---------------------------------------------------------------------------------------------- */
 
 /* The dimensions in `boundary_check`; their count. */
 static int checked_dimensions(Walker *w, Term *args, int index, const BlockShape *block,
@@ -100,7 +100,7 @@ static int checked_dimensions(Walker *w, Term *args, int index, const BlockShape
 }
 
 /* Pointers to the elements, and the mask for the dimensions that are checked; None when there are none. */
-static Term expand_block(Walker *w, Term *args, int boundary, Term pointer, Term *mask)
+static Term block_pointers(Walker *w, Term *args, int boundary, Term pointer, Term *mask)
 {
     const BlockShape *block = pointer.block;
     int64_t checked[TT_MAX_RANK];
@@ -151,7 +151,7 @@ void tt_expand_block_load(Walker *w, Term *args)
     enum { POINTER, MASK, OTHER, BOUNDARY, PADDING };
     Term pointer = args[POINTER];
     check_no_mask(w, args, MASK, OTHER);
-    args[POINTER] = expand_block(w, args, BOUNDARY, pointer, &args[MASK]);
+    args[POINTER] = block_pointers(w, args, BOUNDARY, pointer, &args[MASK]);
     args[OTHER] = padding(w, args, PADDING, pointer.items[BASE].dtype->pointee);
     if (tt_is_none(args[MASK]))
         args[OTHER] = args[MASK]; /* nothing is beyond an edge that is not checked */
@@ -162,5 +162,5 @@ void tt_expand_block_store(Walker *w, Term *args)
     enum { POINTER, VALUE, MASK, BOUNDARY };
     Term pointer = args[POINTER];
     check_no_mask(w, args, MASK, MASK);
-    args[POINTER] = expand_block(w, args, BOUNDARY, pointer, &args[MASK]);
+    args[POINTER] = block_pointers(w, args, BOUNDARY, pointer, &args[MASK]);
 }

@@ -659,7 +659,8 @@ bool tt_gpu_pipeline(Module *module, const GpuOptions *options, Arena *scratch)
         analyze(&p);
     }
     changed |= tt_change_loops(module->functions->body, pipeline_loop, &p);
-    if (tt_settle_blocks(module->functions, 0)) /* what there was no memory for */
+    if (tt_settle_blocks(module->functions,
+                         0)) /* what there was no memory for; and what is not read any more */
         changed |= tt_opt_run_pass(module, PASS_expand_blocks);
     if (!changed)
         return false;

@@ -69,13 +69,7 @@ int64_t pipeline_bytes_at_once(const Pipeline *p, const Op *load)
                : bytes;
 }
 
-static bool gives_zeros(const Op *load)
-{
-    double zero;
-    int64_t none;
-    return load->operand_count < 3 || (tt_constant_float(tt_operand(load, 2), &zero) && zero == 0) ||
-           (tt_constant_int(tt_operand(load, 2), &none) && none == 0);
-}
+static bool gives_zeros(const Op *load) { return load->operand_count < 3 || tt_is_zero(tt_operand(load, 2)); }
 
 /* Do multiply-adds of the threads read the buffer? */
 static bool is_factor(const Value *buffer)

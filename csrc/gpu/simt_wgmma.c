@@ -170,14 +170,6 @@ static void multiply_rows(Product *p, int64_t row)
         p->tile->at[registers[i]] = w->sums[i];
 }
 
-static bool is_zero(const Value *value)
-{
-    double number;
-    int64_t integer;
-    return (tt_constant_float(value, &number) && number == 0) ||
-           (tt_constant_int(value, &integer) && !integer);
-}
-
 /* Registers that the program wrote need one; sums of a product under way are the tensor core's still. */
 static bool needs_fence(const Op *op)
 {
@@ -197,7 +189,7 @@ void simt_wgmma(Simt *s, const Op *op)
     p.first = part ? part->ints[0] : 0;
     p.step = 32 / tt_byte_width(a->type);
     p.at_once = tt_is_tile(a->type) ? 1 : AT_ONCE;
-    p.adds = !is_zero(tt_operand(op, 2));
+    p.adds = !tt_is_zero(tt_operand(op, 2));
     p.steps = (int)(((part ? part->ints[1] : a->type->shape[1]) - p.first + p.step - 1) / p.step);
     p.wgmma = (Wgmma){.a = tt_element(a->type)->kind,
                       .b = tt_element(b->type)->kind,

@@ -29,6 +29,13 @@ bool tt_constant_float(const Value *value, double *out)
     return attr != NULL;
 }
 
+bool tt_is_zero(const Value *value)
+{
+    int64_t integer;
+    double real;
+    return (tt_constant_int(value, &integer) && !integer) || (tt_constant_float(value, &real) && !real);
+}
+
 static bool constant_scalar(const Value *value, Scalar *out)
 {
     return tt_is_float(value->type) ? tt_constant_float(value, &out->f) : tt_constant_int(value, &out->i);

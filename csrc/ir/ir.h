@@ -397,6 +397,7 @@ Failure tt_assert_failure(const Op *op, Arena *arena);
 /* Constant (scalar or splat tile) behind a value: through `constant` and `splat` of a constant. */
 bool tt_constant_int(const Value *value, int64_t *out);
 bool tt_constant_float(const Value *value, double *out);
+bool tt_is_zero(const Value *value); /* of integers or floats, of either sign, or a tile of them */
 bool tt_is_constant(const Value *value);
 /* What the operation reduces to: an existing value or a constant, or NULL. Never builds anything else. */
 Value *tt_fold(Builder *b, Opcode opcode, Value *const *operands, int operand_count, const Type *type,

@@ -43,18 +43,11 @@ static bool feeds_products(const Value *tile)
     return tt_has_uses(tile);
 }
 
-static bool is_zero(const Value *value)
-{
-    int64_t none;
-    double zero;
-    return (tt_constant_int(value, &none) && !none) || (tt_constant_float(value, &zero) && zero == 0);
-}
-
 static bool is_load_of(const Op *block, const Use *use)
 {
     const Op *load = use->user;
     return load->opcode == OP_load && load->operand_count == 3 && tt_is_plain_load(load) &&
-           tt_operand(load, 1) == block->results[1] && is_zero(tt_operand(load, 2)) &&
+           tt_operand(load, 1) == block->results[1] && tt_is_zero(tt_operand(load, 2)) &&
            feeds_products(load->results[0]) && loop_around(load) == loop_around(block);
 }
 

@@ -6,14 +6,6 @@
 
 /* ---- dot ----------------------------------------------------------------------------------------------- */
 
-static bool is_zero(const Value *value)
-{
-    int64_t integer;
-    double real;
-    return (tt_constant_int(value, &integer) && integer == 0) ||
-           (tt_constant_float(value, &real) && real == 0);
-}
-
 /* Not into a loop that the product stands outside of: it would be computed each time. */
 static Value *accumulate_onto(Builder *b, Op *op)
 {
@@ -22,7 +14,7 @@ static Value *accumulate_onto(Builder *b, Op *op)
     for (int i = 0; i < 2; i++) {
         Value *product = tt_operand(op, i);
         const Op *dot = tt_def(product, OP_dot);
-        if (dot && dot->parent == op->parent && tt_has_one_use(product) && is_zero(tt_operand(dot, 2))) {
+        if (dot && dot->parent == op->parent && tt_has_one_use(product) && tt_is_zero(tt_operand(dot, 2))) {
             Value *operands[] = {tt_operand(dot, 0), tt_operand(dot, 1), tt_operand(op, 1 - i)};
             return tt_build(b, OP_dot, operands, 3, op->results[0]->type,
                             tt_copy_attrs(b->module, dot->attrs));
