@@ -1,7 +1,7 @@
 /* Blocks of arrays that one instruction copies to shared memory (TMA of compute capability 9.0): what a product of a loop reads
  * of an array that begins at a parameter, in rows of whole 16 bytes. The hardware gets to know an array by a tensor map,
  * which launches make of its extents and strides: so these must follow from the launch's numbers alone, and be positive
- * (FACT_MAPS). Such a block keeps its `numbers`, of terms of the launch's checks, and is copied as one if the pipeliner
+ * (FACT_MAPS). Along its rows a block begins at whole 16 bytes, or the instruction is an illegal one. Such a block keeps its `numbers`, of terms of the launch's checks, and is copied as one if the pipeliner
  * takes it (gpu/pipeline_loads.c); in launches of which it is not proved, and where it has no numbers, it is made of pointers. */
 #include "opt/pass.h"
 
@@ -64,9 +64,11 @@ static bool is_of_whole_chunks(const Marks *marks, const Op *block)
     const Type *type = block->results[0]->type;
     int bytes = tt_byte_width(type->element->element);
     const Value *base = tt_operand(block, 0), *row = tt_operand(block, 3), *next = tt_operand(block, 4);
+    const Value *column = tt_operand(block, 6);
     int64_t one, number;
     return !base->op && base->region == block->parent->function->body &&
            tt_axis_info(marks->axes, base)->divisibility[0] % CHUNK == 0 &&
+           tt_axis_info(marks->axes, column)->divisibility[0] * bytes % CHUNK == 0 &&
            (!tt_constant_int(row, &number) || number * bytes % CHUNK == 0) && tt_constant_int(next, &one) &&
            one == 1 && tt_is_pow2(type->shape[0]) && tt_is_pow2(type->shape[1]) &&
            type->shape[0] <= LONGEST_EDGE && type->shape[1] <= LONGEST_EDGE &&

@@ -13,7 +13,7 @@ typedef struct SimArrival {
     bool has_come;
 } SimArrival;
 
-enum { BARRIER_BYTES = 8 };
+enum { BARRIER_BYTES = 8, CHUNK = 16 };
 
 static SimArrival *find(const SimBlock *block, uint32_t offset)
 {
@@ -140,47 +140,42 @@ bool sim_release_arrivals(SimBlock *block)
 
 static void begin(SimThread *self, SimCopy copy)
 {
-    if (!copy.bytes)
-        return;
     SimCopy *begun = sim_begin_copy(self, copy);
     begun->next = NULL;
     *self->block->blocks_end = begun;
     self->block->blocks_end = &begun->next;
 }
 
-/* The 16 bytes of a box at `chunk` of a row, of which some may lie outside of the array on either side. */
+/* The 16 bytes of a box at `chunk` of a row, of which the last may lie behind the array's columns. */
 static void copy_chunk(SimThread *self, uint32_t offset, uint32_t barrier, const SimBlockCopy *block,
                        int64_t row, int64_t chunk, const SimSite *site)
 {
-    enum { CHUNK = 16, PATTERN = 128 };
+    enum { PATTERN = 128 };
     int64_t each = CHUNK / block->element_bytes, column = block->column + chunk * each;
-    int64_t at = block->row + row, before = TT_MIN(each, TT_MAX(0, -column));
-    int64_t end = TT_MAX(before, TT_MIN(each, block->columns - column));
+    int64_t at = block->row + row, there = TT_MAX(0, TT_MIN(each, block->columns - column));
     uint32_t place = offset + (uint32_t)(row * block->row_bytes + chunk * CHUNK);
     uint32_t mask = (uint32_t)(block->row_bytes / CHUNK - 1);
     place ^= (place / PATTERN & mask) * CHUNK;
-    SimCopy copy = {.offset = place,
-                    .bytes = (int32_t)(before * block->element_bytes),
+    SimCopy copy = {.address = (uint64_t)(block->base + (at * block->stride + column) * block->element_bytes),
+                    .offset = place,
+                    .bytes = CHUNK,
                     .barrier = barrier,
                     .is_for_all = true,
                     .site = site};
-    begin(self, copy);
-    copy.offset += (uint32_t)copy.bytes;
-    copy.bytes = CHUNK - copy.bytes;
-    if (at >= 0 && at < block->rows)
-        copy.source_bytes = (int32_t)((end - before) * block->element_bytes);
-    copy.address = (uint64_t)(block->base + (at * block->stride + column + before) * block->element_bytes);
+    if (at >= 0 && at < block->rows && column >= 0)
+        copy.source_bytes = (int32_t)(there * block->element_bytes);
     begin(self, copy);
 }
 
 void tt_sim_copy_block(SimThread *self, uint32_t offset, uint32_t barrier, const SimBlockCopy *block,
                        int32_t predicate, const SimSite *site)
 {
-    enum { CHUNK = 16, SHARED_ALIGNMENT = 128 };
+    enum { SHARED_ALIGNMENT = 128 };
     if (!predicate)
         return;
     barrier_at(self, barrier, site);
-    if (offset % SHARED_ALIGNMENT || block->base % CHUNK || block->stride * block->element_bytes % CHUNK)
+    if (offset % SHARED_ALIGNMENT || block->base % CHUNK || block->stride * block->element_bytes % CHUNK ||
+        block->column * block->element_bytes % CHUNK)
         sim_fail(self, FAILURE_ACCESS, site, "misaligned access");
     for (int64_t row = 0; row < block->box_rows; row++)
         for (int64_t chunk = 0; chunk < block->row_bytes / CHUNK; chunk++)
