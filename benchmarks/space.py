@@ -369,7 +369,7 @@ def judge(path, only):
         near = [[place for place, p in enumerate(points) if replay.time(p) <= least * slack] for slack in (1.01, 1.03)]
         budget = space.budget_of(len(worth))
         beside = [point for point in tuner._beside(estimates, points[0]) if replay.time(point) < math.inf]
-        _, best = space.search(points, replay.near, replay.times, kind_of, budget, beside)
+        _, best = space.search(points, replay.near, replay.times, kind_of, budget, beside, estimates.takes_long)
         seconds = replay.now + table["search"][name]["estimate_seconds"]
         share = seconds * len(whole["configurations"]) / (whole["seconds"] * whole["works"])
         share = f"{share:6.3f}" if replay.has_seconds else f"{'-':>6}"

@@ -211,11 +211,13 @@ GpuKernel *tt_gpu_compile(Module *given, const GpuOptions *asked, Arena *arena)
     tt_codegen_verify(codegen);
     if (tt_link_libdevice(codegen, options->libdevice))
         tt_codegen_run_passes(codegen, library_passes);
-    tt_codegen_run_passes(codegen, llvm_passes);
+    do
+        tt_codegen_run_passes(codegen, llvm_passes);
+    while (tt_nvptx_use_known(codegen));
     tt_nvptx_drop_unused(codegen, arena);
     tt_order_arithmetic(codegen, tt_has_products(module->functions->body), arena);
     tt_nvptx_hide_constants(codegen, arena);
-    tt_nvptx_widen_negations(codegen);
+    tt_nvptx_guard_shorts(codegen);
     if (options->texts)
         kernel->llir = tt_codegen_llvm_text(codegen);
     bound_effort(kernel, codegen);

@@ -3,7 +3,7 @@
  * where it knows early): because a load under a predicate has the same register as its result, because the predicate turns
  * out to be false, or the loop is unrolled. Products by mma.sync are such widenings on sm_90. So whatever constant may
  * become an operand of these is computed from what ptxas does not know. */
-#include "gpu/simt.h"
+#include "gpu/nvptx_inline.h"
 
 typedef struct Hiding {
     Codegen *codegen;
@@ -15,45 +15,14 @@ typedef struct Hiding {
     Map hidden;        /* constant -> the same, computed there */
 } Hiding;
 
-/* ---- inline PTX ----------------------------------------------------------------------------------------------------------------------- */
-
-/* The text of an inline PTX call, or NULL. */
-static const char *text_of(LLVMValueRef call)
-{
-    LLVMValueRef callee = LLVMIsACallInst(call) ? LLVMGetCalledValue(call) : NULL;
-    size_t size;
-    return callee && LLVMIsAInlineAsm(callee) ? LLVMGetInlineAsmAsmString(callee, &size) : NULL;
-}
-
 static bool widens_fp8(LLVMValueRef instruction)
 {
     static const char *const names[] = {"f16x2.e4m3x2", "f16x2.e5m2x2", ".f32.e4m3.", ".f32.e5m2."};
-    const char *text = text_of(instruction);
+    const char *text = nvptx_text_of(instruction);
     for (size_t i = 0; text && i < TT_COUNT(names); i++)
         if (strstr(text, names[i]))
             return true;
     return false;
-}
-
-static int result_count(LLVMTypeRef type)
-{
-    LLVMTypeKind kind = LLVMGetTypeKind(type);
-    return kind == LLVMVoidTypeKind     ? 0
-           : kind == LLVMStructTypeKind ? (int)LLVMCountStructElementTypes(type)
-                                        : 1;
-}
-
-/* How many arguments of a call of inline PTX are what its results hold before. They come first. */
-static int tied_count(LLVMValueRef call)
-{
-    int results = result_count(LLVMTypeOf(call)), tied = 0;
-    size_t size;
-    const char *constraints = LLVMGetInlineAsmConstraintString(LLVMGetCalledValue(call), &size);
-    for (int i = 0; constraints && i < results; i++)
-        constraints = (constraints = strchr(constraints, ',')) ? constraints + 1 : NULL;
-    for (; constraints && *constraints >= '0' && *constraints <= '9'; tied++)
-        constraints = (constraints = strchr(constraints, ',')) ? constraints + 1 : NULL;
-    return tied;
 }
 
 /* ---- hiding --------------------------------------------------------------------------------------------------------------------------- */
@@ -138,8 +107,8 @@ static void visit(Hiding *h, LLVMValueRef instruction)
         hide_operands(h, instruction, 0, 2);
         break;
     case LLVMCall:
-        if (text_of(instruction)) {
-            hide_operands(h, instruction, 0, tied_count(instruction));
+        if (nvptx_text_of(instruction)) {
+            hide_operands(h, instruction, 0, nvptx_tied_count(instruction));
             break;
         }
         /* fall through */
@@ -173,7 +142,7 @@ static void hide_in(Hiding *h, LLVMValueRef function)
          block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i))
             if (widens_fp8(i))
-                hide_operands(h, i, tied_count(i), (int)LLVMGetNumArgOperands(i));
+                hide_operands(h, i, nvptx_tied_count(i), (int)LLVMGetNumArgOperands(i));
     while (h->pending.count)
         visit(h, h->pending.data[--h->pending.count]);
 }

@@ -205,6 +205,19 @@ static void order(Simt *s, const char *text)
 }
 
 static void wgmma_begin(Simt *s) { order(s, "wgmma.fence.sync.aligned;"); }
+
+/* ptxas computes what was computed from sums once more where it is used, behind products that add to the same registers too,
+ * which it then takes for the same sums (13.0; acc = dot(a, b, acc); x = f(acc); acc = dot(a, b, acc); y = f(acc); z += x: z
+ * got y). Out of LLVM's sight, which would use one register for both. */
+static void wgmma_move(Simt *s, LLVMValueRef *sums, int count)
+{
+    for (int i = 0; i < count; i++) {
+        bool is_integer = LLVMGetTypeKind(LLVMTypeOf(sums[i])) == LLVMIntegerTypeKind;
+        sums[i] = nvptx_asm(s, ASM_PURE, "mov.b32 $0, $1;", is_integer ? "=&r,r" : "=&f,f",
+                            LLVMTypeOf(sums[i]), &sums[i], 1);
+    }
+}
+
 static void wgmma_commit(Simt *s) { order(s, "wgmma.commit_group.sync.aligned;"); }
 
 static LLVMValueRef shared_base(Simt *s) { return LLVMBuildPtrToInt(s->b, s->shared, s->i32, ""); }
@@ -281,6 +294,7 @@ const TensorOps tt_nvptx_tensor_ops = {
     .mma = mma,
     .shared_base = shared_base,
     .wgmma_begin = wgmma_begin,
+    .wgmma_move = wgmma_move,
     .wgmma = wgmma,
     .wgmma_commit = wgmma_commit,
     .wgmma_wait = wgmma_wait,

@@ -46,8 +46,10 @@ struct Simt {
 void tt_order_arithmetic(struct Codegen *codegen, bool has_products, Arena *arena);
 /* nvptx_constants.c: behind all passes, keeps constants of 8-bit floats from ptxas, which widens some of them wrongly. */
 void tt_nvptx_hide_constants(struct Codegen *codegen, Arena *arena);
-/* nvptx_negations.c: the same, of negations and magnitudes of 16-bit integers. */
-void tt_nvptx_widen_negations(struct Codegen *codegen);
+/* nvptx_shorts.c: the same, of operations on 16-bit integers that it computes wrongly. */
+void tt_nvptx_guard_shorts(struct Codegen *codegen);
+/* nvptx_known.c: drops accesses that never happen and exchanges of constants; returns whether there were any. */
+bool tt_nvptx_use_known(struct Codegen *codegen);
 /* nvptx_unused.c: shuffles and the like that nobody uses, since ptxas drops more with them than it may. */
 void tt_nvptx_drop_unused(struct Codegen *codegen, Arena *arena);
 

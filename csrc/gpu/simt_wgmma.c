@@ -179,6 +179,19 @@ static bool needs_fence(const Op *op)
     return tt_is_tile(tt_operand(op, 0)->type) || !tt_def(sums, OP_wgmma);
 }
 
+/* Does the program compute with the sums that the product adds to? */
+static bool are_read(const Op *op)
+{
+    const Value *sums = tt_operand(op, 2);
+    bool found = false;
+    TT_FOR_USES(use, sums)
+    {
+        Opcode user = use->user->opcode;
+        found |= user != OP_wgmma && user != OP_wgmma_wait && user != OP_yield;
+    }
+    return found && !tt_def(sums, OP_constant) && !tt_def(sums, OP_wgmma);
+}
+
 void simt_wgmma(Simt *s, const Op *op)
 {
     const Value *a = tt_operand(op, 0), *b = tt_operand(op, 1), *result = op->results[0];
@@ -207,6 +220,8 @@ void simt_wgmma(Simt *s, const Op *op)
     int64_t rows = 1ll << result->layout->out_bits[0], rows_at_once = warps[0] * 16;
     if (part && p.a.raised)
         p.words = make_words(&p, rows, rows_at_once);
+    if (are_read(op) && s->ops->tensor->wgmma_move)
+        s->ops->tensor->wgmma_move(s, p.tile->at, p.tile->count);
     if (needs_fence(op) && simt_has_next_sync(s))
         s->ops->tensor->wgmma_begin(s);
     for (int64_t row = 0; row < rows; row += rows_at_once)

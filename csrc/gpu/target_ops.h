@@ -93,6 +93,8 @@ typedef struct TensorOps {
         Simt *s); /* i32: address of the program's shared memory, for matrices; NULL: 0 */
     /* Before the first of several products in a row: the registers they use are settled. */
     void (*wgmma_begin)(Simt *s);
+    /* Before that: sums in other registers, for the program has uses for those that they are in; NULL: no need to. */
+    void (*wgmma_move)(Simt *s, LLVMValueRef *sums, int count);
     void (*wgmma)(Simt *s, const Wgmma *wgmma);
     void (*wgmma_commit)(Simt *s); /* those since the last commit are a group */
     /* All but the `left` youngest groups are done. The sums of groups in flight pass through it. */

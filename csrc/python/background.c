@@ -112,6 +112,7 @@ static atomic_int waiting;           /* other threads that want the GIL */
 
 PyThreadState *tt_give_gil(void)
 {
+    tt_guard_environment();
     PyThreadState *released = PyEval_SaveThread();
     tt_leave_environment(true);
     if (is_behind)
@@ -284,6 +285,8 @@ static bool start(void)
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
+    sigdelset(&all, SIGSEGV); /* a fault that is blocked ends the process without a word */
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool started = !pthread_create(&thread, &attributes, run, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

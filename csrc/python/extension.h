@@ -480,6 +480,8 @@ void tt_release_request(Request *request);
 void tt_compile_behind(Request *request);
 /* In that thread, in place of tt_run_apart. False: the process ends. */
 bool tt_run_behind(Apart *apart);
+/* environment.c: from the first GPU code on, programs change the environment while nobody compiles any. Needs the GIL. */
+void tt_guard_environment(void);
 /* PyEval_SaveThread and PyEval_RestoreThread for all threads: that one gives way to others. */
 PyThreadState *tt_give_gil(void);
 void tt_get_gil(PyThreadState *released);

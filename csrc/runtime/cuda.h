@@ -10,6 +10,7 @@ enum { TT_MAX_CUDA_DEVICES = 64 };
 
 /* NULL when there is a driver and a device, else one sentence that says what is missing. */
 const char *tt_cuda_unavailable(void);
+bool tt_cuda_is_open(void); /* asked for before, whether it is there or not */
 /* It is for this: there are devices, in use by the process that forked this one, and kernels can be compiled for them. */
 bool tt_cuda_is_lost_in_fork(void);
 int tt_cuda_device_count(void); /* 0 without a driver */

@@ -119,10 +119,13 @@ static void open_driver(void)
         read_device(i, driver);
 }
 
+static atomic_bool is_open;
+
+bool tt_cuda_is_open(void) { return atomic_load_explicit(&is_open, memory_order_acquire); }
+
 /* Launches ask several times. */
 static void open_once(void)
 {
-    static atomic_bool is_open;
     if (atomic_load_explicit(&is_open, memory_order_acquire))
         return;
     pthread_once(&opened, open_driver);

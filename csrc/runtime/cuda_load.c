@@ -165,8 +165,10 @@ static CUresult make_library(CudaKernel *kernel)
     if (!kernel->log && !(kernel->log = calloc(1, LOG_SIZE)))
         return CUDA_ERROR_OUT_OF_MEMORY;
     JitOptions options = jit_options(&kernel->image, kernel->log);
+    tt_begin_reading_environment();
     CUresult error = tt_cuda_api.cuLibraryLoadData(&library, kernel->image.ptx, options.names, options.values,
                                                    TT_COUNT(options.names), NULL, NULL, 0);
+    tt_end_reading_environment();
     if (!error)
         kernel->library = library;
     return error;
@@ -190,8 +192,10 @@ static CUresult find_function(CudaKernel *kernel, LoadedKernel *loaded, char log
         return error;
     }
     JitOptions options = jit_options(image, log);
+    tt_begin_reading_environment();
     CUresult error = tt_cuda_api.cuModuleLoadDataEx(&loaded->module, image->ptx, TT_COUNT(options.names),
                                                     options.names, options.values);
+    tt_end_reading_environment();
     return error ? error : tt_cuda_api.cuModuleGetFunction(&loaded->function, loaded->module, image->name);
 }
 
@@ -368,7 +372,9 @@ const void *tt_cuda_cubin(CudaKernel *kernel, int device, Arena *arena, size_t *
     CudaScope scope;
     void *cubin = NULL;
     tt_cuda_enter_or_raise(device, &scope, arena);
+    tt_begin_reading_environment();
     CUresult error = link_ptx(&kernel->image, &cubin, size);
+    tt_end_reading_environment();
     tt_cuda_leave(&scope);
     if (error)
         tt_cuda_raise(arena, error, tt_arena_format(arena, "linking kernel %s", kernel->image.name));

@@ -3,6 +3,8 @@
  * was kept. */
 #include "support/support.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -85,3 +87,36 @@ bool tt_is_set(const char *variable)
         is_set = strcasecmp(text, off[i]) != 0;
     return is_set;
 }
+
+/* ---- others' code that looks at the environment ------------------------------------------------------------------------ */
+
+static atomic_int readers;
+static atomic_bool is_changing;
+
+/* In the child of a fork those threads are not there. */
+static void forget_readers(void) { atomic_store(&readers, 0); }
+
+static void watch_forks(void) { pthread_atfork(NULL, NULL, forget_readers); }
+
+void tt_begin_reading_environment(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    while (atomic_fetch_add(&readers, 1), atomic_load(&is_changing)) {
+        atomic_fetch_sub(&readers, 1);
+        sched_yield();
+    }
+}
+
+void tt_end_reading_environment(void) { atomic_fetch_sub(&readers, 1); }
+
+bool tt_begin_changing_environment(void)
+{
+    atomic_store(&is_changing, true);
+    if (!atomic_load(&readers))
+        return true;
+    atomic_store(&is_changing, false);
+    return false;
+}
+
+void tt_end_changing_environment(void) { atomic_store(&is_changing, false); }

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "support/guard.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <math.h>
@@ -10,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -263,6 +265,19 @@ CodeRange tt_find_code(void (*function)(void))
     return search.found;
 }
 
+/* The C library's. A program that has the address of `sin` in its own text, as Debian's Python does, gives it a place there. */
+static CodeRange find_mathematics(void)
+{
+    void *library = dlopen("libm.so.6", RTLD_LAZY | RTLD_NOLOAD),
+         *sine = library ? dlsym(library, "sin") : NULL;
+    if (library)
+        dlclose(library);
+    void (*function)(void) = (void (*)(void))(double (*)(double))sin;
+    if (sine)
+        memcpy(&function, &sine, sizeof function);
+    return tt_find_code(function);
+}
+
 /* ---- installing ------------------------------------------------------------------------------------------------------------- */
 
 /* A real-time signal that nobody uses. */
@@ -288,7 +303,7 @@ static bool is_ours(const struct sigaction *action)
  * while a fault is handled, whose signal would stay blocked. */
 static void install(void)
 {
-    mathematics = tt_find_code((void (*)(void))(double (*)(double))sin);
+    mathematics = find_mathematics();
     knock = free_signal();
     struct sigaction on_knocks = {.sa_sigaction = on_knock, .sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER};
     on_faults = (struct sigaction){.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};

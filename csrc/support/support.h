@@ -120,6 +120,13 @@ const char *tt_variable(const char *name);
 void tt_keep_environment(void);
 /* Leaves it, or returns; what was before. */
 bool tt_leave_environment(bool leave);
+/* Around code of others that reads variables on a thread that does not keep Python's programs from changing them (PTX is compiled
+ * with getenv). */
+void tt_begin_reading_environment(void);
+void tt_end_reading_environment(void);
+/* Around a change, by who keeps other changes away: false, and to be tried again, as long as somebody reads. */
+bool tt_begin_changing_environment(void);
+void tt_end_changing_environment(void);
 /* Is a flag on? Not if it is empty, or one of 0, n, no, off, false. */
 bool tt_is_set(const char *variable);
 

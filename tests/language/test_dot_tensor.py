@@ -1122,6 +1122,35 @@ def random_product(seed, target):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("dtype, m, n, warps", [("float16", 64, 64, 8), ("float16", 64, 64, 4), ("int8", 128, 64, 4)])
+def test_sums_that_are_read_between_products(dtype, m, n, warps):
+    """Of each iteration the sums are clamped before its second product and after it, and added up behind both."""
+    kernel = jit("""
+        def kernel(a_ptr, b_ptr, steps, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, out):
+            i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+            sums = before = after = tl.zeros((M, N), out.dtype.element_ty)
+            for step in range(steps):
+                a = tl.load(a_ptr + step * M * K + i[:, None] * K + k[None, :])
+                b = tl.load(b_ptr + step * K * N + k[:, None] * N + j[None, :])
+                sums = tl.dot(a, b, sums, out_dtype=sums.dtype)
+                first = tl.minimum(tl.maximum(sums, -20), 20)
+                sums = tl.dot(a, b, sums, out_dtype=sums.dtype)
+                after += tl.minimum(tl.maximum(sums, -20), 20)
+                before += first
+            at = i[:, None] * N + j[None, :]
+            tl.store(out + at, sums)
+            tl.store(out + M * N + at, before)
+            tl.store(out + 2 * M * N + at, after)
+    """)
+    k, steps = 32, 3
+    a, b = small((steps, m, k), dtype, 1), small((steps, k, n), dtype, 2)
+    found = launch(kernel, (1,), a, b, steps, m, n, k, out=blank((3, m, n), sum_of(dtype)), num_warps=warps)
+    products = exact(a) @ exact(b)
+    sums = np.cumsum(np.repeat(products, 2, axis=0), axis=0)
+    clamped = np.clip(sums, -20, 20)
+    near(found, np.stack([sums[-1], clamped[::2].sum(0), clamped[1::2].sum(0)]), 0)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_products_at_random(seed, target):
     random_product(seed, target)

@@ -119,3 +119,55 @@ def test_masked_softmax(n):
     powers = np.exp(x.values[:n].astype(np.float64))
     np.testing.assert_allclose(out.host().values[:n], powers / powers.sum(), rtol=1e-5)
     assert (out.host().values[n:] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32"])
+@pytest.mark.parametrize("function, of", [("minimum", np.minimum), ("maximum", np.maximum)])
+def test_rows_behind_the_mask_are_known(function, of, dtype):
+    """What the smaller or larger one of their zero and a number is, is compared with zero."""
+    kernel = jit(f"""
+        def kernel(x, y, out):
+            at = tl.arange(0, 16)[:, None] * 7 + tl.arange(0, 7)[None, :]
+            found = tl.{function}(tl.load(x + at, mask=at < 24, other=0), tl.load(y + at))
+            tl.store(out + at, tl.where(found == 0, 3, found))
+    """)
+    x, y = (random((112,), dtype, seed, -50, 51) for seed in range(2))
+    y.values[::5] = 0
+    out = Buffer(Array(np.zeros_like(x.values), dtype))
+    kernel[(1,)](Buffer(x).argument, Buffer(y).argument, out.argument, num_warps=1)
+    found = of(np.where(np.arange(112) < 24, x.values, 0), y.values)
+    np.testing.assert_array_equal(out.host().values, np.where(found == 0, 3, found))
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32"])
+def test_scans_of_what_is_known(dtype, warps):
+    """Of three quarters of the elements: the compositions of x -> a x + a are counts, and counts of those."""
+    kernel = jit(
+        """
+        def kernel(x, out, SIZE: tl.constexpr):
+            i = tl.arange(0, SIZE)
+            first = tl.load(x + i, mask=i < 381, other=1)
+            _, second = tl.associative_scan((first, first), 0, affine)
+            _, third = tl.associative_scan((second, second), 0, affine)
+            tl.store(out + i, second)
+            tl.store(out + SIZE + i, third)
+        """,
+        affine=jit("""
+            def affine(a, b, c, d):
+                return a * c, b * c + d
+        """),
+    )
+    x = random((1000,), dtype, 3, -3, 4)
+    out = Buffer(Array(np.zeros(2000, x.values.dtype), dtype))
+    kernel[(1,)](Buffer(x).argument, out.argument, 1000, num_warps=warps)
+    values, expected = np.where(np.arange(1000) < 381, x.values, 1).astype(x.values.dtype), []
+    with np.errstate(over="ignore"):
+        for _ in range(2):
+            last, sums = values.dtype.type(0), []
+            for value in values:
+                last = last * value + value
+                sums.append(last)
+            values = np.array(sums, values.dtype)
+            expected.append(values)
+    np.testing.assert_array_equal(out.host().values, np.concatenate(expected))

@@ -105,7 +105,7 @@ def budget_of(count):
     return SMALL + (math.ceil(OF_DOUBLED * math.log2(count / UNTIL)) if count > UNTIL else 0)
 
 
-def search(points, neighbours, time, kind=None, budget=None, beside=()):
+def search(points, neighbours, time, kind=None, budget=None, beside=(), is_slow=None):
     """The fastest point and its time, by timing a part of them.
 
     First the first of each kind from the front of the list; then neighbours of the best of these, the most promising
@@ -120,10 +120,16 @@ def search(points, neighbours, time, kind=None, budget=None, beside=()):
     :param kind: function from a point to what it has in common with those that differ in what matters least.
     :param budget: points to time; by default as `budget_of` says.
     :param beside: points that are worth a place in the first round, if they are not in it.
+    :param is_slow: function from a point to whether the others of a round would wait for it to be compiled; but for
+        the most promising one, such points have no part in the first round of many.
     """
     budget = budget_of(len(points)) if budget is None else budget
     places = {_text(point): place for place, point in enumerate(points)}
-    fresh = list(points) if len(points) <= budget else _front(points, kind or _text, budget * 2 // 5)
+    if len(points) <= budget:
+        fresh = list(points)
+    else:
+        ready = [point for point in points if point is points[0] or not (is_slow and is_slow(point))]
+        fresh = _front(ready, kind or _text, budget * 2 // 5)
     fresh = list({_text(point): point for point in [*fresh, *beside]}.values())[:budget]
     known, tried, left = {}, set(), max(budget, len(fresh))  # text to point and time, of those that came near the best
     best, fastest = None, math.inf

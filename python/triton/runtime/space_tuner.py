@@ -84,7 +84,8 @@ class SpaceTuner(Autotuner):
         neighbours = partial(self._neighbours, estimates)
         try:
             points = estimates.worth(SMALL)
-            search(points, neighbours, times_of, kind_of, beside=self._beside(estimates, points[0]))
+            beside = self._beside(estimates, points[0])
+            search(points, neighbours, times_of, kind_of, beside=beside, is_slow=estimates.takes_long)
             contest.points = timed  # it came to its end, and may be kept
         finally:
             self._tuning.share = 1.0
@@ -128,7 +129,9 @@ class SpaceTuner(Autotuner):
         alike = [] if point.get("choices") else self.space.others(own, "num_stages")
         yield from estimates.not_worse(point, alike)
         yield from estimates.other_choices(point)
-        yield from estimates.not_worse(point, estimates.heads(self.space.neighbours(own)), OTHER)
+        for head in estimates.not_worse(point, estimates.heads(self.space.neighbours(own)), OTHER):
+            if not estimates.takes_long(head) or estimates.not_worse(point, [head], 1):
+                yield head
 
     def _beside(self, estimates, first):
         """What would be tried next if the first point is the best: in a round of its own it would be compiled alone."""

@@ -481,6 +481,26 @@ def test_it_is_loaded_when_the_device_is_idle(monkeypatch):
     assert scale(kernel, 1000) is not general
 
 
+def test_the_environment_stays_while_code_is_made_behind(monkeypatch):
+    """The driver looks at it, and the C library moves it where a variable is added."""
+    monkeypatch.setenv("TRITON_BACKGROUND", "1")
+    kernel = new_kernel()
+    scale(kernel, 1024)
+    assert background.wait()
+    cuda.fake_reset()
+    cuda.fake_set_slow(200)
+    scale(kernel, 1000)
+    while not background.wait(0.001):
+        monkeypatch.setenv(f"ADDED_{time.perf_counter_ns()}", "1")
+    monkeypatch.undo()
+    assert any("load" in line for line in log()) and not any("moved" in line for line in log())
+    assert "once no GPU code is being compiled" in os.putenv.__doc__ and "once no GPU" in os.unsetenv.__doc__
+    os.environ["ADDED"] = "1"
+    del os.environ["ADDED"]
+    with pytest.raises(TypeError, match="putenv"):
+        os.putenv("ADDED")
+
+
 def test_what_is_refused_in_the_background_is_told_by_a_launch(monkeypatch):
     monkeypatch.setenv("TRITON_BACKGROUND", "1")
     kernel = new_kernel()

@@ -43,6 +43,8 @@ static int capture_mode, capture_broken;
 static int launch_error, link_error, registers = 32, max_threads = 1024, failed_parameter = -1,
                                      watched_parameter = -1;
 static _Atomic int busy; /* kernels are running */
+static _Atomic int slow; /* milliseconds that it compiles */
+extern char **environ;
 static int libraries;    /* that there are */
 static double milliseconds;
 static char text[1 << 16];
@@ -66,11 +68,12 @@ void fake_set_watched_parameter(int number) { watched_parameter = number; }
 
 /* While it is, events are not reached; what is loaded would wait, which the log says. */
 void fake_set_busy(int is_busy) { busy = is_busy; }
+void fake_set_slow(int milliseconds_each) { slow = milliseconds_each; }
 int fake_library_count(void) { return libraries; }
 
 void fake_reset(void)
 {
-    busy = 0;
+    busy = slow = 0;
     watched_parameter = -1;
     launch_error = link_error = captured = capture_broken = 0;
     registers = 32;
@@ -323,8 +326,13 @@ int cuLinkComplete(char **state, void **cubin, size_t *size)
 int cuLinkDestroy(char **state) { return free(state[0]), free(state), 0; }
 
 /* What the driver's compiler does. */
+/* The real one asks for variables meanwhile. */
 static int translate(unsigned count, int *options, void **values)
 {
+    char **variables = environ;
+    usleep(1000 * slow);
+    if (environ != variables)
+        note("the environment moved\n");
     for (unsigned i = 0; i < count && link_error; i++)
         if (options[i] == 5)
             strcpy(values[i], "ptxas says why");

@@ -1,0 +1,11 @@
+/* nvptx_inline: what calls of inline PTX are made of. */
+#pragma once
+
+#include "gpu/simt.h"
+
+/* The text of an inline PTX call, or NULL. */
+const char *nvptx_text_of(LLVMValueRef call);
+/* Registers that a call returns, as one value or as the elements of a struct. */
+int nvptx_result_count(LLVMValueRef call);
+/* How many arguments of a call of inline PTX are what its results hold before. They come first. */
+int nvptx_tied_count(LLVMValueRef call);
