@@ -487,8 +487,8 @@ def test_sorting_networks_are_written_out():
     ],
 )
 def test_additions_are_vectors(dtype, sm, vector, elements, single):
-    """And elements, all but the last, where a mask cuts the vector. The order is given by one fence before all of them and
-    one after."""
+    """And elements, but for the last, where a mask cuts the vector. Their order is given by a fence before all of them
+    and one after."""
     x, each = pointer(dtype), 1024 // 128
     for divisibility in (16, 1):
         compiled = compile_kernel(add_rows, x, x, integer(divisibility), sm=sm, BLOCK=1024)
@@ -965,7 +965,7 @@ def test_16_bit_integers_are_not_negated_as_such(sm):
 
 @pytest.mark.parametrize("sm", SMS)
 def test_what_is_known_of_16_bit_integers_is_known_early(sm):
-    """Of rows that the mask ends before, no load is left for ptxas to find out about: see nvptx_known.c and nvptx_shorts.c."""
+    """Of rows behind the mask, no load is left for ptxas to find out about: see nvptx_known.c and nvptx_shorts.c."""
 
     @triton.jit
     def rows_before_24(source, target):
