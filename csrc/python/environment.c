@@ -40,7 +40,7 @@ static void take_place_of(PyObject *os, PyMethodDef *method)
 void tt_guard_environment(void)
 {
     static bool is_guarded;
-    if (is_guarded || !tt_cuda_is_open())
+    if (is_guarded || !tt_cuda_is_open() || tt_cuda_unavailable() || PyErr_Occurred())
         return;
     is_guarded = true;
     PyObject *os = PyImport_ImportModule("os");
