@@ -545,7 +545,7 @@ def chunk_scan(n, heads, groups, p, size, chunk):
         own = torch.einsum("chls,cshp->clhp", weights, xs)
         c_heads = parts[0].repeat_interleave(heads // groups, 2)
         before = torch.einsum("clhn,chpn,hcl->clhp", c_heads, states, times.exp())
-        return (own + before + xs * d[:, None]).view(n, heads, p)
+        return (own + before + xs * d[:, None]).reshape(n, heads, p)
 
     tiles = [(64, 64, 32, 4, 4), (128, 64, 64, 4, 3), (128, 64, 32, 4, 4), (64, 32, 32, 4, 4)]
     moved = 4 * x.numel() + 4 * states.numel() + 2 * cb.numel()
