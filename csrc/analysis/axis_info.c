@@ -220,7 +220,7 @@ static AxisInfo axes_of_block(const AxisInfos *infos, const Op *op)
     AxisInfo info = tt_unknown_axes(type);
     int last = info.rank - 1;
     const AxisInfo *offset = tt_axis_info(infos, tt_operand(op, op->operand_count - 1));
-    if (tt_find_attr(op, ATTR_numbers)) {
+    if (tt_may_be_copied(op)) {
         info.contiguity[last] = tt_extent(type, last);
         info.divisibility[last] = TT_MIN(offset->divisibility[0] * tt_axis_unit(type), CHUNK);
     }

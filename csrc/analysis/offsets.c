@@ -465,7 +465,7 @@ static void visit(Op *op, void *context)
         reach(offsets, tt_operand(op, 1));
     for (int i = 1; op->opcode == OP_block_pointers && i < op->operand_count; i++)
         reach(offsets, tt_operand(op, i));
-    if (tt_find_attr(op, ATTR_numbers))
+    if (tt_find_attr(op, ATTR_multiples))
         tt_push(offsets->arena, offsets->blocks, op);
 }
 
@@ -572,22 +572,22 @@ static bool decide_divisor(Offsets *offsets, int term, int64_t divisor)
 }
 
 /* Extents and strides of a block that may be copied as one: notes them, as terms, if they are numbers of each launch, on which the
- * fact hangs then; and on that each is a multiple of what its place among the numbers says. */
+ * fact hangs then; and on that they are the multiples that they have to be. */
 static bool take_block(Offsets *offsets, Op *block)
 {
     int64_t terms[2 * TT_MAX_RANK];
     int count = 2 * block->results[0]->type->rank;
-    const Attr *divisors = tt_find_attr(block, ATTR_numbers);
+    const Attr *multiples = tt_find_attr(block, ATTR_multiples);
     for (int i = 0; i < count; i++) {
         int term = term_of(offsets, tt_operand(block, 1 + i));
         if (!is_number(offsets, term) || offsets->terms.data[term].bounds.highest < 1 ||
-            (divisors->ints[i] > 1 && !decide_divisor(offsets, term, divisors->ints[i])))
+            (multiples->ints[i] > 1 && !decide_divisor(offsets, term, multiples->ints[i])))
             return false;
         terms[i] = term;
     }
     for (int i = 0; i < count; i++)
         decide_maps(offsets, (int)terms[i]);
-    tt_set_attr(block, tt_attr_ints(block->parent->function->module, ATTR_numbers, terms, count, NULL));
+    tt_set_attr(block, tt_attr_ints(block->parent->function->module, ATTR_terms, terms, count, NULL));
     return true;
 }
 
@@ -595,23 +595,23 @@ static bool take_block(Offsets *offsets, Op *block)
 static void number_block(Op *block, const int *numbers)
 {
     int64_t terms[2 * TT_MAX_RANK];
-    const Attr *known = tt_find_attr(block, ATTR_numbers);
+    const Attr *known = tt_find_attr(block, ATTR_terms);
     for (int i = 0; i < known->count; i++)
         terms[i] = numbers[known->ints[i]];
-    tt_set_attr(block,
-                tt_attr_ints(block->parent->function->module, ATTR_numbers, terms, known->count, NULL));
+    tt_set_attr(block, tt_attr_ints(block->parent->function->module, ATTR_terms, terms, known->count, NULL));
 }
 
 RangeProgram *tt_offset_checks(Offsets *offsets)
 {
     bool any = offsets->counts_programs;
-    for (int i = 0; i < offsets->blocks.count; i++)
-        if (take_block(offsets, offsets->blocks.data[i])) {
+    for (int i = 0; i < offsets->blocks.count; i++) {
+        Op *block = offsets->blocks.data[i];
+        if (take_block(offsets, block))
             any = true;
-        } else {
-            tt_remove_attr(offsets->blocks.data[i], ATTR_numbers);
+        else
             offsets->blocks.data[i--] = offsets->blocks.data[--offsets->blocks.count];
-        }
+        tt_remove_attr(block, ATTR_multiples);
+    }
     for (int i = 0; i < offsets->reached.count; i++) {
         const Value *value = offsets->reached.data[i];
         Value *sources[3];
@@ -625,8 +625,8 @@ RangeProgram *tt_offset_checks(Offsets *offsets)
         return NULL;
     int *numbers = TT_NEW_ARRAY(offsets->arena, int, offsets->terms.count);
     for (int i = 0; i < offsets->blocks.count; i++)
-        for (int k = 0; k < tt_find_attr(offsets->blocks.data[i], ATTR_numbers)->count; k++)
-            numbers[tt_find_attr(offsets->blocks.data[i], ATTR_numbers)->ints[k]] = 1; /* constants, too */
+        for (int k = 0; k < tt_find_attr(offsets->blocks.data[i], ATTR_terms)->count; k++)
+            numbers[tt_find_attr(offsets->blocks.data[i], ATTR_terms)->ints[k]] = 1; /* constants, too */
     int *inputs = TT_NEW_ARRAY(offsets->arena, int, offsets->inputs.count);
     RangeProgram *program = TT_NEW(offsets->arena, RangeProgram);
     program->counts_programs = offsets->counts_programs;

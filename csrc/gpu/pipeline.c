@@ -43,9 +43,9 @@ static void copy_block(Builder *b, const Pipeline *p, const Staged *staged, cons
     operands[2] = runs;
     for (int i = 0; i < block->operand_count; i++)
         operands[3 + i] = tt_operand(block, i);
-    const Attr *numbers = tt_find_attr(block, ATTR_numbers);
+    const Attr *terms = tt_find_attr(block, ATTR_terms);
     tt_build_op(b, OP_tensor_copy, operands, count, NULL, 0,
-                tt_attr_ints(b->module, ATTR_numbers, numbers->ints, numbers->count, NULL));
+                tt_attr_ints(b->module, ATTR_terms, terms->ints, terms->count, NULL));
 }
 
 /* One thread says how much is to come for the slot. */

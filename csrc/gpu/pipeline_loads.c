@@ -238,7 +238,7 @@ static bool is_block(const Pipeline *p, const Staged *staged)
 {
     const Op *load = staged->load, *block = tt_def(tt_operand(load, 0), OP_block_pointers);
     int param = block ? tt_pointer_param(p->pointers, tt_operand(load, 0)) : -1;
-    return block && tt_find_attr(block, ATTR_numbers) && staged->proxy && param >= 0 &&
+    return block && tt_find_attr(block, ATTR_terms) && staged->proxy && param >= 0 &&
            !p->pointers->stored[param] &&
            tt_buffer_axis(staged->layout) == block->results[0]->type->rank - 1 &&
            tt_has_one_use(load->results[0]);
@@ -332,7 +332,7 @@ static void give_up_others(Op *op, void *context)
     Blocks *blocks = context;
     if (op->opcode != OP_block_pointers || tt_map_find_ptr(&blocks->copied, op))
         return;
-    tt_remove_attr(op, ATTR_numbers);
+    tt_remove_attr(op, ATTR_terms);
     blocks->any_left = true;
 }
 

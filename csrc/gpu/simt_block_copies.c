@@ -6,7 +6,7 @@
 static bool same_map(const TensorMap *a, const TensorMap *b)
 {
     return a->param == b->param && a->element_bytes == b->element_bytes && a->row_bytes == b->row_bytes &&
-           a->rows == b->rows && !memcmp(a->numbers, b->numbers, sizeof a->numbers);
+           a->rows == b->rows && !memcmp(a->terms, b->terms, sizeof a->terms);
 }
 
 /* Bytes of a row that lie together in a buffer whose 16-byte chunks are exchanged as both wgmma and the copy know it. */
@@ -30,9 +30,9 @@ static TensorMap map_of(const Op *copy)
                      .element_bytes = tt_byte_width(buffer->type),
                      .row_bytes = row_bytes(buffer),
                      .rows = (int)buffer->type->shape[0]};
-    const Attr *numbers = tt_find_attr(copy, ATTR_numbers);
-    for (int i = 0; i < MAP_NUMBERS; i++)
-        map.numbers[i] = (int)numbers->ints[i];
+    const Attr *terms = tt_find_attr(copy, ATTR_terms);
+    for (int i = 0; i < MAP_TERMS; i++)
+        map.terms[i] = (int)terms->ints[i];
     return map;
 }
 

@@ -3,10 +3,10 @@
 
 /* An array of two dimensions as the hardware copies blocks of it, a parameter of 128 bytes that a launch makes (CUDA driver API,
  * cuTensorMapEncodeTiled): elements of so many bytes, from the address in parameter `param` on. */
-enum { MAP_NUMBERS = 4, MAP_BYTES = 128 };
+enum { MAP_TERMS = 4, MAP_BYTES = 128 };
 typedef struct TensorMap {
     int param;
-    int numbers[MAP_NUMBERS]; /* terms of the launch's checks: rows, columns, their strides in elements */
+    int terms[MAP_TERMS]; /* of the launch's checks: rows, columns, their strides in elements */
     int element_bytes, rows,
         row_bytes; /* a box has `rows` rows, of `row_bytes` bytes, of which chunks are exchanged */
 } TensorMap;

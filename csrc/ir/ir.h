@@ -293,6 +293,11 @@ Function *tt_new_function(Module *module, const char *name, const Type *const *p
 Function *tt_find_function(const Module *module, const char *name);
 
 Attr *tt_find_attr(const Op *op, AttrKey key); /* NULL when absent */
+/* Of block_pointers, whether hardware may copy the block, as far as is known by now. */
+static inline bool tt_may_be_copied(const Op *op)
+{
+    return tt_find_attr(op, ATTR_multiples) || tt_find_attr(op, ATTR_terms);
+}
 int64_t tt_int_attr(const Op *op, AttrKey key, int64_t otherwise);
 const char *tt_string_attr(const Op *op, AttrKey key, const char *otherwise);
 /* New attribute in front of `next`, for building lists: tt_attr_int(m, ATTR_axis, 0, NULL). */

@@ -19,6 +19,14 @@ static void expect_numbers(Verifier *v, const Op *op, int first, TypeKind kind)
         tt_expect_operand(v, op, first + d, tt_scalar_type(module, kind));
 }
 
+/* A number for each extent and stride, if there are any. */
+static void expect_of_extents(Verifier *v, const Op *op, AttrKey key, int count)
+{
+    const Attr *attr = tt_find_attr(op, key);
+    if (attr && attr->count != count)
+        tt_verify_fail(v, op, "has %d %s for %d extents and strides", attr->count, tt_attr_names[key], count);
+}
+
 void tt_rule_block_pointers(Verifier *v, const Op *op)
 {
     const Type *type = result_type(op);
@@ -33,12 +41,12 @@ void tt_rule_block_pointers(Verifier *v, const Op *op)
     expect_numbers(v, op, 1 + rank, TT_I64);
     expect_numbers(v, op, 1 + 2 * rank, TT_I32);
     tt_expect_result(v, op, 1, with_kind(type, TT_I1, op));
-    const Attr *checked = tt_find_attr(op, ATTR_checked), *numbers = tt_find_attr(op, ATTR_numbers);
+    const Attr *checked = tt_find_attr(op, ATTR_checked);
     for (int i = 0; checked && i < checked->count; i++)
         if (checked->ints[i] < 0 || checked->ints[i] >= rank)
             tt_verify_fail(v, op, "checks dimension %lld of %d", (long long)checked->ints[i], rank);
-    if (numbers && numbers->count != 2 * rank)
-        tt_verify_fail(v, op, "has %d numbers for %d extents and strides", numbers->count, 2 * rank);
+    expect_of_extents(v, op, ATTR_multiples, 2 * rank);
+    expect_of_extents(v, op, ATTR_terms, 2 * rank);
 }
 
 /* What the pointers of operand 0 point to, in their shape; NULL (and a failure) when it holds no pointers. */
@@ -268,7 +276,7 @@ void tt_rule_tensor_copy(Verifier *v, const Op *op)
     enum { BASE = 3 };
     expect_barrier(v, op, 1);
     expect_scalar(v, op, 2, TT_I1);
-    tt_expect_attr(v, op, ATTR_numbers);
+    tt_expect_attr(v, op, ATTR_terms);
     if (!expect_buffer(v, op, 0))
         return;
     int rank = type_of(op, 0)->rank;

@@ -1,8 +1,9 @@
 /* Blocks of arrays that one instruction copies to shared memory (TMA of compute capability 9.0): what a product of a loop reads
  * of an array that begins at a parameter, in rows of whole 16 bytes. The hardware gets to know an array by a tensor map,
  * which launches make of its extents and strides: so these must follow from the launch's numbers alone, and be positive
- * (FACT_MAPS). Along its rows a block begins at whole 16 bytes, or the instruction is an illegal one. Such a block keeps its `numbers`, of terms of the launch's checks, and is copied as one if the pipeliner
- * takes it (gpu/pipeline_loads.c); in launches of which it is not proved, and where it has no numbers, it is made of pointers. */
+ * (FACT_MAPS). Along its rows a block begins at whole 16 bytes, or the instruction is an illegal one. Such a block has `multiples` of which launches are to find extents and strides, then the `terms` of
+ * their checks that these are, and is copied as one if the pipeliner takes it (gpu/pipeline_loads.c); in launches of which it is
+ * not proved it is made of pointers, as are all others. */
 #include "opt/pass.h"
 
 enum { CHUNK = 16 /* bytes */, LEAST_ROWS = 64, LONGEST_EDGE = 256, SHARED_MEMORY = 227 << 10 };
@@ -107,7 +108,7 @@ static void mark(Op *op, void *context)
         !is_of_whole_chunks(marks, op) || !has_two_slots(op))
         return;
     int64_t to_prove[] = {1, 1, divisor_to_prove(marks, op), 1};
-    tt_set_attr(op, tt_attr_ints(op->parent->function->module, ATTR_numbers, to_prove, 4, NULL));
+    tt_set_attr(op, tt_attr_ints(op->parent->function->module, ATTR_multiples, to_prove, 4, NULL));
     marks->found = true;
 }
 
@@ -129,7 +130,8 @@ static void settle(Op *op, void *context)
     Settling *settling = context;
     if (op->opcode != OP_block_pointers || (settling->facts & FACT_MAPS && settling->facts & FACT_FITS))
         return;
-    tt_remove_attr(op, ATTR_numbers);
+    tt_remove_attr(op, ATTR_multiples);
+    tt_remove_attr(op, ATTR_terms);
     settling->changed = true;
 }
 

@@ -82,7 +82,7 @@ static Value *mask_of(Block *block)
 
 static void expand(Op *op, void *changed)
 {
-    if (op->opcode != OP_block_pointers || tt_find_attr(op, ATTR_numbers))
+    if (op->opcode != OP_block_pointers || tt_may_be_copied(op))
         return;
     Block block = {tt_builder_before(op), op, op->results[0]->type};
     block.b.loc = op->loc;

@@ -232,9 +232,9 @@ static void find_arrays(const Image *image, LaunchNumbers numbers, CudaArray *ar
         enum { ROWS, COLUMNS, STRIDE };
         const TensorMap *map = &image->maps[i];
         arrays[i] = (CudaArray){.address = numbers.slots[map->param],
-                                .rows = (uint64_t)terms[map->numbers[ROWS]].lowest,
-                                .columns = (uint64_t)terms[map->numbers[COLUMNS]].lowest,
-                                .stride = (uint64_t)(terms[map->numbers[STRIDE]].lowest * map->element_bytes),
+                                .rows = (uint64_t)terms[map->terms[ROWS]].lowest,
+                                .columns = (uint64_t)terms[map->terms[COLUMNS]].lowest,
+                                .stride = (uint64_t)(terms[map->terms[STRIDE]].lowest * map->element_bytes),
                                 .element_bytes = map->element_bytes,
                                 .box_rows = map->rows,
                                 .row_bytes = map->row_bytes};

@@ -298,8 +298,8 @@ static void transfer_place(Codec *codec, const Loc **place)
 static void transfer_map(Codec *codec, TensorMap *map)
 {
     TT_CODEC_NUMBER(codec, map->param);
-    for (int i = 0; i < MAP_NUMBERS; i++)
-        TT_CODEC_NUMBER(codec, map->numbers[i]);
+    for (int i = 0; i < MAP_TERMS; i++)
+        TT_CODEC_NUMBER(codec, map->terms[i]);
     TT_CODEC_NUMBER(codec, map->element_bytes);
     TT_CODEC_NUMBER(codec, map->rows);
     TT_CODEC_NUMBER(codec, map->row_bytes);
