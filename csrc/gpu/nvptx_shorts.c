@@ -71,19 +71,22 @@ static bool is_extremum(const Shorts *s, LLVMValueRef value)
     return false;
 }
 
-static void compare_otherwise(const Shorts *s, LLVMValueRef equal)
+/* Out of LLVM's sight, which may turn it round. */
+static void compare_otherwise(const Shorts *s, LLVMValueRef comparison)
 {
-    static const char text[] = "{.reg .pred differ; setp.ne.b16 differ, $1, $2; not.pred $0, differ;}";
-    LLVMValueRef operands[] = {LLVMGetOperand(equal, 0), LLVMGetOperand(equal, 1)};
+    static const char differ[] = "setp.ne.b16 $0, $1, $2;",
+                      equal[] = "{.reg .pred differ; setp.ne.b16 differ, $1, $2; not.pred $0, differ;}";
+    LLVMIntPredicate asked = LLVMGetICmpPredicate(comparison);
+    LLVMValueRef operands[] = {LLVMGetOperand(comparison, 0), LLVMGetOperand(comparison, 1)};
     LLVMTypeRef type = LLVMTypeOf(operands[0]), word = LLVMInt16TypeInContext(LLVMGetTypeContext(type));
     bool is_integer = LLVMGetTypeKind(type) == LLVMIntegerTypeKind;
-    if (!is_integer || LLVMGetIntTypeWidth(type) < 8 || LLVMGetIntTypeWidth(type) > 16 ||
-        !(is_extremum(s, operands[0]) || is_extremum(s, operands[1])))
+    if (!(asked == LLVMIntEQ || asked == LLVMIntNE) || !is_integer || LLVMGetIntTypeWidth(type) < 8 ||
+        LLVMGetIntTypeWidth(type) > 16 || !(is_extremum(s, operands[0]) || is_extremum(s, operands[1])))
         return;
-    LLVMPositionBuilderBefore(s->b, equal);
+    LLVMPositionBuilderBefore(s->b, comparison);
     for (int i = 0; i < 2; i++)
         operands[i] = LLVMBuildIntCast2(s->b, operands[i], word, 0, "");
-    replace(s, equal, text, "=b,h,h", operands, 2);
+    replace(s, comparison, asked == LLVMIntEQ ? equal : differ, "=b,h,h", operands, 2);
 }
 
 void tt_nvptx_guard_shorts(Codegen *codegen)
@@ -98,7 +101,7 @@ void tt_nvptx_guard_shorts(Codegen *codegen)
                 next = LLVMGetNextInstruction(i);
                 if (is_short(LLVMTypeOf(i)))
                     widen(&s, i);
-                else if (LLVMIsAICmpInst(i) && LLVMGetICmpPredicate(i) == LLVMIntEQ)
+                else if (LLVMIsAICmpInst(i))
                     compare_otherwise(&s, i);
             }
     LLVMDisposeBuilder(s.b);
