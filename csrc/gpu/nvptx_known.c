@@ -17,11 +17,11 @@ static bool never_happens(LLVMValueRef call)
     return LLVMIsAConstantInt(predicate) && !LLVMConstIntGetZExtValue(predicate);
 }
 
-/* What its registers held before; of those of which nothing is said, anything. */
+/* What its registers held before; zeros, where nothing is said of them. */
 static LLVMValueRef before(LLVMBuilderRef b, LLVMValueRef call)
 {
     LLVMTypeRef type = LLVMTypeOf(call);
-    LLVMValueRef values = LLVMGetUndef(type);
+    LLVMValueRef values = LLVMConstNull(type);
     int tied = nvptx_tied_count(call);
     if (LLVMGetTypeKind(type) != LLVMStructTypeKind)
         return tied ? LLVMGetOperand(call, 0) : values;

@@ -1,9 +1,10 @@
 /* Blocks of arrays that one instruction copies to shared memory (TMA of compute capability 9.0): what a product of a loop reads
  * of an array that begins at a parameter, in rows of whole 16 bytes. The hardware gets to know an array by a tensor map,
  * which launches make of its extents and strides: so these must follow from the launch's numbers alone, and be positive
- * (FACT_MAPS). Along its rows a block begins at whole 16 bytes, or the instruction is an illegal one. Such a block has `multiples` of which launches are to find extents and strides, then the `terms` of
- * their checks that these are, and is copied as one if the pipeliner takes it (gpu/pipeline_loads.c); in launches of which it is
- * not proved it is made of pointers, as are all others. */
+ * (FACT_MAPS). Along its rows a block begins at whole 16 bytes, or the instruction is an illegal one. Such a block has
+ * `multiples` of which launches are to find extents and strides, then the `terms` of their checks that these are, and is
+ * copied as one if the pipeliner takes it (gpu/pipeline_loads.c); in launches of which it is not proved it is made of
+ * pointers, as are all others. */
 #include "opt/pass.h"
 
 enum { CHUNK = 16 /* bytes */, LEAST_ROWS = 64, LONGEST_EDGE = 256, SHARED_MEMORY = 227 << 10 };

@@ -9,8 +9,9 @@ static PyObject *change(PyObject *function, PyObject *args)
 {
     enum { NAP = 100000 /* ns */ };
     while (!tt_begin_changing_environment()) {
-        Py_BEGIN_ALLOW_THREADS nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
-        Py_END_ALLOW_THREADS
+        PyThreadState *released = tt_give_gil();
+        nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
+        tt_get_gil(released);
     }
     PyObject *result = PyObject_CallObject(function, args);
     tt_end_changing_environment();

@@ -94,9 +94,13 @@ static atomic_int readers;
 static atomic_bool is_changing;
 
 /* In the child of a fork those threads are not there. */
-static void forget_readers(void) { atomic_store(&readers, 0); }
+static void forget(void)
+{
+    atomic_store(&readers, 0);
+    atomic_store(&is_changing, false);
+}
 
-static void watch_forks(void) { pthread_atfork(NULL, NULL, forget_readers); }
+static void watch_forks(void) { pthread_atfork(NULL, NULL, forget); }
 
 void tt_begin_reading_environment(void)
 {

@@ -3,6 +3,7 @@ through descriptors and block pointers."""
 
 import numpy as np
 import pytest
+from block_products import expected_product, product, window
 from synchronised import Case
 
 import triton
@@ -18,45 +19,13 @@ def numbers(*shape, dtype=np.float16):
     return np.random.default_rng(shape).integers(-4, 5, shape).astype(dtype)
 
 
-def window(x, row, column, rows, columns):
-    """The elements from there on, and zeros where there are none."""
-    wide = np.zeros((x.shape[0] + 2 * rows + abs(row), x.shape[1] + 2 * columns + abs(column)), np.float32)
-    first = rows + abs(row), columns + abs(column)
-    wide[first[0] : first[0] + x.shape[0], first[1] : first[1] + x.shape[1]] = x
-    return wide[first[0] + row : first[0] + row + rows, first[1] + column : first[1] + column + columns]
-
-
-@triton.jit
-def product(
-    a_ptr, b_ptr, out_ptr, m, n, k, row, column, first,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, B_IS_TURNED: tl.constexpr,
-):  # fmt: skip
-    a = tl.make_tensor_descriptor(a_ptr, [m, k], [k, 1], [ROWS, DEPTH])
-    if B_IS_TURNED:
-        b = tl.make_tensor_descriptor(b_ptr, [n, k], [k, 1], [COLUMNS, DEPTH])
-    else:
-        b = tl.make_tensor_descriptor(b_ptr, [k, n], [n, 1], [DEPTH, COLUMNS])
-    sums = tl.zeros((ROWS, COLUMNS), out_ptr.dtype.element_ty)
-    for start in range(first, k, DEPTH):
-        x = a.load([row, start])
-        y = b.load([column, start]).T if B_IS_TURNED else b.load([start, column])
-        sums = tl.dot(x, y, sums)
-    rows, columns = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
-    tl.store(out_ptr + rows[:, None] * COLUMNS + columns[None, :], sums)
-
-
 def launch_product(m, n, k, tile, place=(0, 0, 0), turned=True, dtype=np.float16, warps=4, stages=3):
-    rows, columns, depth = tile
     a, b = numbers(m, k, dtype=dtype), numbers(n, k, dtype=dtype)
-    out = np.zeros((rows, columns), np.int32 if dtype == np.int8 else np.float32)
+    out = np.zeros(tile[:2], np.int32 if dtype == np.int8 else np.float32)
     given = b if turned else np.ascontiguousarray(b.T)
-    kernel = product[(1,)](a, given, out, m, n, k, *place, *tile, turned, num_warps=warps, num_stages=stages)
-    row, column, first = place
-    steps = [
-        window(a, row, start, rows, depth) @ window(b, column, start, columns, depth).T
-        for start in range(first, k, depth)
-    ]
-    np.testing.assert_array_equal(out, sum(steps))
+    arguments = a, given, out, m, n, k, *place, *tile, turned, "descriptor"
+    kernel = product[(1,)](*arguments, num_warps=warps, num_stages=stages)
+    np.testing.assert_array_equal(out, expected_product(a, b, tile, place))
     return kernel.asm["ttgir"]
 
 

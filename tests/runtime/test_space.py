@@ -115,6 +115,9 @@ def test_the_front_has_one_of_each_kind():
         points, near, time, kind=lambda point: point["tile"], beside=[{"tile": 0, "depth": depth} for depth in (0, 5)]
     )
     assert rounds[0] == [*((tile, 0) for tile in range(9)), (0, 5)]
+    rounds.clear()
+    search(points, near, time, kind=lambda point: point["tile"], is_slow=lambda point: point["tile"] in (0, 3, 5))
+    assert rounds[0] == [(tile, 0) for tile in (0, 1, 2, 4, 6, 7, 8)]
 
 
 def test_another_round_is_for_what_gains():

@@ -451,12 +451,18 @@ def scale(kernel, n, **options):
     return kernel[(8,)](Array(), Array(number=1), n, BLOCK=128, **options)
 
 
-def test_a_variant_that_is_compiled_behind_is_loaded_before_it_is_launched(monkeypatch):
+@pytest.fixture
+def kernel(monkeypatch):
+    """One with a variant for multiples of 16, whose other ones are compiled behind launches."""
     monkeypatch.setenv("TRITON_BACKGROUND", "1")
     kernel = new_kernel()
     scale(kernel, 1024)
     assert background.wait()
     cuda.fake_reset()
+    return kernel
+
+
+def test_a_variant_that_is_compiled_behind_is_loaded_before_it_is_launched(kernel):
     general = scale(kernel, 1000)
     assert background.wait()
     special = scale(kernel, 1000)
@@ -464,13 +470,8 @@ def test_a_variant_that_is_compiled_behind_is_loaded_before_it_is_launched(monke
     assert [line.split()[0] for line in log()] == ["launch", "record", "load", "launch"]
 
 
-def test_it_is_loaded_when_the_device_is_idle(monkeypatch):
+def test_it_is_loaded_when_the_device_is_idle(kernel):
     """Loading waits for all kernels that run, and whoever launches then waits with it."""
-    monkeypatch.setenv("TRITON_BACKGROUND", "1")
-    kernel = new_kernel()
-    scale(kernel, 1024)
-    assert background.wait()
-    cuda.fake_reset()
     cuda.fake_set_busy(1)
     general = scale(kernel, 1000)
     assert not background.wait(1) and scale(kernel, 1000) is general
@@ -481,13 +482,8 @@ def test_it_is_loaded_when_the_device_is_idle(monkeypatch):
     assert scale(kernel, 1000) is not general
 
 
-def test_the_environment_stays_while_code_is_made_behind(monkeypatch):
+def test_the_environment_stays_while_code_is_made_behind(kernel, monkeypatch):
     """The driver looks at it, and the C library moves it where a variable is added."""
-    monkeypatch.setenv("TRITON_BACKGROUND", "1")
-    kernel = new_kernel()
-    scale(kernel, 1024)
-    assert background.wait()
-    cuda.fake_reset()
     cuda.fake_set_slow(200)
     scale(kernel, 1000)
     while not background.wait(0.001):
@@ -501,11 +497,7 @@ def test_the_environment_stays_while_code_is_made_behind(monkeypatch):
         os.putenv("ADDED")
 
 
-def test_what_is_refused_in_the_background_is_told_by_a_launch(monkeypatch):
-    monkeypatch.setenv("TRITON_BACKGROUND", "1")
-    kernel = new_kernel()
-    scale(kernel, 1024)
-    assert background.wait()
+def test_what_is_refused_in_the_background_is_told_by_a_launch(kernel):
     cuda.fake_set_link_error(INVALID_PTX)
     scale(kernel, 1000)
     assert background.wait()
@@ -534,22 +526,14 @@ def test_machine_code_is_made_once_and_goes_with_its_kernel():
     assert last is not rest
 
 
-def test_a_launch_that_is_captured_is_not_done_without_its_variant(monkeypatch):
-    monkeypatch.setenv("TRITON_BACKGROUND", "1")
-    kernel = new_kernel()
-    scale(kernel, 1024)
-    assert background.wait()
+def test_a_launch_that_is_captured_is_not_done_without_its_variant(kernel):
     cuda.fake_begin_capture(0x1008, GLOBAL)
     assert scale(kernel, 1000, stream=0x1008).metadata.divisibility["n"] == 8
     assert cuda.fake_end_capture()
 
 
 @pytest.mark.parametrize("mode", [GLOBAL, THREAD_LOCAL])
-def test_a_variant_that_is_due_when_a_capture_begins(monkeypatch, mode):
-    monkeypatch.setenv("TRITON_BACKGROUND", "1")
-    kernel = new_kernel()
-    scale(kernel, 1024)
-    assert background.wait()
+def test_a_variant_that_is_due_when_a_capture_begins(kernel, mode):
     cuda.fake_set_busy(1)
     general = scale(kernel, 1000)
     cuda.fake_begin_capture(0x1008, mode)

@@ -1,0 +1,59 @@
+"""A product of blocks of two matrices, and what it has to be; for tests of the language and of copies of blocks."""
+
+import numpy as np
+
+import triton
+import triton.language as tl
+
+
+def window(x, row, column, rows, columns):
+    """The elements of a matrix from there on, and zeros where there are none."""
+    seen = np.zeros((rows, columns))
+    top, left = max(row, 0), max(column, 0)
+    part = x[top : max(row + rows, 0), left : max(column + columns, 0)]
+    seen[top - row : top - row + part.shape[0], left - column : left - column + part.shape[1]] = part
+    return seen
+
+
+@triton.jit
+def product(
+    a_ptr, b_ptr, out_ptr, m, n, k, row, column, first,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, B_IS_TURNED: tl.constexpr, B_BY: tl.constexpr,
+):  # fmt: skip
+    a = tl.make_tensor_descriptor(a_ptr, [m, k], [k, 1], [ROWS, DEPTH])
+    rows, columns = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    if B_BY == "block pointer":
+        if B_IS_TURNED:
+            block = tl.make_block_ptr(b_ptr, (n, k), (k, 1), (column, first), (COLUMNS, DEPTH), (1, 0))
+        else:
+            block = tl.make_block_ptr(b_ptr, (k, n), (n, 1), (first, column), (DEPTH, COLUMNS), (1, 0))
+    elif B_IS_TURNED:
+        b = tl.make_tensor_descriptor(b_ptr, [n, k], [k, 1], [COLUMNS, DEPTH])
+    else:
+        b = tl.make_tensor_descriptor(b_ptr, [k, n], [n, 1], [DEPTH, COLUMNS])
+    sums = tl.zeros((ROWS, COLUMNS), out_ptr.dtype.element_ty)
+    for start in range(first, k, DEPTH):
+        x = a.load([row, start])
+        if B_BY == "block pointer":
+            y = tl.load(block, boundary_check=(0, 1), padding_option="zero")
+            block = tl.advance(block, (0, DEPTH) if B_IS_TURNED else (DEPTH, 0))
+        elif B_BY == "pointers":
+            deep, wide = start + tl.arange(0, DEPTH), column + columns
+            inside = (deep[:, None] >= 0) & (deep[:, None] < k) & (wide[None, :] >= 0) & (wide[None, :] < n)
+            places = wide[None, :] * k + deep[:, None] if B_IS_TURNED else deep[:, None] * n + wide[None, :]
+            y = tl.load(b_ptr + places, mask=inside, other=0)
+        else:
+            y = b.load([column, start] if B_IS_TURNED else [start, column])
+        if B_IS_TURNED and B_BY != "pointers":
+            y = y.T
+        sums = tl.dot(x, y, sums)
+    tl.store(out_ptr + rows[:, None] * COLUMNS + columns[None, :], sums)
+
+
+def expected_product(a, b, tile, place):
+    """Of a, (m, k), and b, (n, k): the sums of a tile there, from the first depth on."""
+    (rows, columns, depth), (row, column, first) = tile, place
+    sums = np.zeros((rows, columns))
+    for start in range(first, a.shape[1], depth):
+        sums += window(a, row, start, rows, depth) @ window(b, column, start, columns, depth).T
+    return sums
