@@ -4,7 +4,7 @@
 #include "gpu/gpu.h"
 #include "opt/pass.h"
 
-enum { TT_LANE_BITS = 5, TT_LANES = 32 };
+enum { TT_LANE_BITS = 5, TT_LANES = 32, TT_REGISTERS = 64 << 10 /* of a multiprocessor */ };
 
 /* ---- transport.c: layouts through operations ------------------------------------------------------------------------
  * What follows from one value's layout for another value of the same operation, such that no element leaves its
@@ -88,6 +88,9 @@ Value *tt_step_of(const Loop *loop, const Value *distance);
 int tt_staged_axis(const AxisInfos *infos, const Value *value, int along_k);
 /* Is the product's tile one for wgmma, as it is or `turned`? */
 bool tt_fits_wgmma(const Op *dot, const GpuOptions *options, bool turned);
+/* Registers of a thread that a wgmma of so many columns needs: one for two columns, and what ptxas 13.0 insists on besides, 30
+ * with a left operand in registers. */
+static inline int64_t tt_wgmma_registers(int64_t columns) { return columns / 2 + 32; }
 
 /* ---- stagger.c: warpgroups that take turns ------------------------------------------------------------------------------- */
 

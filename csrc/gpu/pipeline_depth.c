@@ -85,11 +85,7 @@ static void count_buffer(Op *op, void *context)
         occupied->bytes += tt_buffer_bytes(op->results[0]);
 }
 
-enum {
-    SHARED = 228 << 10,
-    RESERVED_SHARED = 1 << 10 /* by the system, for each program */,
-    REGISTERS = 64 << 10
-};
+enum { SHARED = 228 << 10, RESERVED_SHARED = 1 << 10 /* by the system, for each program */ };
 
 static bool has_only_wgmma(const Pipeline *p)
 {
@@ -115,7 +111,7 @@ static int64_t programs_at_once(const Pipeline *p, int64_t shared_bytes)
     enum { OTHERS = 40 };
     int64_t threads = (int64_t)TT_LANES * p->options->num_warps;
     int64_t programs = TT_MIN(SHARED / (shared_bytes + RESERVED_SHARED),
-                              REGISTERS / (threads * (sums_of_thread(p) + OTHERS)));
+                              TT_REGISTERS / (threads * (sums_of_thread(p) + OTHERS)));
     return TT_MIN(programs, tt_int_attr(p->loop.op, ATTR_programs, INT32_MAX));
 }
 
@@ -296,10 +292,10 @@ static void choose_stored(Pipeline *p, int64_t shared_bytes)
     if (!all.elements || !has_only_wgmma(p))
         return;
     int64_t lookups = 2 * all.entries; /* those of the next iteration come while these are used */
-    int64_t programs = REGISTERS / (threads * (sums_of_thread(p) + all.elements + lookups + BESIDE_SUMS));
+    int64_t programs = TT_REGISTERS / (threads * (sums_of_thread(p) + all.elements + lookups + BESIDE_SUMS));
     programs = TT_MIN(programs, SHARED / (shared_bytes + RESERVED_SHARED));
     programs = TT_MAX(1, TT_MIN(programs, ENOUGH_WARPS / p->options->num_warps));
-    int64_t room = TT_MIN(MOST, REGISTERS / (threads * programs)) - lookups - BESIDE_LOADS;
+    int64_t room = TT_MIN(MOST, TT_REGISTERS / (threads * programs)) - lookups - BESIDE_LOADS;
     p->stored = (int)TT_MAX(1, TT_MIN(p->distance, room / all.elements - 1));
     tt_set_attr(p->loop.op, tt_attr_int(p->module, ATTR_room, programs, NULL));
 }

@@ -5,10 +5,10 @@
 #include "gpu/plans.h"
 
 enum {
-    REGISTERS = 64 << 10, /* of a multiprocessor */
-    MANY = 160,           /* a thread: no more saving */
-    FOR_ADDRESSES = 24,   /* and counters, in the loop of a product */
-    ENOUGH_WARPS = 16,    /* on a multiprocessor: four for each scheduler */
+    MANY = 160,         /* a thread: no more saving */
+    LEAST = 40,         /* a thread: ptxas 13.0 does with no fewer for some instructions */
+    FOR_ADDRESSES = 24, /* and counters, in the loop of a product */
+    ENOUGH_WARPS = 16,  /* on a multiprocessor: four for each scheduler */
 };
 
 typedef struct Pressure {
@@ -18,6 +18,7 @@ typedef struct Pressure {
     bool has_dot, widens; /* a dot of multiply-adds, and one of narrow elements */
     bool on_tensor_cores; /* a product */
     int room;             /* for so many programs a loop is to leave registers */
+    int64_t least;        /* registers of a thread, without which ptxas refuses an instruction */
 } Pressure;
 
 /* ---- what a value costs -------------------------------------------------------------------------------------------------------------- */
@@ -139,6 +140,9 @@ static void visit(Pressure *p, Op *op)
     if (op->opcode == OP_dot && !tt_is_on_tensor_cores(op))
         note_dot(p, op);
     p->on_tensor_cores |= tt_is_on_tensor_cores(op);
+    if (op->opcode == OP_wgmma)
+        p->least = TT_MAX(p->least, tt_wgmma_registers((1ll << op->results[0]->layout->out_bits[1]) /
+                                                       tt_find_attr(op, ATTR_warps)->ints[1]));
     for (int i = 0; i < op->operand_count; i++)
         begin(p, tt_operand(op, i));
 }
@@ -153,23 +157,22 @@ static void visit_region(Pressure *p, Region *region)
 
 static Pressure measure(Module *module)
 {
-    Pressure p = {.costs = {.arena = module->arena}, .live = {.arena = module->arena}};
+    Pressure p = {.costs = {.arena = module->arena}, .live = {.arena = module->arena}, .least = LEAST};
     visit_region(&p, module->functions->body);
     return p;
 }
 
 int tt_tile_registers(Module *module) { return measure(module).most; }
 
-static int best_programs(Module *module, const GpuOptions *options)
+static int best_programs(const Pressure *p, Module *module, const GpuOptions *options)
 {
-    Pressure p = measure(module);
-    if (p.room)
-        return p.room;
-    if (!p.has_dot)
-        return p.most > MANY || p.on_tensor_cores ? 1 : 0;
+    if (p->room)
+        return p->room;
+    if (!p->has_dot)
+        return p->most > MANY || p->on_tensor_cores ? 1 : 0;
     int threads = TT_LANES * options->num_warps, shared = TT_MAX(1, tt_shared_bytes(module));
-    int extra = p.widens ? 0 : REGISTERS / 8; /* a few spills are cheaper */
-    int64_t programs = (REGISTERS + extra) / (threads * TT_MAX(p.most, 1));
+    int extra = p->widens ? 0 : TT_REGISTERS / 8; /* a few spills are cheaper */
+    int64_t programs = (TT_REGISTERS + extra) / (threads * TT_MAX(p->most, 1));
     programs = TT_MIN(programs, tt_shared_limit(options->sm) / shared);
     return (int)TT_MAX(1, TT_MIN(programs, ENOUGH_WARPS / options->num_warps));
 }
@@ -177,5 +180,9 @@ static int best_programs(Module *module, const GpuOptions *options)
 int tt_wanted_programs(Module *module, const GpuOptions *options)
 {
     static const int64_t values[] = {0, 1, 2, 3, 4};
-    return (int)tt_choose(module, "programs", values, TT_COUNT(values), best_programs(module, options));
+    Pressure p = measure(module);
+    int64_t wanted =
+        tt_choose(module, "programs", values, TT_COUNT(values), best_programs(&p, module, options));
+    int64_t most = TT_REGISTERS / (TT_LANES * options->num_warps * p.least);
+    return (int)TT_MIN(wanted, TT_MAX(1, most));
 }

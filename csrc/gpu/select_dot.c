@@ -55,6 +55,17 @@ static bool takes_element(const Op *dot, const GpuOptions *options)
     }
 }
 
+/* Columns that one wgmma has registers for, of what so many threads share, or the launch asked for. */
+static int64_t most_columns(const GpuOptions *options)
+{
+    int64_t registers = TT_REGISTERS / (TT_LANES * options->num_warps), columns = MOST_N;
+    if (options->max_registers)
+        registers = TT_MIN(registers, options->max_registers);
+    while (columns && tt_wgmma_registers(columns) > registers)
+        columns /= 2;
+    return columns;
+}
+
 /* Warps along M, whole warpgroups, and along N, or the other way around of a product that is `turned`; false when the tile
  * is too small for them, or too wide. */
 static bool share_by_warpgroups(const Op *dot, const GpuOptions *options, bool turned, int64_t warps[2])
@@ -66,8 +77,10 @@ static bool share_by_warpgroups(const Op *dot, const GpuOptions *options, bool t
     if (m < 64 || tt_element(sum)->kind == TT_F64 || tt_next_pow2(a->shape[1]) < instruction_k(a))
         return false;
     warps[0] = TT_MIN(options->num_warps, m / 16);
+    while (n * warps[0] / options->num_warps > most_columns(options) && warps[0] > WARPGROUP)
+        warps[0] /= 2;
     warps[1] = options->num_warps / warps[0];
-    return n / warps[1] >= LEAST_N && n / warps[1] <= MOST_N;
+    return n / warps[1] >= LEAST_N && n / warps[1] <= most_columns(options);
 }
 
 bool tt_fits_wgmma(const Op *dot, const GpuOptions *options, bool turned)
@@ -607,7 +620,7 @@ bool tt_gpu_select_dot(Module *module, const GpuOptions *options, Arena *scratch
         int64_t warps[2];
         widen_sum(&s, dot);
         if (share_by_warpgroups(dot, options, false, warps) && has_rows(&s, dot) && choose_wgmma(module)) {
-            warps[0] = choose_rows(&s, dot, WARPGROUP, MOST_N, warps[0]);
+            warps[0] = choose_rows(&s, dot, WARPGROUP, most_columns(options), warps[0]);
             warps[1] = options->num_warps / warps[0];
             use_wgmma(&s, dot, warps);
             s.dots.data[i] = NULL; /* it is gone */

@@ -30,6 +30,7 @@ static CudaKernel *new_cuda_kernel(const Image *image)
                                            .assembly = image->assembly,
                                            .shared_bytes = (int)image->memory,
                                            .threads = options->num_warps * 32,
+                                           .max_registers = options->max_registers,
                                            .effort = image->effort,
                                            .parameter_count = image->parameter_count,
                                            .cooperative = options->cooperative,

@@ -44,6 +44,7 @@ typedef struct CudaImage {
         assembly; /* the first place where the program brings its own; NULL if nowhere. Outlives the kernel */
     int shared_bytes;    /* dynamic shared memory */
     int threads;         /* a block */
+    int max_registers;   /* a thread, by the launch's options; 0: no limit asked for */
     int effort;          /* of the driver's compiler: CU_JIT_OPTIMIZATION_LEVEL */
     int parameter_count; /* each one a 64-bit slot, read to its own width */
     bool cooperative;    /* all blocks run at the same time, or the launch is refused */

@@ -268,10 +268,37 @@ static bool fits(const CudaImage *image, const CudaDevice *device, Arena *arena,
     return false;
 }
 
+/* What ptxas 13.0 says where it can neither do with so few registers nor spill: an instruction wants them (then it says how
+ * many), or several at a time. */
+static bool lacks_registers(const char *log)
+{
+    return strstr(log, "Insufficient registers") || strstr(log, "Register allocation failed");
+}
+
+static Diagnostic too_few_registers(const CudaImage *image, const CudaDevice *device, const char *log,
+                                    Arena *arena)
+{
+    const char *told = strstr(log, "register target of ");
+    int64_t available = device->max_registers;
+    const char *limit = tt_arena_format(arena, "num_warps=%d leaves", image->threads / 32);
+    if (image->max_registers) {
+        available = (int64_t)image->max_registers * image->threads;
+        limit = tt_arena_format(arena, "maxnreg=%d leaves", image->max_registers);
+    }
+    int64_t needed = told ? strtoll(told + strlen("register target of "), NULL, 10) * image->threads : 0;
+    const char *message = tt_arena_format(arena, "kernel %s: a thread needs more registers than %s\n%s",
+                                          image->name, limit, log);
+    return out_of("registers", TT_MAX(needed, available + image->threads), available, message,
+                  image->max_registers ? "use a larger maxnreg, or smaller tiles"
+                                       : "use a smaller num_warps, or smaller tiles");
+}
+
 /* The driver's refusal of a kernel: of its code, which is the compiler's fault, or because of its own state. */
 static Diagnostic refusal(const CudaImage *image, const CudaDevice *device, CUresult error, const char *log,
                           Arena *arena)
 {
+    if (lacks_registers(log))
+        return too_few_registers(image, device, log, arena);
     const char *what = tt_arena_format(arena, "loading kernel %s on %s", image->name, device->name);
     Diagnostic diag = tt_cuda_diagnostic(arena, error, what);
     if (error == CUDA_ERROR_INVALID_PTX || error == CUDA_ERROR_UNSUPPORTED_PTX_VERSION || log[0]) {

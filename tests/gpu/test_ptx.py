@@ -183,6 +183,16 @@ def test_products_of_warpgroups(columns, left, barriers):
     assert (used.stack, used.spills) == (0, 0)
 
 
+@pytest.mark.parametrize("warps, most, columns", [(8, 0, 256), (8, 128, 128), (16, 0, 128), (32, 0, 64)])
+def test_products_have_registers_for_an_instruction(warps, most, columns):
+    """ptxas refuses a wgmma whose sums leave it none."""
+    entries = [F16, F16, F32, integer(), integer(), integer()]
+    text = ir(matmul, *entries, BM=256, BN=256, BK=16)
+    compiled = compile_ir(text, 90, warps, pipeline=True, max_registers=most)
+    assert compiled.count(r"wgmma\.mma_async") == compiled.count(rf"m64n{columns}k16") > 0
+    assemble(compiled, 90)
+
+
 def test_products_of_warps():
     compiled = tensor_core_product(F16, 80)
     assert compiled.count(r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.f16\.f16\.f32") == 64

@@ -227,6 +227,12 @@ def test_warps(dtype, blocks, warps):
     check_product(*operands(dtype, blocks[0], 2 * blocks[1], 100, whole=True), blocks, num_warps=warps)
 
 
+@pytest.mark.parametrize("warps", [16, 32])
+def test_large_tiles_of_many_warps(warps):
+    """A thread has as many registers as sums, or half as many."""
+    check_product(*operands("float16", 256, 256, 40, whole=True), (256, 256, 32), STAGES=2, num_warps=warps)
+
+
 # ---- loops ----------------------------------------------------------------------------------------------------------
 
 

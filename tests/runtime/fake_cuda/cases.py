@@ -125,7 +125,7 @@ def test_the_current_context_is_kept(before):
     with pytest.raises(triton.CUDAError):
         launch(kernel, Array(1), Array(1, 1))
     assert current() == context
-    cuda.fake_set_link_error(INVALID_PTX)
+    cuda.fake_set_link_error(INVALID_PTX, b"ptxas says why")
     with pytest.raises(triton.InternalError):
         launch(new_kernel(), Array(1), Array(1, 1))
     assert current() == context
@@ -498,7 +498,7 @@ def test_the_environment_stays_while_code_is_made_behind(kernel, monkeypatch):
 
 
 def test_what_is_refused_in_the_background_is_told_by_a_launch(kernel):
-    cuda.fake_set_link_error(INVALID_PTX)
+    cuda.fake_set_link_error(INVALID_PTX, b"ptxas says why")
     scale(kernel, 1000)
     assert background.wait()
     with pytest.raises(triton.InternalError, match="ptxas says why"):
@@ -764,7 +764,7 @@ def test_grids_that_are_too_large():
 
 
 def test_code_that_the_driver_refuses():
-    cuda.fake_set_link_error(INVALID_PTX)
+    cuda.fake_set_link_error(INVALID_PTX, b"ptxas says why")
     with pytest.raises(triton.InternalError, match="loading kernel scale on Fake GPU: .*\n?ptxas says why"):
         launch(new_kernel())
 
@@ -775,7 +775,7 @@ def test_assembly_that_the_driver_refuses():
         value = tl.inline_asm_elementwise("bogus $0, $1;", "=r,r", [tl.load(x)], tl.int32, is_pure=True, pack=1)
         tl.store(x, value)
 
-    cuda.fake_set_link_error(INVALID_PTX)
+    cuda.fake_set_link_error(INVALID_PTX, b"ptxas says why")
     x = Array()
     x.__cuda_array_interface__["typestr"] = "<i4"
     with pytest.raises(triton.CompilationError, match="(?s)loading kernel wrong on Fake GPU.*ptxas says why") as error:
@@ -800,6 +800,25 @@ def test_too_many_registers():
     cuda.fake_set_launch_error(OUT_OF_RESOURCES)
     with pytest.raises(triton.OutOfResources, match="registers"):
         launch(kernel)
+
+
+@pytest.mark.parametrize(
+    "said, options, required, limit, remedy",
+    [
+        ("(C7602) Insufficient registers (24) to compile instruction at line 9 in function scale. Try to compile with "
+         "register target of 28 or higher.", {"maxnreg": 24}, 3584, 3072, "a larger maxnreg"),
+        ("(C7600) Register allocation failed with register count of '64'. Compile the program with a higher register "
+         "target", {"num_warps": 32}, 66560, 65536, "a smaller num_warps"),
+    ],
+)  # fmt: skip
+def test_too_few_registers_for_an_instruction(said, options, required, limit, remedy):
+    cuda.fake_set_link_error(INVALID_PTX, f"ptxas fatal   : {said}".encode())
+    with pytest.raises(
+        triton.OutOfResources, match=f"(?s)scale: a thread needs more registers than.*{remedy}"
+    ) as error:
+        launch(new_kernel(), **options)
+    assert (error.value.name, error.value.required, error.value.limit) == ("registers", required, limit)
+    assert said[:30] in str(error.value)
 
 
 @triton.jit

@@ -47,14 +47,19 @@ static _Atomic int slow; /* milliseconds that it compiles */
 extern char **environ;
 static int libraries;    /* that there are */
 static double milliseconds;
-static char text[1 << 16];
+static char text[1 << 16], reason[256]; /* why code is refused */
 
 /* ---- for tests ---- */
 
 const char *fake_log(void) { return text; }
 Context *fake_context(int device) { return &contexts[device]; }
 void fake_set_launch_error(int error) { launch_error = error; }
-void fake_set_link_error(int error) { link_error = error; }
+/* Code is refused, for this reason. */
+void fake_set_link_error(int error, const char *why)
+{
+    link_error = error;
+    snprintf(reason, sizeof reason, "%s", why);
+}
 void fake_set_kernel(int new_registers, int new_max_threads)
 {
     registers = new_registers;
@@ -335,7 +340,7 @@ static int translate(unsigned count, int *options, void **values)
         note("the environment moved\n");
     for (unsigned i = 0; i < count && link_error; i++)
         if (options[i] == 5)
-            strcpy(values[i], "ptxas says why");
+            strcpy(values[i], reason);
     for (unsigned i = 0; i < count; i++)
         if (options[i] == 7 && values[i] != (void *)4)
             note("at level %d\n", (int)(size_t)values[i]);
