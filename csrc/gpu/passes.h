@@ -132,6 +132,7 @@ const LinearLayout *tt_factor_layout(Module *module, const Op *dot, int operand,
 int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options);
 int64_t tt_scratch_offset(const Op *op);      /* once allocated */
 int64_t tt_buffer_bytes(const Value *buffer); /* all slots */
+int64_t tt_buffer_alignment(const Value *buffer); /* of each slot, in bytes */
 int64_t tt_shared_limit(int sm);              /* bytes of shared memory that a program can have */
 int tt_shared_bytes(const Module *module);    /* of the kernel, once allocated */
 

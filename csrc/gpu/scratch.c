@@ -84,6 +84,12 @@ int64_t tt_buffer_bytes(const Value *buffer)
     return slot * buffer->type->slots;
 }
 
+int64_t tt_buffer_alignment(const Value *buffer)
+{
+    enum { LEAST = 16, PATTERN = 1024 /* in which rows are exchanged */ };
+    return TT_MAX(LEAST, TT_MIN(PATTERN, tt_buffer_bytes(buffer) / buffer->type->slots));
+}
+
 int64_t tt_scratch_offset(const Op *op)
 {
     const Attr *attr = tt_find_attr(op, ATTR_scratch);

@@ -7,7 +7,6 @@
 
 enum {
     ALIGNMENT = 16,
-    PATTERN = 1024,         /* in which buffers' rows are exchanged */
     APART_LIMIT = 16 << 10, /* bytes: larger scratch is not kept apart */
 };
 
@@ -89,7 +88,7 @@ static void find_buffers(Op *op, void *context)
     if (op->opcode == OP_smem_alloc) {
         Map seen = {.arena = a->arena};
         follow_uses(a, &buffer, op->results[0], &seen);
-        buffer.alignment = TT_MAX(ALIGNMENT, TT_MIN(PATTERN, buffer.bytes / op->results[0]->type->slots));
+        buffer.alignment = tt_buffer_alignment(op->results[0]);
     } else {
         op->index = a->buffers.count;
     }

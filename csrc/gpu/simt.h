@@ -125,6 +125,10 @@ LLVMValueRef simt_apply_columns(Simt *s, LLVMValueRef x, const uint64_t *columns
 /* base + constant where the bits of the two never meet, else their exclusive or, moved to where the immediate can go. */
 void simt_add_offset(Simt *s, const uint64_t *thread_columns, int count, LLVMValueRef base, uint64_t constant,
                      int64_t scale, LLVMValueRef *address, int64_t *immediate);
+/* The same behind the place of a buffer. */
+void simt_add_offset_in(Simt *s, const Value *buffer, const uint64_t *thread_columns, int count,
+                        LLVMValueRef base, uint64_t constant, int64_t scale, LLVMValueRef *address,
+                        int64_t *immediate);
 
 /* ---- simt_integers.c: arithmetic that keeps constants on the outside, so that they end up in addresses ----------------- */
 
@@ -200,7 +204,7 @@ typedef struct SharedSide {
     const uint32_t *registers; /* register masks of the vector's bits */
     int vector_bits;
     LLVMValueRef base;   /* of the thread, in bytes */
-    LLVMValueRef memory; /* i32 behind which all of it lies; NULL: 0 */
+    const Value *buffer; /* behind whose place all of it lies; NULL: 0 */
     int element_bytes;
     const Attr *part; /* what is loaded, if not all */
 } SharedSide;

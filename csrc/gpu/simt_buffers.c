@@ -63,7 +63,7 @@ static void plan_side(Simt *s, BufferSide *b, const LinearLayout *places, const 
         b->side.vector_bits++;
     b->side.base = simt_thread_offset(s, b->columns + places->in_bits[LAYOUT_REGISTER],
                                       places->in_bits[LAYOUT_LANE], places->in_bits[LAYOUT_WARP], bytes);
-    b->side.memory = simt_scalar(s, buffer);
+    b->side.buffer = buffer;
 }
 
 /* Does a later store, before threads meet, fence this one too? Threads meet within operations that have scratch, which may be
@@ -178,7 +178,7 @@ void simt_async_copy(Simt *s, const Op *op)
     simt_memory_columns(layout, buffer->layout, columns);
     Masks masks = simt_masks_of(s, op, 2, layout);
     Vectors v = plan_copies(s, op, &masks, columns);
-    LLVMValueRef base = simt_thread_offset(s, threads, lanes, warps, bytes), memory = simt_scalar(s, buffer);
+    LLVMValueRef base = simt_thread_offset(s, threads, lanes, warps, bytes);
     const Tile *pointers = simt_tile(s, pointer);
     LLVMValueRef first = simt_is_first_copy(s, layout);
     Access hints = {.cache = tt_string_attr(op, ATTR_cache, NULL)};
@@ -188,10 +188,9 @@ void simt_async_copy(Simt *s, const Op *op)
         if ((uint32_t)r & v.mask || simt_is_register_copy(layout, r) || !simt_is_in_part(layout, part, r))
             continue;
         hints.predicate = copies_part(s, layout, part, r, first);
-        simt_add_offset(s, threads, lanes + warps, base, tt_f2_apply(columns, (uint64_t)r), bytes, &place,
-                        &constant);
+        simt_add_offset_in(s, buffer, threads, lanes + warps, base, tt_f2_apply(columns, (uint64_t)r), bytes,
+                           &place, &constant);
         LLVMValueRef mask = simt_vector_masks(s, &masks, &v, r, single);
-        place = LLVMBuildAdd(s->b, place, memory, "");
         s->ops->async->copy(s, place, constant, pointers->at[r], bytes << v.count_bits, mask, &hints);
     }
 }

@@ -84,6 +84,25 @@ void simt_add_offset(Simt *s, const uint64_t *thread_columns, int count, LLVMVal
     *address = meeting ? LLVMBuildXor(s->b, base, simt_i32(s, (int64_t)meeting * scale), "") : base;
 }
 
+/* Behind the place of a slot, which the loop changes, the bits that meet are exchanged last if the slot is aligned to them: the
+ * sum of thread and slot is the same for all registers then, and each has the one operation left. */
+void simt_add_offset_in(Simt *s, const Value *buffer, const uint64_t *thread_columns, int count,
+                        LLVMValueRef base, uint64_t constant, int64_t scale, LLVMValueRef *address,
+                        int64_t *immediate)
+{
+    LLVMValueRef memory = simt_scalar(s, buffer);
+    uint64_t thread_bits = 0;
+    for (int i = 0; i < count; i++)
+        thread_bits |= thread_columns[i];
+    bool comes_first = !LLVMIsConstant(memory) &&
+                       (constant & thread_bits) * (uint64_t)scale < (uint64_t)tt_buffer_alignment(buffer);
+    if (comes_first)
+        base = LLVMBuildAdd(s->b, base, memory, "");
+    simt_add_offset(s, thread_columns, count, base, constant, scale, address, immediate);
+    if (!comes_first)
+        *address = LLVMBuildAdd(s->b, *address, memory, "");
+}
+
 /* ---- coordinates ---------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t coordinate_of(const LinearLayout *layout, int axis, uint64_t element)

@@ -9,7 +9,7 @@ typedef struct Operand {
     const Value *value;
     const LinearLayout *layout; /* of its fragments */
     const Tile *tile;           /* FROM_REGISTERS */
-    LLVMValueRef memory;        /* of the buffer */
+    const Value *buffer;        /* else */
     uint64_t columns[64];       /* places in the buffer, in elements, of each bit of a place in `layout` */
     Way way;
     int kept, k;          /* its dimension that the sums have, and the other */
@@ -62,9 +62,8 @@ static void place_of(Simt *s, const Operand *x, const uint64_t *columns, int reg
 {
     int warps = x->layout->in_bits[LAYOUT_WARP];
     LLVMValueRef base = simt_thread_offset(s, columns, TT_LANE_BITS, warps, x->bytes);
-    simt_add_offset(s, columns, TT_LANE_BITS + warps, base, tt_f2_apply(x->columns, (uint64_t)reg), x->bytes,
-                    place, constant);
-    *place = LLVMBuildAdd(s->b, *place, x->memory, "");
+    simt_add_offset_in(s, x->buffer, columns, TT_LANE_BITS + warps, base,
+                       tt_f2_apply(x->columns, (uint64_t)reg), x->bytes, place, constant);
 }
 
 /* Words that begin at `reg`, and at what differs from it by `steps`: one, two or four. */
@@ -176,7 +175,7 @@ static Operand operand_of(Simt *s, const Op *op, int index)
         x.tile = simt_without_padding(s, value);
         return x;
     }
-    x.memory = simt_scalar(s, value);
+    x.buffer = value;
     simt_memory_columns(x.layout, value->layout, x.columns);
     x.way = choose_way(&x);
     return x;

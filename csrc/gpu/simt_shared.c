@@ -157,17 +157,25 @@ static SharedSide shared_side(Simt *s, const LinearLayout *layout, const SharedP
     return side;
 }
 
+static void add_offset(Simt *s, const SharedSide *side, const uint64_t *columns, int count, LLVMValueRef base,
+                       int reg, LLVMValueRef *address, int64_t *constant)
+{
+    uint64_t offset = tt_f2_apply(side->offsets, (uint64_t)reg);
+    if (side->buffer)
+        simt_add_offset_in(s, side->buffer, columns, count, base, offset, side->element_bytes, address,
+                           constant);
+    else
+        simt_add_offset(s, columns, count, base, offset, side->element_bytes, address, constant);
+}
+
 /* Address of the vector that starts at register `first`, and the registers in it. */
 static void vector_place(Simt *s, const SharedSide *side, int first, int64_t scratch, LLVMValueRef *address,
                          int64_t *constant, int *registers)
 {
     const LinearLayout *layout = side->layout;
-    simt_add_offset(s, side->offsets + layout->in_bits[LAYOUT_REGISTER],
-                    layout->in_bits[LAYOUT_LANE] + layout->in_bits[LAYOUT_WARP], side->base,
-                    tt_f2_apply(side->offsets, (uint64_t)first), side->element_bytes, address, constant);
+    add_offset(s, side, side->offsets + layout->in_bits[LAYOUT_REGISTER],
+               layout->in_bits[LAYOUT_LANE] + layout->in_bits[LAYOUT_WARP], side->base, first, address, constant);
     *constant += scratch;
-    if (side->memory)
-        *address = LLVMBuildAdd(s->b, *address, side->memory, "");
     for (int i = 0; i < 1 << side->vector_bits; i++) {
         registers[i] = first;
         for (int j = 0; j < side->vector_bits; j++)
@@ -244,9 +252,9 @@ static LLVMValueRef matrix_place(Simt *s, const SharedSide *side, const Matrices
                                  int64_t *constant)
 {
     LLVMValueRef place;
-    simt_add_offset(s, m->rows, TT_LANE_BITS + side->layout->in_bits[LAYOUT_WARP], m->base,
-                    tt_f2_apply(side->offsets, (uint64_t)reg), side->element_bytes, &place, constant);
-    return side->memory ? LLVMBuildAdd(s->b, place, side->memory, "") : place;
+    add_offset(s, side, m->rows, TT_LANE_BITS + side->layout->in_bits[LAYOUT_WARP], m->base, reg, &place,
+               constant);
+    return place;
 }
 
 static Access words_of(void)
