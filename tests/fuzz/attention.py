@@ -29,15 +29,18 @@ class Generator(Chooser):
         self.depth = self.pick(16, 32, 64, 64, 128, int(integer(1, 130)), int(integer(17, 256)))
         self.block_d = max(16, 1 << (self.depth - 1).bit_length())
         self.block_m, self.block_n = self.pick(16, 32, 64, 64, 128), self.pick(16, 32, 32, 64, 128)
+        self.warps, self.stages = self.pick(1, 2, 4, 4, 8, 8), self.pick(1, 2, 3, 4)
         if self.block_d == 256:
             self.block_m, self.block_n = self.pick(16, 32, 64), self.pick(16, 32, 64)
+        elif self.is_large():
+            self.block_m, self.block_n = self.pick((128, 128), (128, 64), (256, 64), (128, 256))
+            self.warps = self.pick(4, 8, 8, 16)
         self.queries, self.keys = int(integer(1, 2 * self.block_m + 5)), int(integer(1, 4 * self.block_n + 5))
         if self.chance(0.3):
             self.queries, self.keys = self.block_m, self.block_n * self.pick(1, 2, 3, 4)
         self.heads, self.group = self.pick((1, 1), (2, 1), (2, 2), (4, 2))
         self.dtype = self.pick("float16", "float16", "bfloat16", "float32")
         self.precision = self.pick("tf32", "ieee") if self.dtype == "float32" else ""
-        self.warps, self.stages = self.pick(1, 2, 4, 4, 8, 8), self.pick(1, 2, 3, 4)
         self.is_backward = self.chance(0.35)
         self.is_causal, self.window = self.chance(0.4), self.pick(None, None, None, int(integer(1, 40)))
         self.bias = self.pick(None, None, "slope", "matrix", "broken matrix")

@@ -29,6 +29,10 @@ class Generator(Chooser):
         self.kind = self.pick(*KINDS)
         self.block_m, self.block_n = self.pick(16, 16, 32, 64), self.pick(16, 32, 64, 128)
         self.block_k = self.pick(32, 64, 64, 128)
+        self.warps, self.stages = self.pick(1, 2, 4, 4, 8), self.pick(1, 2, 3, 4, 5)
+        if self.is_large():
+            self.block_m, self.block_n = self.pick((128, 128), (64, 256), (128, 256), (256, 128))
+            self.warps = self.pick(4, 8, 8, 16)
         self.m, self.n = int(integer(1, self.block_m + 1)), int(integer(1, 2 * self.block_n + 1))
         if self.chance(0.5):
             self.m, self.n = self.pick(1, self.block_m), self.block_n
@@ -39,7 +43,6 @@ class Generator(Chooser):
         if self.kind in ("int8", "uint8", "fp8", "table") and self.chance(0.4):
             self.k -= int(integer(0, self.block_k))  # the last piece is masked
         self.dtype = self.pick("float16", "float16", "bfloat16", "float32")
-        self.warps, self.stages = self.pick(1, 2, 4, 4, 8), self.pick(1, 2, 3, 4, 5)
         self.arrays, self.lines, self.before = {}, [], []
 
     def codes(self, low, high):

@@ -12,6 +12,8 @@ from harness import Buffer, define, padding
 
 import triton
 
+LARGE = 0.05  # share of kernels with large tiles
+
 
 class Chooser:
     """Makes the random choices of a seed."""
@@ -24,6 +26,10 @@ class Chooser:
 
     def chance(self, probability):
         return self.random.random() < probability
+
+    def is_large(self):
+        """Is this one of the few kernels whose tiles take all registers that there are?"""
+        return self.chance(LARGE)
 
 
 @dataclass

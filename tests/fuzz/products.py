@@ -47,6 +47,9 @@ class Generator(Chooser):
         if self.dtype == "float32" and self.chance(0.2):  # so many sums that one program has a multiprocessor
             self.m, self.n = self.pick((256, 128), (128, 256))
             self.warps = 8
+        elif self.dtype != "float64" and self.is_large():  # more of them than a thread has registers, or nearly
+            self.m, self.n = self.pick((256, 256), (256, 128), (128, 256), (512, 64), (64, 512))
+            self.warps = self.pick(8, 16, 16, 32)
         self.parts = self.pick(1, 1, 2, 3)  # iterations of a loop around
         self.before, self.inside, self.arrays = [], [], {}
         self.loads = 0
