@@ -558,35 +558,69 @@ static void decide_maps(Offsets *offsets, int number)
 }
 
 /* The fact hangs on whether the constant divides a term that is a number. */
-static bool decide_divisor(Offsets *offsets, int term, int64_t divisor)
+static void decide_divisor(Offsets *offsets, int term, int64_t divisor)
 {
     int by = constant_term(offsets, divisor, divisor), one = constant_term(offsets, 1, 1);
     int whole = add_term(offsets, (RangeTerm){.kind = RANGE_DIV, .a = term, .b = by, .is_long = true});
     whole = add_term(offsets, (RangeTerm){.kind = RANGE_MUL, .a = whole, .b = by, .is_long = true});
     int rest = add_term(offsets, (RangeTerm){.kind = RANGE_SUB, .a = whole, .b = term, .is_long = true});
     int is_none = add_term(offsets, (RangeTerm){.kind = RANGE_ADD, .a = rest, .b = one, .is_long = true});
-    if (is_none == UNKNOWN)
-        return false;
     offsets->terms.data[is_none].facts |= FACT_MAPS;
-    return true;
+}
+
+/* The fact hangs on that the term, plus the constant, is positive, and of 32 bits. */
+static void decide_positive(Offsets *offsets, int term, int64_t plus)
+{
+    int constant = constant_term(offsets, plus, plus);
+    int sum = add_term(offsets, (RangeTerm){.kind = RANGE_ADD, .a = term, .b = constant, .is_long = true});
+    offsets->terms.data[sum].facts |= FACT_MAPS;
+}
+
+/* Chunks of 16 bytes from the parameter to where the array begins. */
+static int place_term(Offsets *offsets, const Op *block)
+{
+    enum { CHUNK = 16 };
+    const Value *base = tt_operand(block, 0);
+    int64_t elements = CHUNK / tt_byte_width(base->type->element);
+    int place = constant_term(offsets, 0, 0), by = constant_term(offsets, elements, elements);
+    for (; tt_def(base, OP_addptr); base = tt_operand(base->op, 0))
+        place = add_term(offsets, (RangeTerm){.kind = RANGE_ADD,
+                                              .a = place,
+                                              .b = term_of(offsets, tt_operand(base->op, 1)),
+                                              .is_long = true});
+    return add_term(offsets, (RangeTerm){.kind = RANGE_DIV, .a = place, .b = by, .is_long = true});
 }
 
 /* Extents and strides of a block that may be copied as one: notes them, as terms, if they are numbers of each launch, on which the
- * fact hangs then; and on that they are the multiples that they have to be. */
+ * fact hangs then; and on that they are the multiples that they have to be, and that the array begins behind the parameter,
+ * and the block behind its begin where nobody checks. */
 static bool take_block(Offsets *offsets, Op *block)
 {
     int64_t terms[2 * TT_MAX_RANK];
-    int count = 2 * block->results[0]->type->rank;
+    int rank = block->results[0]->type->rank, count = 2 * rank, place = place_term(offsets, block);
     const Attr *multiples = tt_find_attr(block, ATTR_multiples);
+    if (place == UNKNOWN)
+        return false;
     for (int i = 0; i < count; i++) {
-        int term = term_of(offsets, tt_operand(block, 1 + i));
-        if (!is_number(offsets, term) || offsets->terms.data[term].bounds.highest < 1 ||
-            (multiples->ints[i] > 1 && !decide_divisor(offsets, term, multiples->ints[i])))
+        bool is_needed = i >= rank || tt_is_checked(block, i);
+        int term = term_of(offsets, tt_operand(block, is_needed ? 1 + i : 1 + 2 * rank + i));
+        if (term == UNKNOWN ||
+            (is_needed && (!is_number(offsets, term) || offsets->terms.data[term].bounds.highest < 1)))
             return false;
-        terms[i] = term;
+        terms[i] = is_needed ? term : UNKNOWN;
     }
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        if (terms[i] == UNKNOWN) {
+            int offset = term_of(offsets, tt_operand(block, 1 + 2 * rank + i));
+            decide_positive(offsets, offset, 1);
+            decide_positive(offsets, offset, block->results[0]->type->shape[i]); /* its end is of 32 bits */
+            continue;
+        }
         decide_maps(offsets, (int)terms[i]);
+        if (multiples->ints[i] > 1)
+            decide_divisor(offsets, (int)terms[i], multiples->ints[i]);
+    }
+    decide_positive(offsets, place, 1);
     tt_set_attr(block, tt_attr_ints(block->parent->function->module, ATTR_terms, terms, count, NULL));
     return true;
 }
@@ -597,7 +631,7 @@ static void number_block(Op *block, const int *numbers)
     int64_t terms[2 * TT_MAX_RANK];
     const Attr *known = tt_find_attr(block, ATTR_terms);
     for (int i = 0; i < known->count; i++)
-        terms[i] = numbers[known->ints[i]];
+        terms[i] = known->ints[i] < 0 ? UNKNOWN : numbers[known->ints[i]];
     tt_set_attr(block, tt_attr_ints(block->parent->function->module, ATTR_terms, terms, known->count, NULL));
 }
 
@@ -624,9 +658,12 @@ RangeProgram *tt_offset_checks(Offsets *offsets)
     if (!any)
         return NULL;
     int *numbers = TT_NEW_ARRAY(offsets->arena, int, offsets->terms.count);
-    for (int i = 0; i < offsets->blocks.count; i++)
-        for (int k = 0; k < tt_find_attr(offsets->blocks.data[i], ATTR_terms)->count; k++)
-            numbers[tt_find_attr(offsets->blocks.data[i], ATTR_terms)->ints[k]] = 1; /* constants, too */
+    for (int i = 0; i < offsets->blocks.count; i++) {
+        const Attr *terms = tt_find_attr(offsets->blocks.data[i], ATTR_terms);
+        for (int k = 0; k < terms->count; k++)
+            if (terms->ints[k] >= 0)
+                numbers[terms->ints[k]] = 1; /* constants, too */
+    }
     int *inputs = TT_NEW_ARRAY(offsets->arena, int, offsets->inputs.count);
     RangeProgram *program = TT_NEW(offsets->arena, RangeProgram);
     program->counts_programs = offsets->counts_programs;

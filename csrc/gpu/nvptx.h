@@ -18,6 +18,7 @@ LLVMValueRef nvptx_shared_address(Simt *s, LLVMValueRef place); /* i32 */
 /* nvptx_tensor.c */
 extern const TensorOps tt_nvptx_tensor_ops;
 extern const AsyncOps tt_nvptx_async_ops;
+void nvptx_prefetch_maps(Simt *s); /* one thread has the tensor maps fetched, which copies would wait for */
 
 /* nvptx_memory.c */
 void nvptx_load(Simt *s, const Access *access, LLVMValueRef const *other, LLVMValueRef *words);

@@ -94,11 +94,12 @@ static void find_wait(Op *op, void *context)
     *waits |= text && strstr(text->s, "griddepcontrol.wait");
 }
 
-/* An early launch waits for what the kernel before stores: where it says so (tl.extra.cuda.gdc_wait) if that is to count,
+/* Parameters are there, whatever the kernel before does. An early launch waits for what the kernel before stores: where it says so (tl.extra.cuda.gdc_wait) if that is to count,
  * else first of all, and then saves just the time that setting up its blocks takes. */
 static void begin(Simt *s)
 {
     bool waits = false;
+    nvptx_prefetch_maps(s);
     if (s->options->waits_as_written)
         tt_walk(s->module->functions->body, find_wait, &waits);
     if (s->options->early && !waits)

@@ -396,19 +396,35 @@ static LLVMValueRef map_address(Simt *s, int number)
     return nvptx_asm(s, ASM_PURE, text, "=l", s->i64, NULL, 0);
 }
 
+void nvptx_prefetch_maps(Simt *s)
+{
+    static const char text[] = "@$1 prefetch.tensormap [$0];";
+    for (int i = 0; i < s->maps.count; i++) {
+        LLVMValueRef is_first = LLVMBuildICmp(s->b, LLVMIntEQ, s->ops->thread_id(s), simt_i32(s, 0), "");
+        nvptx_asm(s, ASM_MEMORY, text, "l,b,~{memory}", s->none,
+                  (LLVMValueRef[]){map_address(s, i), is_first}, 2);
+    }
+}
+
 static void copy_block(Simt *s, const BlockCopy *copy)
 {
-    static const char text[] =
-        "@$5 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-        "[$0], [$1, {$2, $3}], [$4];";
+    const char *text = "@$5 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                       "[$0], [$1, {$2, $3}], [$4];";
     LLVMValueRef place = LLVMBuildAdd(s->b, copy->place, simt_i32(s, copy->constant), "");
     LLVMValueRef arguments[] = {nvptx_shared_address(s, place),
                                 map_address(s, copy->number),
                                 copy->offsets[1],
                                 copy->offsets[0],
                                 nvptx_shared_address(s, copy->barrier),
-                                copy->predicate};
-    nvptx_asm(s, ASM_MEMORY, text, "r,l,r,r,r,b,~{memory}", s->none, arguments, 6);
+                                copy->predicate,
+                                copy->array_place};
+    if (copy->array_place) {
+        text = "@$5 cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+               "[$0], [$1, {$2, $6, $3}], [$4];";
+        nvptx_asm(s, ASM_MEMORY, text, "r,l,r,r,r,b,r,~{memory}", s->none, arguments, 7);
+    } else {
+        nvptx_asm(s, ASM_MEMORY, text, "r,l,r,r,r,b,~{memory}", s->none, arguments, 6);
+    }
 }
 
 const AsyncOps tt_nvptx_async_ops = {.copy = copy,

@@ -4,7 +4,12 @@
 #include "gpu/gpu.h"
 #include "opt/pass.h"
 
-enum { TT_LANE_BITS = 5, TT_LANES = 32, TT_REGISTERS = 64 << 10 /* of a multiprocessor */ };
+enum {
+    TT_LANE_BITS = 5,
+    TT_LANES = 32,
+    TT_WARPGROUP = 4 /* warps */,
+    TT_REGISTERS = 64 << 10 /* of a multiprocessor */
+};
 
 /* ---- transport.c: layouts through operations ------------------------------------------------------------------------
  * What follows from one value's layout for another value of the same operation, such that no element leaves its
@@ -130,11 +135,11 @@ const LinearLayout *tt_factor_layout(Module *module, const Op *dot, int operand,
 /* ---- scratch.c: the shared memory that an operation works in ----------------------------------------------------------
  * Such an operation writes to its scratch, meets all threads at a barrier, and reads from it last. */
 int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options);
-int64_t tt_scratch_offset(const Op *op);      /* once allocated */
-int64_t tt_buffer_bytes(const Value *buffer); /* all slots */
+int64_t tt_scratch_offset(const Op *op);          /* once allocated */
+int64_t tt_buffer_bytes(const Value *buffer);     /* all slots */
 int64_t tt_buffer_alignment(const Value *buffer); /* of each slot, in bytes */
-int64_t tt_shared_limit(int sm);              /* bytes of shared memory that a program can have */
-int tt_shared_bytes(const Module *module);    /* of the kernel, once allocated */
+int64_t tt_shared_limit(int sm);                  /* bytes of shared memory that a program can have */
+int tt_shared_bytes(const Module *module);        /* of the kernel, once allocated */
 
 /* ---- strips.c: large tiles ------------------------------------------------------------------------------------------ */
 

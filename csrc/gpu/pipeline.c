@@ -31,18 +31,36 @@ static Value *barrier_of(Builder *b, const Pipeline *p, Value *slot)
     return view->results[0];
 }
 
+/* Chunks from the parameter that the pointer begins at to where it points; *param is that parameter. */
+static Value *place_behind(Builder *b, Value *pointer, Value **param)
+{
+    const Type *i64 = tt_scalar_type(b->module, TT_I64), *i32 = tt_scalar_type(b->module, TT_I32);
+    int shift = tt_log2(MAP_CHUNK) - tt_log2(tt_byte_width(pointer->type->element));
+    Value *elements = NULL;
+    for (; tt_def(pointer, OP_addptr); pointer = tt_operand(pointer->op, 0)) {
+        Value *offset = tt_operand(pointer->op, 1);
+        offset = offset->type == i64 ? offset : tt_build_cast(b, OP_ext_s, offset, i64);
+        elements = elements ? tt_build2(b, OP_add, elements, offset) : offset;
+    }
+    *param = pointer;
+    if (!elements)
+        return tt_build_int(b, i32, 0);
+    return tt_build_cast(b, OP_trunc, tt_build2(b, OP_shr_s, elements, tt_build_int(b, i64, shift)), i32);
+}
+
 /* The block behind these pointers, by one instruction. */
 static void copy_block(Builder *b, const Pipeline *p, const Staged *staged, const Value *pointers,
                        Value *runs, Value *slot)
 {
     const Op *block = pointers->op;
-    int count = 3 + block->operand_count;
+    int count = 4 + block->operand_count;
     Value **operands = TT_NEW_ARRAY(p->scratch, Value *, count);
     operands[0] = slot_of(b, staged, slot);
     operands[1] = barrier_of(b, p, slot);
     operands[2] = runs;
-    for (int i = 0; i < block->operand_count; i++)
+    for (int i = 1; i < block->operand_count; i++)
         operands[3 + i] = tt_operand(block, i);
+    operands[count - 1] = place_behind(b, tt_operand(block, 0), &operands[3]);
     const Attr *terms = tt_find_attr(block, ATTR_terms);
     tt_build_op(b, OP_tensor_copy, operands, count, NULL, 0,
                 tt_attr_ints(b->module, ATTR_terms, terms->ints, terms->count, NULL));

@@ -4,7 +4,7 @@
 #include "gpu/passes.h"
 #include "opt/pass.h"
 
-enum { WARPGROUP = 4 /* warps */, LEAST_N = 8, MOST_N = 256 /* columns of wgmma */ };
+enum { LEAST_N = 8, MOST_N = 256 /* columns of wgmma */ };
 
 typedef struct Staged {
     const Value *value;
@@ -71,13 +71,13 @@ static int64_t most_columns(const GpuOptions *options)
 static bool share_by_warpgroups(const Op *dot, const GpuOptions *options, bool turned, int64_t warps[2])
 {
     const Type *a = tt_operand(dot, 0)->type, *sum = dot->results[0]->type;
-    if (options->sm != 90 || options->num_warps % WARPGROUP || options->strips > 1 || sum->rank != 2)
+    if (options->sm != 90 || options->num_warps % TT_WARPGROUP || options->strips > 1 || sum->rank != 2)
         return false;
     int64_t m = tt_next_pow2(sum->shape[turned]), n = tt_next_pow2(sum->shape[!turned]);
     if (m < 64 || tt_element(sum)->kind == TT_F64 || tt_next_pow2(a->shape[1]) < instruction_k(a))
         return false;
     warps[0] = TT_MIN(options->num_warps, m / 16);
-    while (n * warps[0] / options->num_warps > most_columns(options) && warps[0] > WARPGROUP)
+    while (n * warps[0] / options->num_warps > most_columns(options) && warps[0] > TT_WARPGROUP)
         warps[0] /= 2;
     warps[1] = options->num_warps / warps[0];
     return n / warps[1] >= LEAST_N && n / warps[1] <= most_columns(options);
@@ -620,7 +620,7 @@ bool tt_gpu_select_dot(Module *module, const GpuOptions *options, Arena *scratch
         int64_t warps[2];
         widen_sum(&s, dot);
         if (share_by_warpgroups(dot, options, false, warps) && has_rows(&s, dot) && choose_wgmma(module)) {
-            warps[0] = choose_rows(&s, dot, WARPGROUP, most_columns(options), warps[0]);
+            warps[0] = choose_rows(&s, dot, TT_WARPGROUP, most_columns(options), warps[0]);
             warps[1] = options->num_warps / warps[0];
             use_wgmma(&s, dot, warps);
             s.dots.data[i] = NULL; /* it is gone */

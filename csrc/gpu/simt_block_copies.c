@@ -6,7 +6,8 @@
 static bool same_map(const TensorMap *a, const TensorMap *b)
 {
     return a->param == b->param && a->element_bytes == b->element_bytes && a->row_bytes == b->row_bytes &&
-           a->rows == b->rows && !memcmp(a->terms, b->terms, sizeof a->terms);
+           a->rows == b->rows && a->has_places == b->has_places &&
+           !memcmp(a->terms, b->terms, sizeof a->terms);
 }
 
 /* Bytes of a row that lie together in a buffer whose 16-byte chunks are exchanged as both wgmma and the copy know it. */
@@ -23,10 +24,14 @@ static int row_bytes(const Value *buffer)
     tt_bug("a block is copied into a buffer that the copy does not know");
 }
 
+/* In an operand of each copy. */
+enum { BASE = 3, EXTENTS, STRIDES = 6, OFFSETS = 8, PLACE = 10 };
+
 static TensorMap map_of(const Op *copy)
 {
-    const Value *buffer = tt_operand(copy, 0), *base = tt_operand(copy, 3);
-    TensorMap map = {.param = base->index,
+    const Value *buffer = tt_operand(copy, 0);
+    TensorMap map = {.param = tt_operand(copy, BASE)->index,
+                     .has_places = !tt_is_zero(tt_operand(copy, PLACE)),
                      .element_bytes = tt_byte_width(buffer->type),
                      .row_bytes = row_bytes(buffer),
                      .rows = (int)buffer->type->shape[0]};
@@ -89,9 +94,18 @@ void simt_mbarrier(Simt *s, const Op *op)
     }
 }
 
+/* Where the array begins. */
+static LLVMValueRef array_of(Simt *s, const Op *copy)
+{
+    LLVMValueRef base = simt_scalar(s, tt_operand(copy, BASE)),
+                 place = simt_scalar(s, tt_operand(copy, PLACE));
+    place = LLVMBuildSExt(s->b, place, s->i64, "");
+    place = LLVMBuildMul(s->b, place, simt_int(s->i64, MAP_CHUNK), "");
+    return LLVMBuildGEP2(s->b, s->i8, base, &place, 1, "");
+}
+
 void simt_tensor_copy(Simt *s, const Op *op)
 {
-    enum { BASE = 3, EXTENTS, STRIDES = 6, OFFSETS = 8 };
     const Value *buffer = tt_operand(op, 0);
     TensorMap map = map_of(op);
     int columns = map.row_bytes / map.element_bytes;
@@ -100,10 +114,12 @@ void simt_tensor_copy(Simt *s, const Op *op)
                       .place = simt_scalar(s, buffer),
                       .barrier = simt_scalar(s, tt_operand(op, 1)),
                       .predicate = simt_and(s, is_first_thread(s), simt_scalar(s, tt_operand(op, 2))),
-                      .base = simt_scalar(s, tt_operand(op, BASE)),
+                      .base = array_of(s, op),
+                      .array_place = map.has_places ? simt_scalar(s, tt_operand(op, PLACE)) : NULL,
                       .stride = simt_scalar(s, tt_operand(op, STRIDES))};
     for (int d = 0; d < 2; d++) {
-        copy.extents[d] = simt_scalar(s, tt_operand(op, EXTENTS + d));
+        copy.extents[d] =
+            map.terms[d] < 0 ? simt_int(s->i64, MAP_UNCHECKED) : simt_scalar(s, tt_operand(op, EXTENTS + d));
         copy.offsets[d] = simt_scalar(s, tt_operand(op, OFFSETS + d));
     }
     LLVMValueRef column = copy.offsets[1];

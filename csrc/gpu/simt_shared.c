@@ -174,7 +174,8 @@ static void vector_place(Simt *s, const SharedSide *side, int first, int64_t scr
 {
     const LinearLayout *layout = side->layout;
     add_offset(s, side, side->offsets + layout->in_bits[LAYOUT_REGISTER],
-               layout->in_bits[LAYOUT_LANE] + layout->in_bits[LAYOUT_WARP], side->base, first, address, constant);
+               layout->in_bits[LAYOUT_LANE] + layout->in_bits[LAYOUT_WARP], side->base, first, address,
+               constant);
     *constant += scratch;
     for (int i = 0; i < 1 << side->vector_bits; i++) {
         registers[i] = first;

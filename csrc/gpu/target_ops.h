@@ -108,9 +108,10 @@ typedef struct BlockCopy {
     int number;         /* of the map */
     LLVMValueRef place; /* i32, plus the constant: of the box */
     int64_t constant;
-    LLVMValueRef barrier;   /* i32: its place */
-    LLVMValueRef predicate; /* i1: of one thread at most */
-    LLVMValueRef base;
+    LLVMValueRef barrier;            /* i32: its place */
+    LLVMValueRef predicate;          /* i1: of one thread at most */
+    LLVMValueRef base;               /* of the array: place chunks of 16 bytes behind what the map is of */
+    LLVMValueRef array_place;        /* i32; NULL: 0, and the map has no places */
     LLVMValueRef extents[2], stride; /* i64: rows, columns; from row to row, in elements */
     LLVMValueRef offsets[2];
 } BlockCopy;

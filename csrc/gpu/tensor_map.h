@@ -2,11 +2,15 @@
 #pragma once
 
 /* An array of two dimensions as the hardware copies blocks of it, a parameter of 128 bytes that a launch makes (CUDA driver API,
- * cuTensorMapEncodeTiled): elements of so many bytes, from the address in parameter `param` on. */
-enum { MAP_TERMS = 4, MAP_BYTES = 128 };
+ * cuTensorMapEncodeTiled): elements of so many bytes, from the address in parameter `param` on, or from a place that copies
+ * say, in chunks of 16 bytes behind that. */
+enum { MAP_TERMS = 4, MAP_BYTES = 128, MAP_CHUNK = 16 };
+#define MAP_UNCHECKED (1ll << 31) /* the extent where nothing lies beyond an edge */
 typedef struct TensorMap {
     int param;
-    int terms[MAP_TERMS]; /* of the launch's checks: rows, columns, their strides in elements */
+    int terms
+        [MAP_TERMS]; /* of the launch's checks: rows, columns, their strides in elements; -1: MAP_UNCHECKED */
+    int has_places;
     int element_bytes, rows,
         row_bytes; /* a box has `rows` rows, of `row_bytes` bytes, of which chunks are exchanged */
 } TensorMap;

@@ -48,6 +48,15 @@ Attr *tt_find_attr(const Op *op, AttrKey key)
     return NULL;
 }
 
+bool tt_is_checked(const Op *op, int d)
+{
+    const Attr *checked = tt_find_attr(op, ATTR_checked);
+    for (int i = 0; checked && i < checked->count; i++)
+        if (checked->ints[i] == d)
+            return true;
+    return false;
+}
+
 int64_t tt_int_attr(const Op *op, AttrKey key, int64_t otherwise)
 {
     Attr *attr = tt_find_attr(op, key);

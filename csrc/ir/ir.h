@@ -298,6 +298,8 @@ static inline bool tt_may_be_copied(const Op *op)
 {
     return tt_find_attr(op, ATTR_multiples) || tt_find_attr(op, ATTR_terms);
 }
+/* Of block_pointers: is dimension `d` checked? */
+bool tt_is_checked(const Op *op, int d);
 int64_t tt_int_attr(const Op *op, AttrKey key, int64_t otherwise);
 const char *tt_string_attr(const Op *op, AttrKey key, const char *otherwise);
 /* New attribute in front of `next`, for building lists: tt_attr_int(m, ATTR_axis, 0, NULL). */

@@ -280,11 +280,11 @@ void tt_rule_tensor_copy(Verifier *v, const Op *op)
     if (!expect_buffer(v, op, 0))
         return;
     int rank = type_of(op, 0)->rank;
-    if (op->operand_count != BASE + 1 + 3 * rank) {
+    if (op->operand_count != BASE + 2 + 3 * rank) {
         tt_verify_fail(v, op, "has %d operands for a block of %d dimensions", op->operand_count, rank);
         return;
     }
-    for (int i = 0; i < 3 * rank; i++)
+    for (int i = 0; i <= 3 * rank; i++)
         expect_scalar(v, op, BASE + 1 + i, i < 2 * rank ? TT_I64 : TT_I32);
 }
 

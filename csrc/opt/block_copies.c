@@ -1,17 +1,19 @@
 /* Blocks of arrays that one instruction copies to shared memory (TMA of compute capability 9.0): what a product of a loop reads
- * of an array that begins at a parameter, in rows of whole 16 bytes. The hardware gets to know an array by a tensor map,
- * which launches make of its extents and strides: so these must follow from the launch's numbers alone, and be positive
- * (FACT_MAPS). Along its rows a block begins at whole 16 bytes, or the instruction is an illegal one. Such a block has
+ * of an array that begins at a parameter, or behind it, in rows of whole 16 bytes. The hardware gets to know an array by a
+ * tensor map, which launches make of its extents and strides: so these must follow from the launch's numbers alone, and be
+ * positive (FACT_MAPS). Along its rows a block begins at whole 16 bytes, or the instruction is an illegal one. Where edges are
+ * not checked there is no extent, and the block must begin behind the array's begin. Such a block has
  * `multiples` of which launches are to find extents and strides, then the `terms` of their checks that these are, and is
  * copied as one if the pipeliner takes it (gpu/pipeline_loads.c); in launches of which it is not proved it is made of
- * pointers, as are all others. */
+ * pointers, as are all others. Rows that lie along the first dimension become those of a block that is turned. */
 #include "opt/pass.h"
 
 enum { CHUNK = 16 /* bytes */, LEAST_ROWS = 64, LONGEST_EDGE = 256, SHARED_MEMORY = 227 << 10 };
 
 typedef struct Marks {
+    Arena *scratch;
     const AxisInfos *axes;
-    bool found;
+    TT_VECTOR(Op *) blocks; /* in loops */
 } Marks;
 
 static const Op *loop_around(const Op *op)
@@ -48,33 +50,56 @@ static bool feeds_products(const Value *tile)
 static bool is_load_of(const Op *block, const Use *use)
 {
     const Op *load = use->user;
-    return load->opcode == OP_load && load->operand_count == 3 && tt_is_plain_load(load) &&
-           tt_operand(load, 1) == block->results[1] && tt_is_zero(tt_operand(load, 2)) &&
-           feeds_products(load->results[0]) && loop_around(load) == loop_around(block);
+    int count = load->operand_count;
+    return load->opcode == OP_load && tt_is_plain_load(load) &&
+           (count > 1) == (tt_find_attr(block, ATTR_checked) != NULL) &&
+           (count < 2 || tt_operand(load, 1) == block->results[1]) &&
+           (count < 3 || tt_is_zero(tt_operand(load, 2))) && feeds_products(load->results[0]) &&
+           loop_around(load) == loop_around(block);
+}
+
+enum { BASE, EXTENTS, STRIDES = 3, OFFSETS = 5 }; /* of block_pointers of two dimensions, the first of each */
+
+static bool is_one(const Value *value)
+{
+    int64_t number;
+    return tt_constant_int(value, &number) && number == 1;
+}
+
+/* Do neighbours in memory lie along the first dimension? */
+static bool is_turned(const Op *block)
+{
+    return is_one(tt_operand(block, STRIDES)) && !is_one(tt_operand(block, STRIDES + 1));
 }
 
 /* Elements by which launches have to find the distance of rows divisible; 1: it is known to be one of whole chunks. */
 static int64_t divisor_to_prove(const Marks *marks, const Op *block)
 {
     int bytes = tt_byte_width(block->results[0]->type->element->element);
-    const Value *row = tt_operand(block, 3);
+    const Value *row = tt_operand(block, STRIDES);
     return tt_axis_info(marks->axes, row)->divisibility[0] * bytes % CHUNK ? CHUNK / bytes : 1;
+}
+
+static bool begins_at_parameter(const Value *base)
+{
+    while (tt_def(base, OP_addptr))
+        base = tt_operand(base->op, 0);
+    return !base->op && base->region->op == NULL;
 }
 
 static bool is_of_whole_chunks(const Marks *marks, const Op *block)
 {
     const Type *type = block->results[0]->type;
-    int bytes = tt_byte_width(type->element->element);
-    const Value *base = tt_operand(block, 0), *row = tt_operand(block, 3), *next = tt_operand(block, 4);
-    const Value *column = tt_operand(block, 6);
-    int64_t one, number;
-    return !base->op && base->region == block->parent->function->body &&
-           tt_axis_info(marks->axes, base)->divisibility[0] % CHUNK == 0 &&
+    int bytes = tt_byte_width(type->element->element), turned = is_turned(block);
+    const Value *base = tt_operand(block, BASE), *row = tt_operand(block, STRIDES + turned);
+    const Value *column = tt_operand(block, OFFSETS + 1 - turned);
+    int64_t number;
+    return begins_at_parameter(base) && tt_axis_info(marks->axes, base)->divisibility[0] % CHUNK == 0 &&
            tt_axis_info(marks->axes, column)->divisibility[0] * bytes % CHUNK == 0 &&
-           (!tt_constant_int(row, &number) || number * bytes % CHUNK == 0) && tt_constant_int(next, &one) &&
-           one == 1 && tt_is_pow2(type->shape[0]) && tt_is_pow2(type->shape[1]) &&
-           type->shape[0] <= LONGEST_EDGE && type->shape[1] <= LONGEST_EDGE &&
-           type->shape[1] * bytes >= CHUNK;
+           (!tt_constant_int(row, &number) || number * bytes % CHUNK == 0) &&
+           is_one(tt_operand(block, STRIDES + 1 - turned)) && tt_is_pow2(type->shape[0]) &&
+           tt_is_pow2(type->shape[1]) && type->shape[0] <= LONGEST_EDGE && type->shape[1] <= LONGEST_EDGE &&
+           type->shape[1 - turned] * bytes >= CHUNK;
 }
 
 typedef struct Slots {
@@ -98,27 +123,74 @@ static bool has_two_slots(const Op *block)
     return 2 * slots.bytes <= SHARED_MEMORY;
 }
 
-static void mark(Op *op, void *context)
+/* The block with its dimensions exchanged, whose load is turned back; the axes are not known of it. */
+static Op *turn(Op *block, Op *load)
+{
+    static const int64_t exchanged[] = {1, 0};
+    Module *module = block->parent->function->module;
+    Builder b = tt_builder_before(block);
+    b.loc = block->loc;
+    Value *operands[7] = {tt_operand(block, BASE)};
+    const Type *types[2];
+    for (int i = 0; i < 3; i++)
+        for (int d = 0; d < 2; d++)
+            operands[1 + 2 * i + d] = tt_operand(block, 1 + 2 * i + 1 - d);
+    for (int i = 0; i < 2; i++) {
+        const Type *type = block->results[i]->type;
+        types[i] = tt_tile_type(module, type->element, (int64_t[]){type->shape[1], type->shape[0]}, 2);
+    }
+    int64_t dimensions[2], count = 0;
+    for (int d = 0; d < 2; d++)
+        if (tt_is_checked(block, 1 - d))
+            dimensions[count++] = d;
+    Attr *attrs = count ? tt_attr_ints(module, ATTR_checked, dimensions, (int)count, NULL) : NULL;
+    Op *turned = tt_build_op(&b, OP_block_pointers, operands, 7, types, 2, attrs);
+    b = tt_builder_before(load);
+    b.loc = load->loc;
+    Value *of_load[] = {turned->results[0], turned->results[1], NULL};
+    const Type *loaded = tt_with_element(module, types[0], types[0]->element->element);
+    if (load->operand_count > 2)
+        of_load[2] = tt_is_int(loaded) ? tt_build_int(&b, loaded, 0) : tt_build_float(&b, loaded, 0);
+    Op *other = tt_build_op(&b, OP_load, of_load, load->operand_count, &loaded, 1,
+                            tt_copy_attrs(module, load->attrs));
+    other->results[0]->name = load->results[0]->name;
+    Value *back = tt_build_permute(&b, other->results[0], exchanged);
+    tt_replace_op(load, &back);
+    tt_erase_op(block);
+    return turned;
+}
+
+static void find_block(Op *op, void *context)
 {
     Marks *marks = context;
-    if (op->opcode != OP_block_pointers || op->results[0]->type->rank != 2 || !loop_around(op))
-        return;
-    const Attr *checked = tt_find_attr(op, ATTR_checked);
-    const Use *use = op->results[0]->uses;
-    if (!checked || checked->count != 2 || !use || use->next || !is_load_of(op, use) ||
-        !is_of_whole_chunks(marks, op) || !has_two_slots(op))
-        return;
-    int64_t to_prove[] = {1, 1, divisor_to_prove(marks, op), 1};
-    tt_set_attr(op, tt_attr_ints(op->parent->function->module, ATTR_multiples, to_prove, 4, NULL));
-    marks->found = true;
+    if (op->opcode == OP_block_pointers && op->results[0]->type->rank == 2 && loop_around(op))
+        tt_push(marks->scratch, marks->blocks, op);
+}
+
+static bool mark(Marks *marks, Op *block)
+{
+    const Use *use = block->results[0]->uses;
+    if (!use || use->next || !is_load_of(block, use) || !is_of_whole_chunks(marks, block) ||
+        !has_two_slots(block))
+        return false;
+    if (is_turned(block))
+        block = turn(block, use->user);
+    int64_t to_prove[] = {1, 1, divisor_to_prove(marks, block), 1};
+    tt_set_attr(block, tt_attr_ints(block->parent->function->module, ATTR_multiples, to_prove, 4, NULL));
+    return true;
 }
 
 bool tt_opt_block_copies(Function *function, Arena *scratch)
 {
-    Marks marks = {.axes = tt_analyze_axis_info(function, scratch)};
+    Marks marks = {.scratch = scratch};
+    bool any = false;
     if (function->is_kernel)
-        tt_walk(function->body, mark, &marks);
-    return marks.found;
+        tt_walk(function->body, find_block, &marks);
+    if (marks.blocks.count)
+        marks.axes = tt_analyze_axis_info(function, scratch);
+    for (int i = 0; i < marks.blocks.count; i++)
+        any |= mark(&marks, marks.blocks.data[i]);
+    return any;
 }
 
 typedef struct Settling {

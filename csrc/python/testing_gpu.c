@@ -2,12 +2,14 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "analysis/offsets.h"
 #include "gpu/passes.h"
 
 typedef struct GpuJob {
     Arena arena;
     const char *text, *last;
-    bool run_pipeline, copies_blocks;
+    LaunchChoice choice;
+    bool run_pipeline;
     GpuOptions options;
     const char *ir;    /* of _run_gpu_passes */
     GpuKernel *kernel; /* of _compile_gpu */
@@ -28,13 +30,14 @@ static void verify_layouts(GpuJob *job)
 /* As of a launch on arrays that tensor maps can be made of. */
 static unsigned find_facts(LaunchChoice *choice, const Function *kernel)
 {
-    (void)kernel;
+    GpuJob *job = (GpuJob *)((char *)choice - offsetof(GpuJob, choice));
+    tt_offset_checks(tt_analyze_offsets(kernel, &job->arena)); /* blocks have their terms by that */
     return choice->copies_blocks ? VOUCHED_FACTS | FACT_MAPS : VOUCHED_FACTS;
 }
 
 static void compile(GpuJob *job)
 {
-    LaunchChoice choice = {.copies_blocks = job->copies_blocks, .find_facts = find_facts};
+    job->choice.find_facts = find_facts;
     Module *module = tt_parse_module(&job->arena, job->text, "text");
     const char *failures = tt_verify(module, &job->arena);
     if (failures)
@@ -42,7 +45,7 @@ static void compile(GpuJob *job)
     if (job->options.debug)
         tt_check_bounds(module);
     if (job->run_pipeline)
-        tt_run_pipeline(module, &choice);
+        tt_run_pipeline(module, &job->choice);
     job->kernel = tt_gpu_compile(module, &job->options, &job->arena);
 }
 
@@ -89,7 +92,7 @@ static bool read_arguments(PyObject *args, PyObject *keywords, GpuJob *job, cons
     o->enable_fp_fusion = fusion != 0;
     o->debug = debug != 0;
     job->run_pipeline = pipeline != 0;
-    job->copies_blocks = maps != 0;
+    job->choice.copies_blocks = maps != 0;
     return true;
 }
 

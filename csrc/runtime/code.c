@@ -224,6 +224,11 @@ static LaunchResult launch_simulator(const Code *code, Place place, const uint64
     return result;
 }
 
+static uint64_t extent_of(const IntBounds *terms, int term)
+{
+    return term < 0 ? (uint64_t)MAP_UNCHECKED : (uint64_t)terms[term].lowest;
+}
+
 /* What the launch's numbers make of the arrays that the kernel copies boxes of. */
 static void find_arrays(const Image *image, LaunchNumbers numbers, CudaArray *arrays)
 {
@@ -233,10 +238,11 @@ static void find_arrays(const Image *image, LaunchNumbers numbers, CudaArray *ar
         enum { ROWS, COLUMNS, STRIDE };
         const TensorMap *map = &image->maps[i];
         arrays[i] = (CudaArray){.address = numbers.slots[map->param],
-                                .rows = (uint64_t)terms[map->terms[ROWS]].lowest,
-                                .columns = (uint64_t)terms[map->terms[COLUMNS]].lowest,
+                                .rows = extent_of(terms, map->terms[ROWS]),
+                                .columns = extent_of(terms, map->terms[COLUMNS]),
                                 .stride = (uint64_t)(terms[map->terms[STRIDE]].lowest * map->element_bytes),
                                 .element_bytes = map->element_bytes,
+                                .has_places = map->has_places,
                                 .box_rows = map->rows,
                                 .row_bytes = map->row_bytes};
     }

@@ -72,10 +72,12 @@ const CudaKernelInfo *tt_cuda_load(CudaKernel *kernel, int device, Arena *arena)
 /* ---- cuda_launch.c ---- */
 
 /* An array of rows and columns that the kernel copies boxes of: elements of 1, 2, 4 or 8 bytes, `stride` bytes from row to row, a
- * multiple of 16; a box has `box_rows` rows of `row_bytes` bytes (32, 64, 128), whose chunks of 16 are exchanged. */
+ * multiple of 16; a box has `box_rows` rows of `row_bytes` bytes (32, 64, 128), whose chunks of 16 are exchanged. With places
+ * it begins so many chunks behind the address as the copy of a box says. */
 typedef struct CudaArray {
     uint64_t address, rows, columns, stride;
     int element_bytes, box_rows, row_bytes;
+    bool has_places;
 } CudaArray;
 
 typedef struct CudaLaunch {

@@ -59,15 +59,19 @@ static int type_of_width(int bytes)
 
 static CUresult encode(const CudaArray *array, EncodedMap *map)
 {
-    uint64_t extents[] = {array->columns, array->rows}, strides[] = {array->stride};
-    uint32_t box[] = {(uint32_t)(array->row_bytes / array->element_bytes), (uint32_t)array->box_rows};
-    uint32_t ones[] = {1, 1};
+    uint64_t extents[3] = {array->columns, array->rows}, strides[2] = {array->stride};
+    uint32_t box[3] = {(uint32_t)(array->row_bytes / array->element_bytes), (uint32_t)array->box_rows};
+    uint32_t ones[] = {1, 1, 1}, rank = 2;
+    if (array->has_places) { /* the dimension in the middle: each stride is a multiple of the one before */
+        extents[rank] = extents[1], strides[1] = strides[0], box[rank++] = box[1];
+        extents[1] = MAP_UNCHECKED, strides[0] = MAP_CHUNK, box[1] = 1;
+    }
     int swizzle = array->row_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
                   : array->row_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
                                            : CU_TENSOR_MAP_SWIZZLE_32B;
     if (!tt_cuda_api.cuTensorMapEncodeTiled)
         return CUDA_ERROR_NOT_SUPPORTED;
-    return tt_cuda_api.cuTensorMapEncodeTiled(map->bytes, type_of_width(array->element_bytes), 2,
+    return tt_cuda_api.cuTensorMapEncodeTiled(map->bytes, type_of_width(array->element_bytes), rank,
                                               (void *)(uintptr_t)array->address, extents, strides, box, ones,
                                               0, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, 0);
 }

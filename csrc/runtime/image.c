@@ -300,6 +300,7 @@ static void transfer_map(Codec *codec, TensorMap *map)
     TT_CODEC_NUMBER(codec, map->param);
     for (int i = 0; i < MAP_TERMS; i++)
         TT_CODEC_NUMBER(codec, map->terms[i]);
+    TT_CODEC_NUMBER(codec, map->has_places);
     TT_CODEC_NUMBER(codec, map->element_bytes);
     TT_CODEC_NUMBER(codec, map->rows);
     TT_CODEC_NUMBER(codec, map->row_bytes);

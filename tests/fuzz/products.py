@@ -33,6 +33,7 @@ class Operand:
     dtype: str
     how: str
     is_turned: bool  # it lies in memory, and is loaded, as its transposed matrix
+    front: int = 0  # times `size` elements lie in front of it
 
 
 class Generator(Chooser):
@@ -70,7 +71,8 @@ class Generator(Chooser):
         o = Operand(name, rows, columns, along, dtype, self.pick(*LOADS), self.chance(0.3))
         if o.how == "descriptor" and (rows if along else columns) * DTYPES[dtype].bits < 8 * LEAST_ROW:
             o.how = "block pointer"
-        self.array(name, (max(1, self.size) * (rows if along else columns),), dtype)
+        o.front = self.pick(0, 8, 16, 3) if o.how == "block pointer" else 0
+        self.array(name, (max(1, self.size) * (o.front + (rows if along else columns)),), dtype)
         getattr(self, "load_" + o.how.replace(" ", "_"))(o)
         if o.is_turned:
             self.inside.append(f"x{name} = tl.trans(x{name})")
@@ -116,10 +118,13 @@ class Generator(Chooser):
         if not deep:
             shape, block, strides, advance = shape[::-1], block[::-1], strides[::-1], advance[::-1]
         both = lambda x: f"({x[0]}, {x[1]})"  # noqa: E731
+        base = f"{o.name} + {o.front} * size" if o.front else o.name
         self.before.append(
-            f"at{o.name} = tl.make_block_ptr({o.name}, {both(shape)}, {both(strides)}, (0, 0), {both(block)}, (1, 0))"
+            f"at{o.name} = tl.make_block_ptr({base}, {both(shape)}, {both(strides)}, (0, 0), {both(block)}, (1, 0))"
         )
-        self.inside.append(f'x{o.name} = tl.load(at{o.name}, boundary_check=(0, 1), padding_option="zero")')
+        checked = self.pick("(0, 1)", f"({int(deep)},)", "()" if self.size % self.k == 0 else "(0, 1)")
+        padding = ', padding_option="zero"' if checked != "()" else ""
+        self.inside.append(f"x{o.name} = tl.load(at{o.name}, boundary_check={checked}{padding})")
         self.inside.append(f"at{o.name} = tl.advance(at{o.name}, {both(advance)})")
 
     def load_descriptor(self, o):

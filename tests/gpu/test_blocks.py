@@ -4,6 +4,7 @@ through descriptors and block pointers."""
 import numpy as np
 import pytest
 from block_products import expected_product, product, window
+from gpu_kernels import assemble, compile_ir, ir
 from synchronised import Case
 
 import triton
@@ -151,6 +152,110 @@ def attention(q_ptr, k_ptr, v_ptr, out_ptr, n, D: tl.constexpr, ROWS: tl.constex
     tl.store(out_ptr + rows[:, None] * D + columns[None, :], sums / total[:, None])
 
 
+@triton.jit
+def attention_of_heads(
+    q_ptr, k_ptr, v_ptr, out_ptr, head, row, n, heads, CHECKED: tl.constexpr,
+    D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
+):  # fmt: skip
+    """By block pointers to the arrays of a head, keys turned as they are made."""
+    batch, inner = tl.program_id(1) // heads, tl.program_id(1) % heads
+    base = batch.to(tl.int64) * heads * head + inner.to(tl.int64) * head
+    queries = tl.make_block_ptr(q_ptr + base, (n, D), (row, 1), (tl.program_id(0) * ROWS, 0), (ROWS, D), (1, 0))
+    out = tl.make_block_ptr(out_ptr + base, (n, D), (row, 1), (tl.program_id(0) * ROWS, 0), (ROWS, D), (1, 0))
+    keys = tl.make_block_ptr(k_ptr + base, (D, n), (1, row), (0, 0), (D, KEYS), (0, 1))
+    values = tl.make_block_ptr(v_ptr + base, (n, D), (row, 1), (0, 0), (KEYS, D), (1, 0))
+    q = tl.load(queries)
+    total, sums = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS, D), tl.float32)
+    for _ in range(0, n, KEYS):
+        weights = tl.exp(tl.dot(q, tl.load(keys, boundary_check=CHECKED)))
+        total += tl.sum(weights, 1)
+        sums = tl.dot(weights.to(tl.float16), tl.load(values, boundary_check=CHECKED), sums)
+        keys, values = tl.advance(keys, (0, KEYS)), tl.advance(values, (KEYS, 0))
+    tl.store(out, sums / total[:, None])
+
+
+def launch_heads(checked, keys=128, heads=3, n=384):
+    q, k, v = (numbers(2, heads, n, 64) / 16 for _ in range(3))
+    scores = np.exp(q.astype(np.float32) @ k.astype(np.float32).swapaxes(2, 3))
+    expected = scores / scores.sum(-1, keepdims=True) @ v.astype(np.float32)
+    out = np.zeros(q.shape, np.float32)
+    arrays = [x.astype(np.float16) for x in (q, k, v)]
+    kernel = attention_of_heads[(n // 64, 2 * heads)](*arrays, out, n * 64, 64, n, heads, checked, 64, 64, keys)
+    np.testing.assert_allclose(out, expected, rtol=1e-2, atol=1e-2)
+    return kernel.asm["ttgir"].count("tensor_copy")
+
+
+@pytest.mark.parametrize("checked", [(), (0,), (1,), (0, 1)])
+def test_arrays_behind_a_parameter(checked):
+    assert launch_heads(checked) == 6
+
+
+def test_a_warpgroup_with_little_to_copy_does_so_while_it_multiplies():
+    assert launch_heads((), keys=64) == 0
+
+
+def test_code_for_launches_with_tensor_maps():
+    array, number = ("*fp16", 16), ("i32", 16)
+    entries = [array, array, array, ("*fp32", 16), number, number, number, ("i32", 1)]
+    text = ir(attention_of_heads, *entries, CHECKED=(), D=64, ROWS=64, KEYS=128)
+    compiled = compile_ir(text, 90, 4, pipeline=True, maps=True)
+    assert compiled.count(r"cp\.async\.bulk\.tensor\.3d") == 6
+    assemble(compiled, 90)
+    text = ir(attention, array, array, array, ("*fp32", 16), number, D=64, ROWS=64, KEYS=128)
+    compiled = compile_ir(text, 90, 4, pipeline=True, maps=True)
+    assert compiled.count(r"cp\.async\.bulk\.tensor\.2d") == 6
+    assemble(compiled, 90)
+
+
+@triton.jit
+def of_windows(
+    a_ptr, out_ptr, front, row, deep, k, steps, CHECKED: tl.constexpr, TURNED: tl.constexpr, ROWS: tl.constexpr
+):
+    if TURNED:
+        block = tl.make_block_ptr(a_ptr + front, (k, 64), (1, row), (deep, 0), (32, ROWS), (0, 1))
+    else:
+        block = tl.make_block_ptr(a_ptr + front, (64, k), (row, 1), (0, deep), (ROWS, 32), (1, 0))
+    sums = tl.zeros((ROWS, ROWS), tl.float32)
+    for _ in range(steps):
+        x = tl.load(block, boundary_check=CHECKED, padding_option="zero" if CHECKED else "")
+        x = x.T if TURNED else x
+        sums = tl.dot(x, x.T, sums)
+        block = tl.advance(block, (32, 0) if TURNED else (0, 32))
+    rows = tl.arange(0, ROWS)
+    tl.store(out_ptr + rows[:, None] * ROWS + rows[None, :], sums)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    "passed, front, row, deep, checked, copies",
+    [
+        (0, 0, 128, 0, True, True),
+        (0, 128 * 8, 128, 0, True, True),
+        (0, 128 * 8 + 32, 128, 32, False, True),
+        (0, 128 * 8 + 4, 128, 0, False, False),  # begins within 16 bytes
+        (16, -128 * 8, 128, 0, True, False),  # in front of what is passed
+        (16, 0, 128, -32, False, False),  # in front of the array, where nobody checks
+        (16, 0, 128, -32, True, True),
+        (0, 0, 124, 0, False, False),  # rows begin within 16 bytes
+    ],
+)
+def test_windows_behind_a_parameter(passed, front, row, deep, checked, copies, turned):
+    """Rows of the array that is passed are 128 elements, and there are enough of them around the window."""
+    whole, out = numbers(96, 128), np.zeros((64, 64), np.float32)
+    steps, k = 3, 96 - 8
+    kernel = of_windows[(1,)](
+        whole[passed:], out, front, row, deep, k, steps, ((0 if turned else 1),) if checked else (), turned, 64
+    )
+    flat, expected = whole.reshape(-1).astype(np.float32), np.zeros((64, 64))
+    for step in range(steps):
+        j = deep + 32 * step + np.arange(32)
+        x = flat[passed * 128 + front + np.arange(64)[:, None] * row + j]
+        x = np.where((j >= 0) & (j < k), x, 0) if checked else x
+        expected += x @ x.T
+    np.testing.assert_array_equal(out, expected)
+    assert ("tensor_copy" in kernel.asm["ttgir"]) == copies
+
+
 def case_of_tiles():
     a, b = numbers(128, 128), numbers(64, 128)
     expected = a.astype(np.float32) @ b.T.astype(np.float32)
@@ -158,12 +263,12 @@ def case_of_tiles():
 
 
 def case_of_attention():
-    q, k, v = (numbers(256, 64) / 8 for _ in range(3))
+    q, k, v = (numbers(384, 64) / 8 for _ in range(3))
     scores = q.astype(np.float32) @ k.T.astype(np.float32)
     weights = np.exp(scores - scores.max(1, keepdims=True))
     expected = weights / weights.sum(1, keepdims=True) @ v.astype(np.float32)
-    out = np.zeros((256, 64), np.float32)
-    return attention, (*(x.astype(np.float16) for x in (q, k, v)), out, 256), (64, 128, 64), (2,), expected
+    out = np.zeros((384, 64), np.float32)
+    return attention, (*(x.astype(np.float16) for x in (q, k, v)), out, 384), (64, 128, 128), (3,), expected
 
 
 @pytest.mark.parametrize("warps", [4, 8])
