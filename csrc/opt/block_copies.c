@@ -47,14 +47,22 @@ static bool feeds_products(const Value *tile)
     return tt_has_uses(tile);
 }
 
-static bool is_load_of(const Op *block, const Use *use)
+/* That uses the block, and nothing else does; or NULL. */
+static Op *only_load(const Op *block)
 {
-    const Op *load = use->user;
+    const Use *use = block->results[0]->uses, *of_mask = block->results[1]->uses;
+    bool is_alone = use && !use->next && (!of_mask || (!of_mask->next && of_mask->user == use->user));
+    return is_alone && use->user->opcode == OP_load ? use->user : NULL;
+}
+
+/* `tile`: what of the load goes to products. */
+static bool is_load_of(const Op *block, const Op *load, const Value *tile)
+{
     int count = load->operand_count;
     return load->opcode == OP_load && tt_is_plain_load(load) &&
            (count > 1) == (tt_find_attr(block, ATTR_checked) != NULL) &&
            (count < 2 || tt_operand(load, 1) == block->results[1]) &&
-           (count < 3 || tt_is_zero(tt_operand(load, 2))) && feeds_products(load->results[0]) &&
+           (count < 3 || tt_is_zero(tt_operand(load, 2))) && feeds_products(tile) &&
            loop_around(load) == loop_around(block);
 }
 
@@ -123,58 +131,135 @@ static bool has_two_slots(const Op *block)
     return 2 * slots.bytes <= SHARED_MEMORY;
 }
 
-/* The block with its dimensions exchanged, whose load is turned back; the axes are not known of it. */
-static Op *turn(Op *block, Op *load)
+/* A block of two dimensions in place of another one, and its load in place of that one's, which it returns. */
+static Op *build_block(Op *block, Value *operands[7], const int64_t shape[2], const int64_t *checked,
+                       int count, const Op *load)
 {
-    static const int64_t exchanged[] = {1, 0};
     Module *module = block->parent->function->module;
     Builder b = tt_builder_before(block);
     b.loc = block->loc;
-    Value *operands[7] = {tt_operand(block, BASE)};
     const Type *types[2];
-    for (int i = 0; i < 3; i++)
-        for (int d = 0; d < 2; d++)
-            operands[1 + 2 * i + d] = tt_operand(block, 1 + 2 * i + 1 - d);
-    for (int i = 0; i < 2; i++) {
-        const Type *type = block->results[i]->type;
-        types[i] = tt_tile_type(module, type->element, (int64_t[]){type->shape[1], type->shape[0]}, 2);
-    }
-    int64_t dimensions[2], count = 0;
-    for (int d = 0; d < 2; d++)
-        if (tt_is_checked(block, 1 - d))
-            dimensions[count++] = d;
-    Attr *attrs = count ? tt_attr_ints(module, ATTR_checked, dimensions, (int)count, NULL) : NULL;
-    Op *turned = tt_build_op(&b, OP_block_pointers, operands, 7, types, 2, attrs);
-    b = tt_builder_before(load);
+    for (int i = 0; i < 2; i++)
+        types[i] = tt_tile_type(module, block->results[i]->type->element, shape, 2);
+    Attr *attrs = count ? tt_attr_ints(module, ATTR_checked, checked, count, NULL) : NULL;
+    Op *made = tt_build_op(&b, OP_block_pointers, operands, 7, types, 2, attrs);
+    b = tt_builder_before((Op *)load);
     b.loc = load->loc;
-    Value *of_load[] = {turned->results[0], turned->results[1], NULL};
+    Value *of_load[] = {made->results[0], made->results[1], NULL};
     const Type *loaded = tt_with_element(module, types[0], types[0]->element->element);
     if (load->operand_count > 2)
         of_load[2] = tt_is_int(loaded) ? tt_build_int(&b, loaded, 0) : tt_build_float(&b, loaded, 0);
     Op *other = tt_build_op(&b, OP_load, of_load, load->operand_count, &loaded, 1,
                             tt_copy_attrs(module, load->attrs));
     other->results[0]->name = load->results[0]->name;
-    Value *back = tt_build_permute(&b, other->results[0], exchanged);
+    return other;
+}
+
+/* The block with its dimensions exchanged, whose load is turned back. */
+static Op *turn(Op *block, Op *load)
+{
+    static const int64_t exchanged[] = {1, 0};
+    const int64_t *shape = block->results[0]->type->shape;
+    Value *operands[7] = {tt_operand(block, BASE)};
+    int64_t checked[2];
+    int count = 0;
+    for (int i = 0; i < 3; i++)
+        for (int d = 0; d < 2; d++)
+            operands[1 + 2 * i + d] = tt_operand(block, 1 + 2 * i + 1 - d);
+    for (int d = 0; d < 2; d++)
+        if (tt_is_checked(block, 1 - d))
+            checked[count++] = d;
+    Op *turned = build_block(block, operands, (int64_t[]){shape[1], shape[0]}, checked, count, load);
+    Builder b = tt_builder_before(load);
+    b.loc = load->loc;
+    Value *back = tt_build_permute(&b, turned->results[0], exchanged);
     tt_replace_op(load, &back);
     tt_erase_op(block);
-    return turned;
+    return tt_operand(turned, 0)->op;
+}
+
+/* ---- more dimensions -------------------------------------------------------------------------------------------------------------- */
+
+/* The reshape of what is loaded from a block of many dimensions into the last two, of which alone it has more than one element;
+ * NULL: that is not all that becomes of it. */
+static Op *flat_use(const Op *block)
+{
+    const Type *type = block->results[0]->type;
+    const Op *load = only_load(block);
+    int rank = type->rank;
+    if (rank < 3 || !load || !tt_has_one_use(load->results[0]))
+        return NULL;
+    Op *reshape = load->results[0]->uses->user;
+    const Type *flat = reshape->opcode == OP_reshape ? reshape->results[0]->type : NULL;
+    if (!flat || flat->rank != 2 || flat->shape[0] != type->shape[rank - 2] ||
+        flat->shape[1] != type->shape[rank - 1] || flat->count != type->count ||
+        !is_load_of(block, load, reshape->results[0]))
+        return NULL;
+    bool any_checked = false;
+    for (int d = 0; d < rank - 2; d++)
+        any_checked |= tt_is_checked(block, d);
+    return any_checked && !tt_is_checked(block, rank - 2) ? NULL : reshape;
+}
+
+/* The block as one of two dimensions: its place along the others moves the base. Where that is outside of the array so is the
+ * block, all of it in front of the first row, and the base stays. */
+static Op *flatten(Op *block, Op *reshape)
+{
+    Module *module = block->parent->function->module;
+    const Type *i64 = tt_scalar_type(module, TT_I64), *i32 = tt_scalar_type(module, TT_I32);
+    Op *load = tt_operand(reshape, 0)->op;
+    int rank = block->results[0]->type->rank, first = rank - 2;
+    const int64_t *shape = block->results[0]->type->shape + first;
+    Builder b = tt_builder_before(block);
+    b.loc = block->loc;
+    Value *start = NULL, *is_inside = NULL;
+    for (int d = 0; d < first; d++) {
+        Value *offset = tt_build_cast(&b, OP_ext_s, tt_operand(block, 1 + 2 * rank + d), i64);
+        Value *along = tt_build2(&b, OP_mul, offset, tt_operand(block, 1 + rank + d));
+        start = start ? tt_build2(&b, OP_add, start, along) : along;
+        if (!tt_is_checked(block, d))
+            continue;
+        Value *begins = tt_build2(&b, OP_ge_s, offset, tt_build_int(&b, i64, 0));
+        Value *ends = tt_build2(&b, OP_lt_s, offset, tt_operand(block, 1 + d));
+        Value *inside = tt_build2(&b, OP_and, begins, ends);
+        is_inside = is_inside ? tt_build2(&b, OP_and, is_inside, inside) : inside;
+    }
+    if (is_inside)
+        start = tt_build3(&b, OP_select, is_inside, start, tt_build_int(&b, i64, 0));
+    Value *operands[7] = {tt_build_addptr(&b, tt_operand(block, BASE), start)};
+    for (int i = 0; i < 3; i++)
+        for (int d = 0; d < 2; d++)
+            operands[1 + 2 * i + d] = tt_operand(block, 1 + i * rank + first + d);
+    if (is_inside)
+        operands[OFFSETS] =
+            tt_build3(&b, OP_select, is_inside, operands[OFFSETS], tt_build_int(&b, i32, -shape[0]));
+    int64_t checked[2];
+    int count = 0;
+    for (int d = 0; d < 2; d++)
+        if (tt_is_checked(block, first + d))
+            checked[count++] = d;
+    Value *flat = build_block(block, operands, shape, checked, count, load)->results[0];
+    tt_replace_op(reshape, &flat);
+    tt_erase_op(load);
+    tt_erase_op(block);
+    return tt_operand(flat->op, 0)->op;
 }
 
 static void find_block(Op *op, void *context)
 {
     Marks *marks = context;
-    if (op->opcode == OP_block_pointers && op->results[0]->type->rank == 2 && loop_around(op))
+    if (op->opcode == OP_block_pointers && loop_around(op))
         tt_push(marks->scratch, marks->blocks, op);
 }
 
 static bool mark(Marks *marks, Op *block)
 {
-    const Use *use = block->results[0]->uses;
-    if (!use || use->next || !is_load_of(block, use) || !is_of_whole_chunks(marks, block) ||
-        !has_two_slots(block))
+    Op *load = only_load(block);
+    if (block->results[0]->type->rank != 2 || !load || !is_load_of(block, load, load->results[0]) ||
+        !is_of_whole_chunks(marks, block) || !has_two_slots(block))
         return false;
     if (is_turned(block))
-        block = turn(block, use->user);
+        block = turn(block, load);
     int64_t to_prove[] = {1, 1, divisor_to_prove(marks, block), 1};
     tt_set_attr(block, tt_attr_ints(block->parent->function->module, ATTR_multiples, to_prove, 4, NULL));
     return true;
@@ -186,6 +271,13 @@ bool tt_opt_block_copies(Function *function, Arena *scratch)
     bool any = false;
     if (function->is_kernel)
         tt_walk(function->body, find_block, &marks);
+    for (int i = 0; i < marks.blocks.count; i++) {
+        Op *reshape = flat_use(marks.blocks.data[i]);
+        if (reshape) {
+            marks.blocks.data[i] = flatten(marks.blocks.data[i], reshape);
+            any = true;
+        }
+    }
     if (marks.blocks.count)
         marks.axes = tt_analyze_axis_info(function, scratch);
     for (int i = 0; i < marks.blocks.count; i++)

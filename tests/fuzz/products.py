@@ -33,7 +33,7 @@ class Operand:
     dtype: str
     how: str
     is_turned: bool  # it lies in memory, and is loaded, as its transposed matrix
-    front: int = 0  # times `size` elements lie in front of it
+    front: int = 0  # by block pointer: times `size` elements lie in front of it; by descriptor: matrices besides
 
 
 class Generator(Chooser):
@@ -71,8 +71,14 @@ class Generator(Chooser):
         o = Operand(name, rows, columns, along, dtype, self.pick(*LOADS), self.chance(0.3))
         if o.how == "descriptor" and (rows if along else columns) * DTYPES[dtype].bits < 8 * LEAST_ROW:
             o.how = "block pointer"
-        o.front = self.pick(0, 8, 16, 3) if o.how == "block pointer" else 0
-        self.array(name, (max(1, self.size) * (o.front + (rows if along else columns)),), dtype)
+        kept = rows if along else columns
+        if o.how == "block pointer":
+            o.front = self.pick(0, 8, 16, 3)
+        elif o.how == "descriptor":
+            o.front = self.pick(0, 0, 1, 2)
+        self.array(
+            name, (max(1, self.size) * (kept * (1 + o.front) if o.how == "descriptor" else o.front + kept),), dtype
+        )
         getattr(self, "load_" + o.how.replace(" ", "_"))(o)
         if o.is_turned:
             self.inside.append(f"x{name} = tl.trans(x{name})")
@@ -131,8 +137,12 @@ class Generator(Chooser):
         """Rows of the array lie along the depth."""
         kept = o.rows if o.along else o.columns
         array = f"{o.name}, (size, {kept}), ({kept}, 1), ({self.k}, {kept})"
-        self.before.append(f"at{o.name} = tl.make_tensor_descriptor({array})")
         loaded = f"at{o.name}.load((start, 0))"
+        if o.front:  # of so many matrices one, or none, is taken
+            array = f"{o.name}, ({o.front + 1}, size, {kept}), (size * {kept}, {kept}, 1), (1, {self.k}, {kept})"
+            which = int(self.random.integers(-1, o.front + 2))
+            loaded = f"at{o.name}.load(({which}, start, 0)).reshape({self.k}, {kept})"
+        self.before.append(f"at{o.name} = tl.make_tensor_descriptor({array})")
         self.inside.append(f"x{o.name} = {f'tl.trans({loaded})' if o.along ^ o.is_turned else loaded}")
 
     def dependent(self, y):

@@ -256,6 +256,38 @@ def test_windows_behind_a_parameter(passed, front, row, deep, checked, copies, t
     assert ("tensor_copy" in kernel.asm["ttgir"]) == copies
 
 
+@triton.jit
+def of_batches(
+    a_ptr, b_ptr, out_ptr, batches, m, n, k, first,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    """Descriptors of three and four dimensions; batches that there are not are zeros."""
+    a = tl.make_tensor_descriptor(a_ptr, [batches, m, k], [m * k, k, 1], [1, ROWS, DEPTH])
+    b = tl.make_tensor_descriptor(b_ptr, [1, batches, n, k], [batches * n * k, n * k, k, 1], [1, 1, COLUMNS, DEPTH])
+    batch = tl.program_id(0) + first
+    sums = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for start in range(0, k, DEPTH):
+        x = a.load([batch, 0, start]).reshape(ROWS, DEPTH)
+        y = b.load([0, batch, 0, start]).reshape(COLUMNS, DEPTH)
+        sums = tl.dot(x, y.T, sums)
+    rows, columns = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    tl.store(out_ptr + (tl.program_id(0) * ROWS + rows[:, None]) * COLUMNS + columns[None, :], sums)
+
+
+@pytest.mark.parametrize("first", [0, -2, 1])
+@pytest.mark.parametrize("m, n, k", [(64, 64, 192), (40, 70, 200)])
+def test_more_dimensions(m, n, k, first):
+    a, b, out = numbers(3, m, k), numbers(3, n, k), np.ones((4, 64, 64), np.float32)
+    kernel = of_batches[(4,)](a, b, out, 3, m, n, k, first, 64, 64, 64)
+    for i in range(4):
+        batch, expected = i + first, np.zeros((64, 64))
+        if 0 <= batch < 3:
+            size = min(m, 64), min(n, 64)
+            expected[: size[0], : size[1]] = (a[batch].astype(np.float32) @ b[batch].T.astype(np.float32))[:64, :64]
+        np.testing.assert_array_equal(out[i], expected)
+    assert kernel.asm["ttgir"].count("tensor_copy") == (6 if first >= 0 else 0)  # launches do not prove places in front
+
+
 def case_of_tiles():
     a, b = numbers(128, 128), numbers(64, 128)
     expected = a.astype(np.float32) @ b.T.astype(np.float32)
