@@ -1,6 +1,7 @@
 /* The canonicalize pass on operations that move elements. The forms it aims at: a splat or a broadcast stands
  * outermost, so that as little as possible is computed; dimensions of extent 1 come from expand_dims and not
- * from reshapes. */
+ * from reshapes, and those that a reshape drops are dropped before anything is loaded or computed: of what a product reads
+ * a copy into its buffer has just the product's dimensions. */
 #include "opt/canonicalize.h"
 
 static Value *reshape_to(Builder *b, Value *x, const Type *type)
@@ -58,6 +59,66 @@ static int inserted_dimension(const Type *from, const Type *to)
     return i == from->rank ? first : -1;
 }
 
+/* If the reshape only drops dimensions of extent 1: which. */
+static bool find_dropped(const Type *from, const Type *to, bool dropped[TT_MAX_RANK])
+{
+    int left = to->rank;
+    for (int dim = from->rank - 1; dim >= 0; dim--) {
+        dropped[dim] = !left || from->shape[dim] != to->shape[left - 1];
+        if (dropped[dim] && from->shape[dim] != 1)
+            return false;
+        left -= !dropped[dim];
+    }
+    return !left && to->rank < from->rank;
+}
+
+static const Type *type_without(Module *module, const Type *type, const bool dropped[TT_MAX_RANK])
+{
+    int64_t shape[TT_MAX_RANK];
+    int rank = 0;
+    for (int dim = 0; dim < type->rank; dim++)
+        if (!dropped[dim])
+            shape[rank++] = type->shape[dim];
+    return tt_tile_type(module, type->element, shape, rank);
+}
+
+/* The operation behind the value on what has the dimensions no more, at most so many operations far; where it is now, since it may
+ * be a load. NULL: others use the value, or it is no operation to be done so. */
+static Value *computed_without(Module *module, const Value *x, const bool dropped[TT_MAX_RANK], int depth)
+{
+    enum { MOST_OPERANDS = 3 };
+    Op *inner = x->op;
+    if (!inner || !depth || inner->operand_count > MOST_OPERANDS)
+        return NULL;
+    bool is_load = inner->opcode == OP_load && tt_is_plain_load(inner) &&
+                   !tt_def(tt_operand(inner, 0), OP_block_pointers); /* see block_copies.c */
+    if (inner->opcode != OP_broadcast && !(tt_has_one_use(x) && (is_load || tt_has(inner, ELEMENTWISE))))
+        return NULL;
+    Value *operands[MOST_OPERANDS];
+    Builder b = tt_builder_before(inner);
+    b.loc = inner->loc;
+    for (int i = 0; i < inner->operand_count; i++) {
+        Value *operand = tt_operand(inner, i);
+        operands[i] =
+            tt_is_tile(operand->type) ? computed_without(module, operand, dropped, depth - 1) : operand;
+        if (!operands[i])
+            operands[i] = reshape_to(&b, operand, type_without(module, operand->type, dropped));
+    }
+    Value *result = tt_build(&b, inner->opcode, operands, inner->operand_count,
+                             type_without(module, x->type, dropped), tt_copy_attrs(module, inner->attrs));
+    result->name = x->name;
+    return result;
+}
+
+static Value *of_dropped_dimensions(Module *module, const Op *op, const Value *x)
+{
+    enum { MOST_DEPTH = 32 };
+    bool dropped[TT_MAX_RANK];
+    return find_dropped(x->type, op->results[0]->type, dropped)
+               ? computed_without(module, x, dropped, MOST_DEPTH)
+               : NULL;
+}
+
 static Value *of_reshape(Builder *b, Op *op, Value *x)
 {
     const Type *type = op->results[0]->type;
@@ -70,7 +131,16 @@ static Value *of_reshape(Builder *b, Op *op, Value *x)
         x = tt_build_expand_dims(b, x, axis);
         axis = inserted_dimension(x->type, type);
     }
-    return x->type == type ? x : NULL;
+    return x->type == type ? x : of_dropped_dimensions(b->module, op, x);
+}
+
+/* The only one along an axis is all there is. */
+static Value *of_extract(Builder *b, Op *op, Value *x)
+{
+    int64_t index;
+    bool is_only = tt_is_tile(op->results[0]->type) && x->type->shape[tt_int_attr(op, ATTR_axis, 0)] == 1 &&
+                   tt_constant_int(tt_operand(op, 1), &index) && !index;
+    return is_only ? reshape_to(b, x, op->results[0]->type) : NULL;
 }
 
 /* Does the order move only dimensions of extent 1? Then nothing moves in memory. */
@@ -156,6 +226,8 @@ Value *tt_simplify_shape(Builder *b, Op *op)
         return of_expand_dims(b, op, x);
     case OP_reshape:
         return of_reshape(b, op, x);
+    case OP_extract:
+        return of_extract(b, op, x);
     case OP_permute:
         return of_permute(b, op, x);
     case OP_join:

@@ -193,6 +193,38 @@ def test_products_have_registers_for_an_instruction(warps, most, columns):
     assemble(compiled, 90)
 
 
+@triton.jit
+def product_in_batches(a_ptr, b_ptr, c_ptr, m, n, k, HOW: tl.constexpr, BLOCK: tl.constexpr):
+    """Tiles with a dimension for the batch, of one element, which goes before the product."""
+    batch, i, d = tl.program_id(0) + tl.arange(0, 1)[:, None, None], tl.arange(0, BLOCK), tl.arange(0, BLOCK)
+    a_ptrs = a_ptr + batch * m * k + i[None, :, None] * k + d[None, None, :]
+    b_ptrs = b_ptr + batch * n * k + d[None, :, None] * n + i[None, None, :]
+    sums = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for start in range(0, k, BLOCK):
+        a, b = tl.load(a_ptrs, mask=d[None, None, :] < k - start, other=0.0), tl.load(b_ptrs)
+        if HOW == "reshape":
+            a, b = a.reshape(BLOCK, BLOCK), b.reshape(BLOCK, BLOCK)
+        elif HOW == "index":
+            a, b = a[0], b[0]
+        else:
+            a, b = tl.sum(a, 0), tl.sum(b, 0)
+        sums = tl.dot(a.to(tl.float16), b.to(tl.float16), sums)
+        a_ptrs += BLOCK
+        b_ptrs += BLOCK * n
+    tl.store(c_ptr + i[:, None] * BLOCK + i[None, :], sums)
+
+
+@pytest.mark.parametrize("how", ["reshape", "index", "sum"])
+@pytest.mark.parametrize("sm", SMS)
+def test_products_of_what_has_a_dimension_of_one_element(how, sm):
+    """Copies go to the buffer that tensor cores read."""
+    entries = [F16, F16, F32, integer(), integer(), integer()]
+    compiled = compile_kernel(product_in_batches, *entries, sm=sm, HOW=how, BLOCK=64)
+    assert compiled.count(r"cp\.async\.cg") == 24
+    assert compiled.count(r"\bld\.shared") <= 8 and compiled.count(r"\bst\.shared") <= 8  # of the sums alone
+    assemble(compiled, sm)
+
+
 def test_products_of_warps():
     compiled = tensor_core_product(F16, 80)
     assert compiled.count(r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.f16\.f16\.f32") == 64
