@@ -1,4 +1,4 @@
-"""A product of blocks of two matrices, and what it has to be; for tests of the language and of copies of blocks."""
+"""Products of blocks of two matrices, and what they have to be; for tests of the language and of what is compiled."""
 
 import numpy as np
 
@@ -57,3 +57,40 @@ def expected_product(a, b, tile, place):
     for start in range(first, a.shape[1], depth):
         sums += window(a, row, start, rows, depth) @ window(b, column, start, columns, depth).T
     return sums
+
+
+@triton.jit
+def tiles_in_one_loop(
+    a, b, m, n, k, c, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, BY: tl.constexpr, STAGES: tl.constexpr
+):
+    """A program goes through its tiles in one loop over all their steps; each begins and ends in a branch."""
+    down, steps = tl.cdiv(m, BM), tl.cdiv(k, BK)
+    tiles = down * tl.cdiv(n, BN)
+    mine = tiles // tl.num_programs(0)
+    if tl.program_id(0) < tiles % tl.num_programs(0):
+        mine += 1
+    tile, step, row, column = tl.program_id(0) - tl.num_programs(0), -1, 0, 0
+    rows, columns, depth = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    if BY == "descriptor":
+        of_a = tl.make_tensor_descriptor(a, [m, k], [k, 1], [BM, BK])
+        of_b = tl.make_tensor_descriptor(b, [k, n], [n, 1], [BK, BN])
+    sums = tl.zeros((BM, BN), tl.float32)
+    for _ in tl.range(0, steps * mine, num_stages=STAGES):
+        step = tl.where(step == steps - 1, 0, step + 1)
+        if step == 0:
+            tile += tl.num_programs(0)
+            row, column = tile % down * BM, tile // down * BN
+            rows = tl.where(row + tl.arange(0, BM) < m, row + tl.arange(0, BM), 0)
+            columns = column + tl.arange(0, BN)
+        if BY == "descriptor":
+            x, y = of_a.load([row, step * BK]), of_b.load([step * BK, column])
+        else:
+            left = k - step * BK
+            x = tl.load(a + rows[:, None] * k + step * BK + depth, mask=depth[None, :] < left, other=0.0)
+            inside = (depth[:, None] < left) & (columns[None, :] < n)
+            y = tl.load(b + (step * BK + depth[:, None]) * n + columns, mask=inside, other=0.0)
+        sums = tl.dot(x, y, sums)
+        if step == steps - 1:
+            i, j = (row + tl.arange(0, BM))[:, None], (column + tl.arange(0, BN))[None, :]
+            tl.store(c + i * n + j, sums, mask=(i < m) & (j < n))
+            sums = tl.zeros((BM, BN), tl.float32)

@@ -48,7 +48,9 @@ static void add_shared(Barriers *b, const Op *op, const Value *buffer, bool writ
 static void add_products(Barriers *b, const Op *wait, const Value *value)
 {
     const Op *op = value->op;
-    while (op && (tt_is_loop(op) || op->opcode == OP_wgmma_wait)) {
+    while (op && (tt_is_loop(op) || op->opcode == OP_if || op->opcode == OP_wgmma_wait)) {
+        if (op->opcode == OP_if)
+            add_products(b, wait, tt_operand(op->regions[0]->last, value->index));
         value = op->opcode == OP_wgmma_wait
                     ? tt_operand(op, 0)
                     : tt_operand(op->regions[op->region_count - 1]->last, value->index);

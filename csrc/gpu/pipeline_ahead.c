@@ -76,6 +76,61 @@ static Value *as_loaded(const Pipeline *p, Value *value)
     return value;
 }
 
+/* In the loop, `distance` iterations on, or before it in that iteration. */
+enum { IN_THE_LOOP = -1 };
+static Value *value_there(Pipeline *p, Ahead *a, Value *value, int iteration)
+{
+    return iteration == IN_THE_LOOP ? pipeline_value_ahead(p, a, value)
+                                    : pipeline_value_before(p, a, value, iteration);
+}
+
+static Value *known_or_there(Pipeline *p, Ahead *a, const Map *made, Value *value, int iteration)
+{
+    Value *known = tt_map_find_ptr(made, value);
+    return known ? known : value_there(p, a, value, iteration);
+}
+
+/* What the branches compute of other values, once more, for all results at once. */
+static Value *repeat_choice(Pipeline *p, Ahead *a, const Value *value, int iteration)
+{
+    Op *op = value->op;
+    Map made = {.arena = p->scratch}, *values = iteration == IN_THE_LOOP ? &a->inside : &a->before[iteration];
+    for (int r = 0; r < op->region_count; r++)
+        TT_FOR_OPS(inner, op->regions[r]) /* in front of the branches */
+    for (int i = 0; i < inner->operand_count; i++)
+        if (!tt_operand(inner, i)->op || tt_operand(inner, i)->op->parent != op->regions[r])
+            value_there(p, a, tt_operand(inner, i), iteration);
+    Value *condition = value_there(p, a, tt_operand(op, 0), iteration);
+    const Type **types = TT_NEW_ARRAY(p->scratch, const Type *, op->result_count);
+    for (int i = 0; i < op->result_count; i++)
+        types[i] = op->results[i]->type;
+    Builder *b = iteration == IN_THE_LOOP ? &p->inside : &p->before;
+    Op *copy =
+        tt_build_op(b, OP_if, &condition, 1, types, op->result_count, tt_copy_attrs(p->module, op->attrs));
+    for (int r = 0; r < op->region_count; r++) {
+        Builder branch = tt_builder_at_end(copy->regions[r]);
+        TT_FOR_OPS(inner, op->regions[r])
+        {
+            Value **operands = TT_NEW_ARRAY(p->scratch, Value *, inner->operand_count);
+            const Type **of_inner = TT_NEW_ARRAY(p->scratch, const Type *, inner->result_count);
+            for (int i = 0; i < inner->operand_count; i++)
+                operands[i] = known_or_there(p, a, &made, tt_operand(inner, i), iteration);
+            for (int i = 0; i < inner->result_count; i++)
+                of_inner[i] = inner->results[i]->type;
+            branch.loc = inner->loc;
+            Op *again = tt_build_op(&branch, inner->opcode, operands, inner->operand_count, of_inner,
+                                    inner->result_count, tt_copy_attrs(p->module, inner->attrs));
+            for (int i = 0; i < inner->result_count; i++)
+                *tt_map_slot_ptr(&made, inner->results[i]) = again->results[i];
+        }
+    }
+    for (int i = 0; i < op->result_count; i++) {
+        copy->results[i]->name = op->results[i]->name;
+        *tt_map_slot_ptr(values, op->results[i]) = copy->results[i];
+    }
+    return copy->results[value->index];
+}
+
 Value *pipeline_value_before(Pipeline *p, Ahead *a, Value *value, int iteration)
 {
     value = as_loaded(p, value);
@@ -95,6 +150,8 @@ Value *pipeline_value_before(Pipeline *p, Ahead *a, Value *value, int iteration)
         result = tt_operand(p->loop.op, 0);
         for (int i = 0; i < iteration; i++)
             result = tt_build2(b, OP_add, result, step);
+    } else if (value->op->opcode == OP_if) {
+        result = repeat_choice(p, a, value, iteration);
     } else {
         Value **operands = TT_NEW_ARRAY(p->scratch, Value *, value->op->operand_count);
         for (int i = 0; i < value->op->operand_count; i++)
@@ -158,6 +215,8 @@ Value *pipeline_value_ahead(Pipeline *p, Ahead *a, Value *value)
         Value *steps = tt_build_int(b, value->type, a->distance);
         steps = tt_build2(b, OP_mul, tt_operand(p->loop.op, 2), steps);
         result = tt_build2(b, OP_add, value, steps);
+    } else if (value->op->opcode == OP_if) {
+        result = repeat_choice(p, a, value, IN_THE_LOOP);
     } else {
         Value **operands = TT_NEW_ARRAY(p->scratch, Value *, value->op->operand_count);
         for (int i = 0; i < value->op->operand_count; i++)

@@ -348,7 +348,8 @@ void pipeline_choose_distance(Pipeline *p)
         bytes += each;
     }
     p->module->can_save |= p->distance > wanted;
-    bool is_tight = bytes + each > limit || programs_at_once(p, bytes + each) < programs_at_once(p, bytes);
+    bool is_tight = bytes + each + p->options->spared_bytes > limit ||
+                    programs_at_once(p, bytes + each) < programs_at_once(p, bytes);
     bool fills_all = p->distance > 0 && has_slot_for_each(p, p->distance + 1);
     if (fills_all)
         p->distance = (int)p->trips;
@@ -359,6 +360,7 @@ void pipeline_choose_distance(Pipeline *p)
         p->distance--;
         p->is_compact = false;
     }
+    p->module->can_save |= holds_slots && !p->is_compact;
     p->groups = p->is_compact && p->in_halves && pipeline_copies_in_halves(p) ? 2 : 1;
     p->slots = fills_all ? p->distance : p->distance + (holds_slots && !p->is_compact ? 2 : 1);
     p->is_alone = programs_at_once(p, each * p->slots + others.bytes) <= 1;

@@ -12,6 +12,27 @@ static bool reads_what_stays(const Pipeline *p, const Op *op)
     return !tt_writes_memory(p->loop.op) || (param >= 0 && !p->pointers->stored[param]);
 }
 
+static bool is_computable(const Pipeline *p, const Value *value, Map *asked);
+
+/* Do both branches only compute, from what is computable? */
+static bool is_computable_choice(const Pipeline *p, const Op *choice, Map *asked)
+{
+    for (int r = 0; r < choice->region_count; r++)
+        TT_FOR_OPS(op, choice->regions[r])
+        {
+            bool can = op->opcode == OP_yield || (tt_is_pure(op) && !op->region_count &&
+                                                  !(tt_is_costly(op) && tt_is_tile(op->results[0]->type)));
+            for (int i = 0; can && i < op->operand_count; i++) {
+                const Value *operand = tt_operand(op, i);
+                can = (operand->op && operand->op->parent == choice->regions[r]) ||
+                      is_computable(p, operand, asked);
+            }
+            if (!can)
+                return false;
+        }
+    return true;
+}
+
 /* Is the value computed from the loop's index and what it carries, without the loop's products? */
 static bool is_computable(const Pipeline *p, const Value *value, Map *asked)
 {
@@ -26,9 +47,11 @@ static bool is_computable(const Pipeline *p, const Value *value, Map *asked)
         int carried = tt_carried_index(&p->loop, value);
         can = carried < 0 || is_computable(p, tt_next(&p->loop, carried), asked);
     } else {
-        can = !value->op->region_count && value->op->parent == p->loop.body &&
-              (tt_is_pure(value->op) || reads_what_stays(p, value->op)) &&
-              !(tt_is_costly(value->op) && tt_is_tile(value->type));
+        can = value->op->parent == p->loop.body &&
+              (value->op->opcode == OP_if
+                   ? is_computable_choice(p, value->op, asked)
+                   : !value->op->region_count && (tt_is_pure(value->op) || reads_what_stays(p, value->op)) &&
+                         !(tt_is_costly(value->op) && tt_is_tile(value->type)));
         for (int i = 0; can && i < value->op->operand_count; i++)
             can = is_computable(p, tt_operand(value->op, i), asked);
     }

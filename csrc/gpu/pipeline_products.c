@@ -47,16 +47,70 @@ static bool can_halve(const Pipeline *p, const Op *product)
            fragments_of(p, tt_operand(product, 0));
 }
 
-/* The product whose sums only the next iteration's adds to; or NULL. */
+/* The branch of the loop's body that the operation is in; NULL: it is in none. */
+static Region *branch_of(const Pipeline *p, const Op *op)
+{
+    for (Region *region = op->parent; region->op; region = region->op->parent)
+        if (region->op->parent == p->loop.body)
+            return region->op->opcode == OP_if ? region : NULL;
+    return NULL;
+}
+
+/* Does the use hand the value on to the next iteration as this carried one, at once or as what a branch leaves? */
+static bool hands_on(const Pipeline *p, const Use *use, int carried)
+{
+    const Op *user = use->user, *choice = user->parent->op;
+    const Value *next = tt_next(&p->loop, carried);
+    return user->opcode == OP_yield &&
+           (user == p->loop.yield ? use->value == next
+                                  : choice->parent == p->loop.body && next->op == choice &&
+                                        tt_operand(user, next->index) == use->value && tt_has_one_use(next));
+}
+
+/* The product whose sums only the next iteration's adds to, or NULL. What computes with them stands in branches, that of a tile's
+ * last step, say. */
 static Op *product_adding_up(const Pipeline *p, const Op *wait)
 {
     Op *product = tt_def(tt_operand(wait, 0), OP_wgmma);
-    const Value *sums = wait->results[0];
-    if (!product || wait->operand_count != 1 || !tt_has_one_use(sums) || sums->uses->user != p->loop.yield)
+    if (!product || wait->operand_count != 1)
         return NULL;
     const Value *carried = tt_operand(product, 2);
-    int index = tt_carried_index(&p->loop, carried);
-    return index >= 0 && tt_next(&p->loop, index) == sums && tt_has_one_use(carried) ? product : NULL;
+    int index = tt_carried_index(&p->loop, carried), handed_on = 0;
+    if (index < 0 || !tt_has_one_use(carried))
+        return NULL;
+    TT_FOR_USES(use, wait->results[0])
+    {
+        bool hands = hands_on(p, use, index);
+        if (!hands && (use->user->opcode == OP_yield || !branch_of(p, use->user)))
+            return NULL;
+        handed_on += hands;
+    }
+    return handed_on == 1 ? product : NULL;
+}
+
+/* Branches that compute with the sums wait for them, each when it begins. */
+static void wait_in_branches(Pipeline *p, const Op *wait)
+{
+    Value *sums = wait->results[0];
+    TT_FOR_USES_SAFE(use, sums)
+    {
+        Op *user = use->user;
+        Region *branch = user->opcode == OP_wgmma_wait ? NULL : branch_of(p, user);
+        bool only_hands_on = user->opcode == OP_yield && branch && user->parent == branch;
+        if (!branch || only_hands_on)
+            continue;
+        Op *first = branch->first;
+        if (first->opcode != OP_wgmma_wait || tt_operand(first, 0) != sums) {
+            Builder b = tt_builder_before(first);
+            b.loc = user->loc;
+            first = tt_build_op(&b, OP_wgmma_wait, &sums, 1, &sums->type, 1,
+                                tt_attr_int(p->module, ATTR_left, 0, NULL));
+            first->results[0]->name = sums->name;
+        }
+        for (int i = 0; i < user->operand_count; i++)
+            if (tt_operand(user, i) == sums)
+                tt_set_operand(user, i, first->results[0]);
+    }
 }
 
 /* Are the operands what stays where it is until the next iteration, or can be if slots hold what is computed? That is worth it
@@ -142,6 +196,7 @@ void pipeline_defer_waits(Pipeline *p)
         Op *wait = p->deferred.data[i];
         int carried = tt_carried_index(&p->loop, tt_operand(first_part(product_of(wait)), 2));
         tt_set_attr(wait, tt_attr_int(p->module, ATTR_left, p->in_halves ? 1 : groups, NULL));
+        wait_in_branches(p, wait);
         if ((p->is_compact && !p->in_halves) || i + 1 < p->deferred.count) { /* the last one speaks for all */
             tt_replace_all_uses(wait->results[0], tt_operand(wait, 0));
             tt_erase_op(wait);

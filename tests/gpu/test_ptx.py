@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from assembling import unused
+from block_products import tiles_in_one_loop
 from gpu_kernels import (
     add_rows,
     assemble,
@@ -223,6 +224,19 @@ def test_products_of_what_has_a_dimension_of_one_element(how, sm):
     assert compiled.count(r"cp\.async\.cg") == 24
     assert compiled.count(r"\bld\.shared") <= 8 and compiled.count(r"\bst\.shared") <= 8  # of the sums alone
     assemble(compiled, sm)
+
+
+@pytest.mark.parametrize("by", ["pointers", "descriptor"])
+def test_tiles_in_one_loop_are_loaded_ahead(by):
+    """What a tile begins with is computed in a branch some steps before, and products are waited for where it ends."""
+    entries = [F16, F16, integer(), integer(), integer(), F32]
+    text = ir(tiles_in_one_loop, *entries, BM=128, BN=128, BK=64, BY=by, STAGES=3)
+    compiled = compile_ir(text, 90, 8, pipeline=True)
+    assert compiled.count(r"cp\.async\.cg") == 3 * (128 + 128) * 64 * 2 // 16 // 256
+    assert compiled.count(r"\bld\.global") == 0
+    waits = re.findall(r"wgmma\.wait_group\.sync\.aligned (\d);", compiled.ptx)
+    assert sorted(waits) == ["0", "0", "1"]  # where a tile ends, behind the loop, and for the step before
+    assemble(compiled, 90)
 
 
 def test_products_of_warps():

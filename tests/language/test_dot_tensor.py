@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from block_products import tiles_in_one_loop
 from harness import DTYPES, Array, Buffer, jit, random, round_to
 
 import triton
@@ -1155,6 +1156,16 @@ def test_sums_that_are_read_between_products(dtype, m, n, warps):
     sums = np.cumsum(np.repeat(products, 2, axis=0), axis=0)
     clamped = np.clip(sums, -20, 20)
     near(found, np.stack([sums[-1], clamped[::2].sum(0), clamped[1::2].sum(0)]), 0)
+
+
+@pytest.mark.parametrize("by", ["pointers", "descriptor"])
+@pytest.mark.parametrize("warps, stages", [(4, 3), (8, 2), (4, 1), (2, 4), (4, 5)])
+@pytest.mark.parametrize("m, n, k, programs", [(200, 136, 72, 3), (64, 64, 32, 2), (130, 64, 200, 1), (64, 320, 40, 5)])
+def test_tiles_in_one_loop(m, n, k, programs, warps, stages, by):
+    x, y = small((m, k), "float16", 1), small((k, n), "float16", 2)
+    sizes = {"BM": 64, "BN": 64, "BK": 32, "BY": by, "STAGES": stages, "num_warps": warps}
+    found = launch(tiles_in_one_loop, (programs,), x, y, m, n, k, out=blank((m, n), "float32"), **sizes)
+    near(found, exact(x) @ exact(y), 0)
 
 
 @pytest.mark.parametrize("seed", range(10))
