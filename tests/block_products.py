@@ -94,3 +94,75 @@ def tiles_in_one_loop(
             i, j = (row + tl.arange(0, BM))[:, None], (column + tl.arange(0, BN))[None, :]
             tl.store(c + i * n + j, sums, mask=(i < m) & (j < n))
             sums = tl.zeros((BM, BN), tl.float32)
+
+
+WAYS = ["for", "while", "down", "sum", "bits", "two", "unrolled", "where", "branch", "ahead"]
+
+
+@triton.jit
+def product_in_a_way(
+    a, b, n, k, c, WAY: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr = None
+):
+    """The same product, of whole tiles, by loops that are written differently."""
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    depth = tl.arange(0, BK)
+    of_a = a + rows[:, None] * k + depth[None, :]
+    of_b = b + depth[:, None] * n + columns[None, :]
+    sums = tl.zeros((BM, BN), tl.float32)
+    if WAY == "while":
+        start = 0
+        while start < k:
+            sums = tl.dot(tl.load(of_a), tl.load(of_b), sums)
+            of_a += BK
+            of_b += BK * n
+            start += BK
+    elif WAY == "down":
+        for left in range(k, 0, -BK):
+            mask = depth < left
+            x = tl.load(of_a, mask=mask[None, :], other=0.0)
+            sums = tl.dot(x, tl.load(of_b, mask=mask[:, None], other=0.0), sums)
+            of_a += BK
+            of_b += BK * n
+    elif WAY == "two":
+        for _ in range(0, k, 2 * BK):
+            sums = tl.dot(tl.load(of_a), tl.load(of_b), sums)
+            sums = tl.dot(tl.load(of_a + BK), tl.load(of_b + BK * n), sums)
+            of_a += 2 * BK
+            of_b += 2 * BK * n
+    elif WAY == "unrolled":
+        for _ in tl.range(0, k, BK, loop_unroll_factor=2):
+            sums = tl.dot(tl.load(of_a), tl.load(of_b), sums)
+            of_a += BK
+            of_b += BK * n
+    elif WAY == "branch":
+        for start in range(0, k, BK):
+            if start % (2 * BK) == 0:
+                sums = tl.dot(tl.load(of_a), tl.load(of_b), sums)
+            else:
+                sums += tl.dot(tl.load(of_a), tl.load(of_b))
+            of_a += BK
+            of_b += BK * n
+    elif WAY == "ahead":
+        x, y = tl.load(of_a), tl.load(of_b)
+        for _ in range(BK, k, BK):
+            of_a += BK
+            of_b += BK * n
+            next_x, next_y = tl.load(of_a), tl.load(of_b)
+            sums = tl.dot(x, y, sums)
+            x, y = next_x, next_y
+        sums = tl.dot(x, y, sums)
+    else:
+        for start in range(0, k, BK):
+            x, y = tl.load(of_a), tl.load(of_b)
+            if WAY == "sum":
+                sums += tl.dot(x, y)
+            elif WAY == "bits":
+                sums = tl.dot(x.to(tl.float16, bitcast=True), y.to(tl.float16, bitcast=True), sums)
+            elif WAY == "where":
+                x = tl.where((depth < k - start)[None, :], x, 0.0)
+                sums = tl.dot(x, tl.where((depth < k - start)[:, None], y, 0.0), sums)
+            else:
+                sums = tl.dot(x, y, sums)
+            of_a += BK
+            of_b += BK * n
+    tl.store(c + rows[:, None] * n + columns[None, :], sums)

@@ -67,14 +67,42 @@ static bool hands_on(const Pipeline *p, const Use *use, int carried)
                                         tt_operand(user, next->index) == use->value && tt_has_one_use(next));
 }
 
-/* The product whose sums only the next iteration's adds to, or NULL. What computes with them stands in branches, that of a tile's
+/* The product whose sums this one adds to, and nothing else uses, waited for or not; or NULL. */
+static Op *product_before(const Op *product)
+{
+    const Value *sums = tt_operand(product, 2);
+    const Op *wait = tt_def(sums, OP_wgmma_wait);
+    if (wait && (wait->operand_count != 1 || !tt_has_one_use(sums)))
+        return NULL;
+    Op *before = tt_def(wait ? tt_operand(wait, 0) : sums, OP_wgmma);
+    bool follows = before && before->parent == product->parent && tt_has_one_use(before->results[0]) &&
+                   !memcmp(tt_find_attr(before, ATTR_warps)->ints, tt_find_attr(product, ATTR_warps)->ints,
+                           2 * sizeof(int64_t));
+    return follows ? before : NULL;
+}
+
+/* Of products that add to each other's sums none but the last is waited for. */
+static void drop_waits_between(Op *product)
+{
+    for (Op *before; (before = product_before(product)); product = before) {
+        Op *wait = tt_def(tt_operand(product, 2), OP_wgmma_wait);
+        tt_set_operand(product, 2, before->results[0]);
+        if (wait)
+            tt_erase_op(wait);
+    }
+}
+
+/* The last product whose sums only the next iteration's first adds to, or NULL. What computes with them stands in branches, that of a tile's
  * last step, say. */
 static Op *product_adding_up(const Pipeline *p, const Op *wait)
 {
     Op *product = tt_def(tt_operand(wait, 0), OP_wgmma);
     if (!product || wait->operand_count != 1)
         return NULL;
-    const Value *carried = tt_operand(product, 2);
+    const Op *first = product;
+    for (const Op *before; (before = product_before(first));)
+        first = before;
+    const Value *carried = tt_operand(first, 2);
     int index = tt_carried_index(&p->loop, carried), handed_on = 0;
     if (index < 0 || !tt_has_one_use(carried))
         return NULL;
@@ -121,6 +149,15 @@ static bool can_be_held(Pipeline *p, const Op *product)
            (outlives_iteration(p, tt_operand(product, 0)) || pipeline_note_computed(p, product, 0));
 }
 
+static bool all_outlive_iteration(const Pipeline *p, const Op *product)
+{
+    for (; product; product = product_before(product))
+        for (int i = 0; i < 2; i++)
+            if (!outlives_iteration(p, tt_operand(product, i)))
+                return false;
+    return true;
+}
+
 void pipeline_find_deferred(Pipeline *p)
 {
     TT_FOR_OPS(op, p->loop.body)
@@ -129,10 +166,11 @@ void pipeline_find_deferred(Pipeline *p)
         int noted = p->computed.count;
         if (!product)
             continue;
-        if (outlives_iteration(p, tt_operand(product, 1)) &&
-            (outlives_iteration(p, tt_operand(product, 0)) || can_halve(p, product)))
+        if (all_outlive_iteration(p, product) ||
+            (outlives_iteration(p, tt_operand(product, 1)) && can_halve(p, product))) {
+            drop_waits_between(product);
             tt_push(p->scratch, p->deferred, op);
-        else if (can_be_held(p, product))
+        } else if (!product_before(product) && can_be_held(p, product))
             tt_push(p->scratch, p->deferrable, op);
         else
             p->computed.count = noted;
@@ -158,12 +196,14 @@ void pipeline_defer_computed(Pipeline *p)
 bool pipeline_holds_slots(const Pipeline *p)
 {
     for (int i = 0; i < p->deferred.count; i++)
-        for (int j = 0; j < 2; j++) {
-            const Value *operand = tt_operand(tt_operand(p->deferred.data[i], 0)->op, j);
-            bool is_slot = tt_is_in_loop(&p->loop, operand) && outlives_iteration(p, operand);
-            if (is_slot || fragments_of(p, operand))
-                return true;
-        }
+        for (const Op *product = tt_operand(p->deferred.data[i], 0)->op; product;
+             product = product_before(product))
+            for (int j = 0; j < 2; j++) {
+                const Value *operand = tt_operand(product, j);
+                bool is_slot = tt_is_in_loop(&p->loop, operand) && outlives_iteration(p, operand);
+                if (is_slot || fragments_of(p, operand))
+                    return true;
+            }
     return false;
 }
 
@@ -311,8 +351,9 @@ static Op *behind_reads(Op *op)
 static bool is_deferred(const Pipeline *p, const Op *product)
 {
     for (int i = 0; i < p->deferred.count; i++)
-        if (tt_operand(p->deferred.data[i], 0)->op == product)
-            return true;
+        for (const Op *last = tt_operand(p->deferred.data[i], 0)->op; last; last = product_before(last))
+            if (last == product)
+                return true;
     return false;
 }
 

@@ -260,6 +260,39 @@ static int known_mask(const Op *op, int index)
     return op->operand_count > index && tt_constant_int(tt_operand(op, index), &mask) ? mask != 0 : -1;
 }
 
+/* Bits that are loaded as one type and read as another are loaded as that; and pointers to another type are made of the pointer
+ * that the others come from. So products copy what a program keeps as integers. */
+static Value *simplify_bitcast(Op *op)
+{
+    Module *module = op->parent->function->module;
+    const Type *element = tt_element(op->results[0]->type);
+    Op *inner = tt_operand(op, 0)->op;
+    if (!inner)
+        return NULL;
+    Builder b = tt_builder_before(inner);
+    b.loc = inner->loc;
+    if (tt_is_ptr(element))
+        return inner->opcode == OP_addptr && tt_byte_width(element->element) ==
+                                                 tt_byte_width(tt_element(inner->results[0]->type)->element)
+                   ? tt_build_addptr(&b, tt_build_cast(&b, OP_bitcast, tt_operand(inner, 0), element),
+                                     tt_operand(inner, 1))
+                   : NULL;
+    if (inner->opcode != OP_load || !tt_is_plain_load(inner) || !tt_has_one_use(inner->results[0]) ||
+        tt_def(tt_operand(inner, 0), OP_block_pointers))
+        return NULL;
+    const Type *pointer = tt_element(tt_operand(inner, 0)->type);
+    Value *operands[3] = {
+        tt_build_cast(&b, OP_bitcast, tt_operand(inner, 0), tt_ptr_type(module, element, pointer->space))};
+    if (inner->operand_count > 1)
+        operands[1] = tt_operand(inner, 1);
+    if (inner->operand_count > 2)
+        operands[2] = tt_build_cast(&b, OP_bitcast, tt_operand(inner, 2), element);
+    Value *result = tt_build(&b, OP_load, operands, inner->operand_count, op->results[0]->type,
+                             tt_copy_attrs(module, inner->attrs));
+    result->name = inner->results[0]->name;
+    return result;
+}
+
 /* A load in which elements repeat. */
 static Value *narrow_load(Builder *b, Op *op)
 {
@@ -363,6 +396,8 @@ static Value *simplify(Builder *b, Op *op)
         value = narrow_division(b, op);
     if (!value && tt_op_infos[op->opcode].rule == CAST)
         value = simplify_cast(b, op);
+    if (!value && op->opcode == OP_bitcast)
+        value = simplify_bitcast(op);
     if (!value && op->opcode == OP_addptr)
         value = simplify_addptr(b, op);
     if (!value && tt_has(op, ON_INTS))

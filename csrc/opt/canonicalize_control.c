@@ -163,6 +163,84 @@ static bool simplify_while(Loop *loop)
     return true;
 }
 
+/* What a `while` counts: the number of the carried value, which goes on as long as it is below a bound that stays the same, and
+ * grows by a constant in each iteration. */
+typedef struct Count {
+    int carried;
+    Value *bound;
+    int64_t step;
+} Count;
+
+/* As it is in front of the loop; NULL: it is not there. */
+static Value *in_front(Builder *b, const Op *loop, Value *value)
+{
+    int64_t number;
+    if (tt_constant_int(value, &number))
+        return tt_build_int(b, value->type, number);
+    const Region *home = value->op ? value->op->parent : value->region;
+    while (home && home->op != loop)
+        home = home->op ? home->op->parent : NULL;
+    return home ? NULL : value;
+}
+
+static bool find_count(Builder *b, const Loop *loop, Count *count)
+{
+    const Op *test = tt_operand(tt_terminator(loop->first), 0)->op;
+    TT_FOR_OPS(op, loop->first)
+    if (op != test && op->opcode != OP_constant && !tt_has(op, TERMINATOR))
+        return false;
+    if (!test || test->parent != loop->first || (test->opcode != OP_lt_s && test->opcode != OP_gt_s))
+        return false;
+    int counted = test->opcode == OP_gt_s;
+    const Value *value = tt_operand(test, counted);
+    if (value->op || value->region != loop->first || tt_is_tile(value->type))
+        return false;
+    count->carried = value->index;
+    const Op *next = tt_def(tt_next(loop, count->carried), OP_add);
+    if (!next || tt_operand(next, 0) != loop->body->args[count->carried] ||
+        !tt_constant_int(tt_operand(next, 1), &count->step) || count->step < 1)
+        return false;
+    count->bound = in_front(b, loop->op, tt_operand(test, 1 - counted));
+    return count->bound != NULL;
+}
+
+/* A `while` that counts is a `for`, which loads ahead what its products read. */
+static bool simplify_counting(Loop *loop)
+{
+    enum { MOST = 64 };
+    Op *op = loop->op;
+    Builder b = tt_builder_before(op);
+    b.loc = op->loc;
+    Count count;
+    if (tt_control(op) != WHILE || loop->count > MOST || !find_count(&b, loop, &count))
+        return false;
+    Value *operands[3 + MOST], *values[MOST];
+    const Type *types[MOST];
+    operands[0] = tt_init(loop, count.carried);
+    operands[1] = count.bound;
+    operands[2] = tt_build_int(&b, count.bound->type, count.step);
+    for (int i = 0; i < loop->count; i++) {
+        operands[3 + i] = tt_init(loop, i);
+        types[i] = op->results[i]->type;
+        values[i] = tt_next(loop, i);
+    }
+    Op *counting = tt_build_op(&b, OP_for, operands, 3 + loop->count, types, loop->count,
+                               tt_copy_attrs(b.module, op->attrs));
+    Region *body = counting->regions[0];
+    tt_add_region_arg(body, count.bound->type);
+    while (loop->body->arg_count)
+        tt_move_region_arg(loop->body->args[0], body);
+    b = tt_builder_at_end(body);
+    b.loc = op->loc;
+    Op *yield = tt_build_op(&b, OP_yield, values, loop->count, NULL, 0, NULL);
+    while (loop->body->first != loop->body->last)
+        tt_move_before(loop->body->first, yield);
+    for (int i = 0; i < loop->count; i++)
+        counting->results[i]->name = op->results[i]->name;
+    tt_replace_op(op, counting->results);
+    return true;
+}
+
 bool tt_simplify_control(Op *op)
 {
     if (!tt_is_loop(op))
@@ -170,5 +248,5 @@ bool tt_simplify_control(Op *op)
     Loop loop = tt_loop(op);
     bool changed = drop_unchanged(&loop);
     changed |= merge_carried(&loop);
-    return simplify_while(&loop) || simplify_trip_count(&loop) || changed;
+    return simplify_while(&loop) || simplify_counting(&loop) || simplify_trip_count(&loop) || changed;
 }

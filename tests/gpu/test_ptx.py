@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from assembling import unused
-from block_products import tiles_in_one_loop
+from block_products import product_in_a_way, tiles_in_one_loop
 from gpu_kernels import (
     add_rows,
     assemble,
@@ -236,6 +236,19 @@ def test_tiles_in_one_loop_are_loaded_ahead(by):
     assert compiled.count(r"\bld\.global") == 0
     waits = re.findall(r"wgmma\.wait_group\.sync\.aligned (\d);", compiled.ptx)
     assert sorted(waits) == ["0", "0", "1"]  # where a tile ends, behind the loop, and for the step before
+    assemble(compiled, 90)
+
+
+@pytest.mark.parametrize("way", ["for", "while", "down", "sum", "bits", "two", "unrolled"])
+def test_ways_to_write_a_product(way):
+    """Each iteration's operands are copied ahead to where tensor cores read them, and its products stay under way."""
+    operand = pointer("i16") if way == "bits" else F16
+    text = ir(product_in_a_way, operand, operand, integer(), integer(), F32, WAY=way, BM=128, BN=128, BK=64)
+    compiled = compile_ir(text, 90, 8, pipeline=True)
+    products = 2 if way in ("two", "unrolled") else 1
+    assert compiled.count(r"cp\.async\.cg") >= 24 * products
+    waits = re.findall(r"wgmma\.wait_group\.sync\.aligned (\d);", compiled.ptx)
+    assert waits[0] != "0" and waits.count("0") <= 2  # behind the loop, and behind what is left of an unrolled one
     assemble(compiled, 90)
 
 

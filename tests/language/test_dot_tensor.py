@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from block_products import tiles_in_one_loop
+from block_products import WAYS, product_in_a_way, tiles_in_one_loop
 from harness import DTYPES, Array, Buffer, jit, random, round_to
 
 import triton
@@ -1165,6 +1165,20 @@ def test_tiles_in_one_loop(m, n, k, programs, warps, stages, by):
     x, y = small((m, k), "float16", 1), small((k, n), "float16", 2)
     sizes = {"BM": 64, "BN": 64, "BK": 32, "BY": by, "STAGES": stages, "num_warps": warps}
     found = launch(tiles_in_one_loop, (programs,), x, y, m, n, k, out=blank((m, n), "float32"), **sizes)
+    near(found, exact(x) @ exact(y), 0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("warps, k", [(4, 32), (4, 64), (8, 256), (2, 192)])
+def test_ways_to_write_a_product(way, warps, k):
+    x, y = small((64, k), "float16", 1), small((k, 128), "float16", 2)
+    a, b = x, y
+    if way == "two" and k == 32:
+        pytest.skip("an iteration has two steps")
+    if way == "bits":
+        a, b = (Array(z.values.astype(np.float16).view(np.int16), "int16") for z in (x, y))
+    sizes = {"WAY": way, "BM": 64, "BN": 64, "BK": 32, "num_warps": warps}
+    found = launch(product_in_a_way, (1, 2), a, b, 128, k, out=blank((64, 128), "float32"), **sizes)
     near(found, exact(x) @ exact(y), 0)
 
 
