@@ -170,11 +170,83 @@ def descriptors_kernel(
         out_tiles.store([row, column], sums.to(out_ptr.dtype.element_ty))
 
 
+@triton.jit
+def one_loop_kernel(
+    a_ptr, b_ptr, out_ptr, m, n, k,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, BAND: tl.constexpr,
+):  # fmt: skip
+    """The same in one loop over the steps of all tiles of a program, which begin and end in branches."""
+    tiles_down, tiles_across, steps = tl.cdiv(m, ROWS), tl.cdiv(n, COLUMNS), tl.cdiv(k, DEPTH)
+    own = (tiles_down * tiles_across - tl.program_id(0) + tl.num_programs(0) - 1) // tl.num_programs(0)
+    tile, step, first_row, first_column = tl.program_id(0) - tl.num_programs(0), -1, 0, 0
+    rows, columns, depth = tl.arange(0, ROWS), tl.arange(0, COLUMNS), tl.arange(0, DEPTH)
+    sums = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for _ in range(own * steps):
+        step = tl.where(step == steps - 1, 0, step + 1)
+        if step == 0:
+            tile += tl.num_programs(0)
+            first = tile // (BAND * tiles_across) * BAND
+            height = min(tiles_down - first, BAND)
+            inside = tile % (BAND * tiles_across)
+            first_row, first_column = (first + inside % height) * ROWS, inside // height * COLUMNS
+            rows = tl.where(first_row + tl.arange(0, ROWS) < m, first_row + tl.arange(0, ROWS), 0)
+            columns = tl.where(first_column + tl.arange(0, COLUMNS) < n, first_column + tl.arange(0, COLUMNS), 0)
+            rows = tl.max_contiguous(tl.multiple_of(rows, ROWS), ROWS)
+            columns = tl.max_contiguous(tl.multiple_of(columns, COLUMNS), COLUMNS)
+        inner = step * DEPTH + depth
+        a = tl.load(a_ptr + rows[:, None] * k + inner[None, :], mask=inner[None, :] < k, other=0.0)
+        b = tl.load(b_ptr + columns[None, :] * k + inner[:, None], mask=inner[:, None] < k, other=0.0)
+        sums = tl.dot(a, b, sums)
+        if step == steps - 1:
+            i, j = first_row + tl.arange(0, ROWS), first_column + tl.arange(0, COLUMNS)
+            mask = (i < m)[:, None] & (j < n)[None, :]
+            tl.store(out_ptr + i[:, None] * n + j[None, :], sums.to(out_ptr.dtype.element_ty), mask=mask)
+            sums = tl.zeros((ROWS, COLUMNS), tl.float32)
+
+
+@triton.jit
+def batches_kernel(
+    a_ptr, b_ptr, out_ptr, batches, size, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr
+):
+    """Products of batches through descriptors of three dimensions."""
+    area = size * size
+    a_tiles = tl.make_tensor_descriptor(a_ptr, [batches, size, size], [area, size, 1], [1, ROWS, DEPTH])
+    b_tiles = tl.make_tensor_descriptor(b_ptr, [batches, size, size], [area, size, 1], [1, DEPTH, COLUMNS])
+    out_tiles = tl.make_tensor_descriptor(out_ptr, [batches, size, size], [area, size, 1], [1, ROWS, COLUMNS])
+    row, column, batch = tl.program_id(0) * ROWS, tl.program_id(1) * COLUMNS, tl.program_id(2)
+    sums = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for start in range(0, size, DEPTH):
+        a = a_tiles.load([batch, row, start]).reshape(ROWS, DEPTH)
+        sums = tl.dot(a, b_tiles.load([batch, start, column]).reshape(DEPTH, COLUMNS), sums)
+    out_tiles.store([batch, row, column], sums.to(out_ptr.dtype.element_ty).reshape(1, ROWS, COLUMNS))
+
+
+def batches_matmul(batches, size):
+    a, b = operand((batches, size, size), HALF), operand((batches, size, size), HALF)
+    out, other = torch.empty_like(a), torch.empty_like(a)
+    give_descriptors_memory()
+
+    def launch(rows, columns, depth, warps, stages):
+        grid = (triton.cdiv(size, rows), triton.cdiv(size, columns), batches)
+        sizes = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth}
+        batches_kernel[grid](a, b, out, batches, size, **sizes, num_warps=warps, num_stages=stages)
+
+    return Case(
+        by_tile(launch, [tile for tile in TILES if tile[0] >= 128]), out, None, lambda: torch.bmm(a, b, out=other),
+        6 * a.numel(), check=lambda result: is_close(result, a.float() @ b.float()),
+    )  # fmt: skip
+
+
+def give_descriptors_memory():
+    """Some compilers keep descriptors in memory that the program gives."""
+    if DEVICE == "cuda":
+        triton.set_allocator(lambda size, align, stream: torch.empty(size, device=DEVICE, dtype=torch.int8))
+
+
 def staying_matmul(kernel, size):
     a, b = operand((size, size), HALF), operand((size, size), HALF)
     out, other = (torch.empty(size, size, device=DEVICE, dtype=HALF) for _ in range(2))
-    if DEVICE == "cuda":  # some compilers keep descriptors in memory that the program gives
-        triton.set_allocator(lambda size, align, stream: torch.empty(size, device=DEVICE, dtype=torch.int8))
+    give_descriptors_memory()
 
     def launch(rows, columns, depth, warps, stages):
         sizes = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "BAND": 8}
@@ -301,6 +373,8 @@ def _cases():
     yield "matmul 4096x4096x4096 int8", partial(matmul, 4096, 4096, 4096, INT8)
     yield "matmul 64 of 512x512x512 fp16", partial(matmul, 512, 512, 512, HALF, batch=64)
     yield "persistent matmul 4096x4096x4096 fp16", partial(staying_matmul, persistent_kernel, 4096)
+    yield "persistent matmul 4096x4096x4096 fp16 in one loop", partial(staying_matmul, one_loop_kernel, 4096)
+    yield "descriptors matmul 4 of 2048x2048x2048 fp16", partial(batches_matmul, 4, 2048)
     for size in (4096, 8192):
         yield f"descriptors matmul {size}x{size}x{size} fp16", partial(staying_matmul, descriptors_kernel, size)
     yield "matmul 16x4096x4096 fp16 and int4", partial(int4_matmul, 16, 4096, 4096)
