@@ -110,6 +110,63 @@ static Value *load_with_other(Op *op)
     return loaded;
 }
 
+/* Is it computed from indices and numbers alone? */
+static bool is_of_indices(const Value *value, int depth)
+{
+    const Op *op = value->op;
+    if (!tt_is_tile(value->type))
+        return true;
+    if (!op || !depth ||
+        !(op->opcode == OP_range || op->opcode == OP_constant || tt_has(op, SHAPE) ||
+          (tt_has(op, ELEMENTWISE) && tt_has(op, PURE))))
+        return false;
+    for (int i = 0; i < op->operand_count; i++)
+        if (!is_of_indices(tt_operand(op, i), depth - 1))
+            return false;
+    return true;
+}
+
+/* Do only products take it, as it is, permuted or in another shape? */
+static bool feeds_products(const Value *value)
+{
+    TT_FOR_USES(use, value)
+    {
+        const Op *user = use->user;
+        bool passes =
+            (user->opcode == OP_permute || user->opcode == OP_reshape) && feeds_products(user->results[0]);
+        if (!passes && (user->opcode != OP_dot || tt_operand(user, 2) == value))
+            return false;
+    }
+    return tt_has_uses(value);
+}
+
+/* May the load stand where `op` does, further down? */
+static bool can_sink(const Op *load, const Op *op)
+{
+    const Op *between = load;
+    for (; between && between != op; between = between->next)
+        if (between != load &&
+            (tt_writes_memory(between) || tt_has_effects(between) || between->region_count))
+            return false;
+    return between == op;
+}
+
+/* select(mask, load(p), y) = load(p, mask, y), if the mask is of indices and a product takes it: what is selected first would
+ * not be copied to where the product reads it. */
+static Value *load_under_mask(Op *op)
+{
+    enum { DEEPEST = 8 };
+    Op *load = op->opcode == OP_select ? tt_def(tt_operand(op, 1), OP_load) : NULL;
+    if (!load || load->operand_count != 1 || !tt_is_plain_load(load) || !tt_has_one_use(load->results[0]) ||
+        !tt_is_tile(tt_operand(op, 0)->type) || !feeds_products(op->results[0]) ||
+        !is_of_indices(tt_operand(op, 0), DEEPEST) || !can_sink(load, op))
+        return NULL;
+    tt_move_before(load, op);
+    tt_add_operand(load, tt_operand(op, 0));
+    tt_add_operand(load, tt_operand(op, 2));
+    return load->results[0];
+}
+
 /* ---- the walk ------------------------------------------------------------------------------------------ */
 
 static bool visit_region(Region *region)
@@ -127,6 +184,8 @@ static bool visit_region(Region *region)
             value = sum_of_products(&b, op);
         if (!value)
             value = load_with_other(op);
+        if (!value)
+            value = load_under_mask(op);
         if (value) {
             tt_replace_op(op, &value);
             changed = true;

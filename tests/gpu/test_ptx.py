@@ -239,7 +239,7 @@ def test_tiles_in_one_loop_are_loaded_ahead(by):
     assemble(compiled, 90)
 
 
-@pytest.mark.parametrize("way", ["for", "while", "down", "sum", "bits", "two", "unrolled"])
+@pytest.mark.parametrize("way", ["for", "while", "down", "sum", "bits", "where", "two", "unrolled"])
 def test_ways_to_write_a_product(way):
     """Each iteration's operands are copied ahead to where tensor cores read them, and its products stay under way."""
     operand = pointer("i16") if way == "bits" else F16
