@@ -18,7 +18,7 @@ from loop_memory import LEAST_ROW  # noqa: E402
 
 TARGETS = "sim:90", "sim:80"
 SUMS = {"int8": "int32", "float64": "float64"}
-LOADS = ["recomputed", "carried", "block pointer", "descriptor", "indirect", "stored"]
+LOADS = ["recomputed", "carried", "block pointer", "descriptor", "indirect", "stored", "in branches"]
 FORMATS = {"float16": "fp16", "bfloat16": "bf16", "float8e5": "e5m2", "float8e4nv": "e4m3"}
 
 
@@ -162,6 +162,17 @@ class Generator(Chooser):
             f"x{o.name} = tl.load({o.name} + {kept} + d{o.name} * {apart}, {self.masked(o, deep, 'start')})"
         )
 
+    def load_in_branches(self, o):
+        """Branches say where it begins."""
+        kept, deep, apart = self.index(o)
+        place = f"from{o.name}"
+        self.before.append(f"{place} = 0")
+        self.inside += [f"if start // {self.k} % 2 == 0:", f"    {place} = start"]
+        self.inside += ["else:", f"    {place} += {self.k}"]
+        self.inside.append(
+            f"x{o.name} = tl.load({o.name} + {kept} + ({place} + {deep}) * {apart}, {self.masked(o, deep, place)})"
+        )
+
     def load_stored(self, o):
         """Of what the iteration before stored through the same parameter: the load cannot move."""
         kept, deep, apart = self.index(o)
@@ -207,7 +218,7 @@ class Generator(Chooser):
     def products(self):
         x, y = self.operand(self.m, self.k, 1), self.operand(self.k, self.n, 0)
         lines = [self.dot(x, y, "acc")]
-        kind = self.pick("one", "one", "two", "two", "chained", "sometimes", "rescaled", "scaled")
+        kind = self.pick("one", "one", "two", "two", "chained", "sometimes", "begun again", "rescaled", "scaled")
         if kind == "scaled" and self.dtype in FORMATS:
             lines = [self.scaled(x, y)]
         elif kind == "two":
@@ -222,6 +233,10 @@ class Generator(Chooser):
             lines.append(self.dot(self.clamped("part"), "w_tile", "acc"))
         elif kind == "sometimes":
             lines = [f"if start // {self.k} % 2 == {self.pick(0, 1)}:", "    " + lines[0]]
+        elif kind == "begun again":
+            every = self.pick(2, 3)
+            lines += [f"if start // {self.k} % {every} == {every - 1}:"]
+            lines += ["    acc2 += acc", f"    acc = {self.pick('tl.zeros_like(acc)', 'acc * 0', '-acc')}"]
         elif kind == "rescaled":
             ways = "tl.store(side + i * N + j, acc)", "tl.atomic_add(side + i * N + j, acc)"
             lines.append(self.pick("acc = -acc", "acc = acc + 1", "acc2 += acc", *ways))
