@@ -121,6 +121,22 @@ def matmul(m, n, k, dtype, batch=1, precision="tf32"):
 
 
 @triton.jit
+def place_of(tile, tiles_down, tiles_across, ROWS: tl.constexpr, COLUMNS: tl.constexpr, BAND: tl.constexpr):
+    """The first row and column of a tile; tiles are counted down bands of BAND tiles, which share blocks in the L2."""
+    first = tile // (BAND * tiles_across) * BAND
+    height = min(tiles_down - first, BAND)
+    inside = tile % (BAND * tiles_across)
+    return (first + inside % height) * ROWS, inside // height * COLUMNS
+
+
+@triton.jit
+def lines_from(first, count, SIZE: tl.constexpr):
+    """The rows or columns of a tile, as one run: 0 stands for what lies behind the last, which is not stored."""
+    lines = tl.where(first + tl.arange(0, SIZE) < count, first + tl.arange(0, SIZE), 0)
+    return tl.max_contiguous(tl.multiple_of(lines, SIZE), SIZE)
+
+
+@triton.jit
 def persistent_kernel(
     a_ptr, b_ptr, out_ptr, m, n, k,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, BAND: tl.constexpr,
@@ -129,14 +145,8 @@ def persistent_kernel(
     tiles_down, tiles_across = tl.cdiv(m, ROWS), tl.cdiv(n, COLUMNS)
     depth = tl.arange(0, DEPTH)
     for tile in tl.range(tl.program_id(0), tiles_down * tiles_across, tl.num_programs(0), flatten=True):
-        first = tile // (BAND * tiles_across) * BAND
-        height = min(tiles_down - first, BAND)
-        inside = tile % (BAND * tiles_across)
-        first_row, first_column = (first + inside % height) * ROWS, inside // height * COLUMNS
-        rows = tl.where(first_row + tl.arange(0, ROWS) < m, first_row + tl.arange(0, ROWS), 0)
-        columns = tl.where(first_column + tl.arange(0, COLUMNS) < n, first_column + tl.arange(0, COLUMNS), 0)
-        rows = tl.max_contiguous(tl.multiple_of(rows, ROWS), ROWS)
-        columns = tl.max_contiguous(tl.multiple_of(columns, COLUMNS), COLUMNS)
+        first_row, first_column = place_of(tile, tiles_down, tiles_across, ROWS, COLUMNS, BAND)
+        rows, columns = lines_from(first_row, m, ROWS), lines_from(first_column, n, COLUMNS)
         sums = tl.zeros((ROWS, COLUMNS), tl.float32)
         for step in range(tl.cdiv(k, DEPTH)):
             inner = step * DEPTH + depth
@@ -159,10 +169,7 @@ def descriptors_kernel(
     out_tiles = tl.make_tensor_descriptor(out_ptr, [m, n], [n, 1], [ROWS, COLUMNS])
     tiles_down, tiles_across = tl.cdiv(m, ROWS), tl.cdiv(n, COLUMNS)
     for tile in tl.range(tl.program_id(0), tiles_down * tiles_across, tl.num_programs(0), flatten=True):
-        first = tile // (BAND * tiles_across) * BAND
-        height = min(tiles_down - first, BAND)
-        inside = tile % (BAND * tiles_across)
-        row, column = (first + inside % height) * ROWS, inside // height * COLUMNS
+        row, column = place_of(tile, tiles_down, tiles_across, ROWS, COLUMNS, BAND)
         sums = tl.zeros((ROWS, COLUMNS), tl.float32)
         for step in range(tl.cdiv(k, DEPTH)):
             a, b = a_tiles.load([row, step * DEPTH]), b_tiles.load([column, step * DEPTH])
@@ -185,14 +192,8 @@ def one_loop_kernel(
         step = tl.where(step == steps - 1, 0, step + 1)
         if step == 0:
             tile += tl.num_programs(0)
-            first = tile // (BAND * tiles_across) * BAND
-            height = min(tiles_down - first, BAND)
-            inside = tile % (BAND * tiles_across)
-            first_row, first_column = (first + inside % height) * ROWS, inside // height * COLUMNS
-            rows = tl.where(first_row + tl.arange(0, ROWS) < m, first_row + tl.arange(0, ROWS), 0)
-            columns = tl.where(first_column + tl.arange(0, COLUMNS) < n, first_column + tl.arange(0, COLUMNS), 0)
-            rows = tl.max_contiguous(tl.multiple_of(rows, ROWS), ROWS)
-            columns = tl.max_contiguous(tl.multiple_of(columns, COLUMNS), COLUMNS)
+            first_row, first_column = place_of(tile, tiles_down, tiles_across, ROWS, COLUMNS, BAND)
+            rows, columns = lines_from(first_row, m, ROWS), lines_from(first_column, n, COLUMNS)
         inner = step * DEPTH + depth
         a = tl.load(a_ptr + rows[:, None] * k + inner[None, :], mask=inner[None, :] < k, other=0.0)
         b = tl.load(b_ptr + columns[None, :] * k + inner[:, None], mask=inner[:, None] < k, other=0.0)

@@ -94,8 +94,9 @@ static void find_wait(Op *op, void *context)
     *waits |= text && strstr(text->s, "griddepcontrol.wait");
 }
 
-/* Parameters are there, whatever the kernel before does. An early launch waits for what the kernel before stores: where it says so (tl.extra.cuda.gdc_wait) if that is to count,
- * else first of all, and then saves just the time that setting up its blocks takes. */
+/* Parameters are there, whatever the kernel before does. An early launch waits for what that kernel stores: where it
+ * says so (tl.extra.cuda.gdc_wait) if that is to count, else first of all, and then saves just the time that setting
+ * up its blocks takes. */
 static void begin(Simt *s)
 {
     bool waits = false;

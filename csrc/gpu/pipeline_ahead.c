@@ -97,9 +97,11 @@ static Value *repeat_choice(Pipeline *p, Ahead *a, const Value *value, int itera
     Map made = {.arena = p->scratch}, *values = iteration == IN_THE_LOOP ? &a->inside : &a->before[iteration];
     for (int r = 0; r < op->region_count; r++)
         TT_FOR_OPS(inner, op->regions[r]) /* in front of the branches */
-    for (int i = 0; i < inner->operand_count; i++)
-        if (!tt_operand(inner, i)->op || tt_operand(inner, i)->op->parent != op->regions[r])
-            value_there(p, a, tt_operand(inner, i), iteration);
+        {
+            for (int i = 0; i < inner->operand_count; i++)
+                if (!tt_operand(inner, i)->op || tt_operand(inner, i)->op->parent != op->regions[r])
+                    value_there(p, a, tt_operand(inner, i), iteration);
+        }
     Value *condition = value_there(p, a, tt_operand(op, 0), iteration);
     const Type **types = TT_NEW_ARRAY(p->scratch, const Type *, op->result_count);
     for (int i = 0; i < op->result_count; i++)

@@ -258,7 +258,7 @@ static bool is_gathered(const Pipeline *p, const Op *load)
 /* Does a single warpgroup copy what its products read in little time, while the first of these is under way? One that multiplies
  * what it computes with a product's result has nothing else to do then: on an H100 attention of heads of 64 with tiles of
  * 128 x 64 took 8 % longer by blocks, since two programs on a multiprocessor computed, and multiplied, at the same time;
- * with twice as much to copy 5 % less. */
+ * with twice as much to copy 4 % less. */
 static bool copies_meanwhile(const Pipeline *p)
 {
     enum { FEW_BYTES = 128 /* a thread */ };

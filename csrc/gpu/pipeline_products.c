@@ -92,8 +92,8 @@ static void drop_waits_between(Op *product)
     }
 }
 
-/* The last product whose sums only the next iteration's first adds to, or NULL. What computes with them stands in branches, that of a tile's
- * last step, say. */
+/* The last product whose sums only the next iteration's first adds to, or NULL. What computes with them stands in
+ * branches, that of a tile's last step, say. */
 static Op *product_adding_up(const Pipeline *p, const Op *wait)
 {
     Op *product = tt_def(tt_operand(wait, 0), OP_wgmma);

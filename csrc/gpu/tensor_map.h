@@ -8,8 +8,8 @@ enum { MAP_TERMS = 4, MAP_BYTES = 128, MAP_CHUNK = 16 };
 #define MAP_UNCHECKED (1ll << 31) /* the extent where nothing lies beyond an edge */
 typedef struct TensorMap {
     int param;
-    int terms
-        [MAP_TERMS]; /* of the launch's checks: rows, columns, their strides in elements; -1: MAP_UNCHECKED */
+    /* of the launch's checks: rows, columns, their strides in elements; -1: MAP_UNCHECKED */
+    int terms[MAP_TERMS];
     int has_places;
     int element_bytes, rows,
         row_bytes; /* a box has `rows` rows, of `row_bytes` bytes, of which chunks are exchanged */
