@@ -96,7 +96,9 @@ def tiles_in_one_loop(
             sums = tl.zeros((BM, BN), tl.float32)
 
 
-WAYS = ["for", "while", "down", "sum", "bits", "two", "unrolled", "where", "branch", "ahead"]
+WAYS = ["for", "while", "down", "sum", "bits", "two", "unrolled", "where"]
+BRANCHES = ["branch", "sides", "turns", "within"]
+AHEAD = ["ahead", "ahead moved on", "ahead by index", "ahead masked", "ahead by block"]
 
 
 @triton.jit
@@ -142,12 +144,80 @@ def product_in_a_way(
                 sums += tl.dot(tl.load(of_a), tl.load(of_b))
             of_a += BK
             of_b += BK * n
+    elif WAY == "sides":
+        for start in range(0, k, BK):
+            place = start + depth
+            if start < k // 2:
+                x = tl.load(a + rows[:, None] * k + place[None, :])
+                sums = tl.dot(x, tl.load(b + place[:, None] * n + columns[None, :]), sums)
+            else:
+                y = tl.load(b + place[:, None] * n + columns[None, :], mask=place[:, None] < k, other=0.0)
+                sums += tl.dot(tl.load(of_a), y)
+            of_a += BK
+    elif WAY == "turns":
+        for start in range(0, k, BK):
+            if start % (2 * BK) == 0:
+                sums = tl.dot(tl.load(of_a), tl.load(of_b), sums)
+            if start % (2 * BK) != 0:
+                sums = tl.dot(tl.load(of_a), tl.load(of_b), sums)
+            of_a += BK
+            of_b += BK * n
+    elif WAY == "within":
+        for start in range(0, k, BK):
+            if start < k - BK:
+                x = tl.load(of_a)
+                if start % (2 * BK) == 0:
+                    sums = tl.dot(x, tl.load(of_b), sums)
+                else:
+                    y = tl.load(of_b)
+                    sums = tl.dot(x, y, sums)
+            else:
+                sums = tl.dot(tl.load(of_a), tl.load(of_b), sums)
+            of_a += BK
+            of_b += BK * n
     elif WAY == "ahead":
         x, y = tl.load(of_a), tl.load(of_b)
         for _ in range(BK, k, BK):
             of_a += BK
             of_b += BK * n
             next_x, next_y = tl.load(of_a), tl.load(of_b)
+            sums = tl.dot(x, y, sums)
+            x, y = next_x, next_y
+        sums = tl.dot(x, y, sums)
+    elif WAY == "ahead moved on":
+        x, y = tl.load(of_a), tl.load(of_b)
+        of_a += BK
+        of_b += BK * n
+        for _ in range(BK, k, BK):
+            sums = tl.dot(x, y, sums)
+            x, y = tl.load(of_a), tl.load(of_b)
+            of_a += BK
+            of_b += BK * n
+        sums = tl.dot(x, y, sums)
+    elif WAY == "ahead by index":
+        x, y = tl.load(of_a), tl.load(of_b)
+        for start in range(BK, k, BK):
+            next_x = tl.load(a + rows[:, None] * k + (start + depth)[None, :])
+            next_y = tl.load(b + (start + depth)[:, None] * n + columns[None, :])
+            sums = tl.dot(x, y, sums)
+            x, y = next_x, next_y
+        sums = tl.dot(x, y, sums)
+    elif WAY == "ahead masked":
+        x = tl.load(of_a, mask=depth[None, :] < k, other=0.0)
+        y = tl.load(of_b, mask=depth[:, None] < k, other=0.0)
+        for step in range(0, tl.cdiv(k, BK)):
+            sums = tl.dot(x, y, sums)
+            of_a += BK
+            of_b += BK * n
+            x = tl.load(of_a, mask=depth[None, :] < k - (step + 1) * BK, other=0.0)
+            y = tl.load(of_b, mask=depth[:, None] < k - (step + 1) * BK, other=0.0)
+    elif WAY == "ahead by block":
+        block = tl.make_block_ptr(a, (n, k), (k, 1), (tl.program_id(0) * BM, 0), (BM, BK), (1, 0))
+        x, y = tl.load(block, boundary_check=(1,), padding_option="zero"), tl.load(of_b)
+        for _ in range(BK, k, BK):
+            block = tl.advance(block, (0, BK))
+            of_b += BK * n
+            next_x, next_y = tl.load(block, boundary_check=(1,), padding_option="zero"), tl.load(of_b)
             sums = tl.dot(x, y, sums)
             x, y = next_x, next_y
         sums = tl.dot(x, y, sums)
@@ -165,4 +235,21 @@ def product_in_a_way(
                 sums = tl.dot(x, y, sums)
             of_a += BK
             of_b += BK * n
+    tl.store(c + rows[:, None] * n + columns[None, :], sums)
+
+
+@triton.jit
+def picked_steps(a, b, n, k, picked, c, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr):
+    """A product without the steps of K that a table leaves out; of those with a 2, a counts twice."""
+    rows, columns, depth = tl.arange(0, BM), tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, BK)
+    sums = tl.zeros((BM, BN), tl.float32)
+    for start in tl.range(0, k, BK, num_stages=STAGES):
+        kind = tl.load(picked + start // BK)
+        if kind != 0:
+            place = start + depth
+            x = tl.load(a + rows[:, None] * k + place[None, :], mask=place[None, :] < k, other=0.0)
+            if kind == 2:
+                x += x
+            y = tl.load(b + place[:, None] * n + columns[None, :], mask=place[:, None] < k, other=0.0)
+            sums = tl.dot(x, y, sums)
     tl.store(c + rows[:, None] * n + columns[None, :], sums)

@@ -94,7 +94,7 @@ static void copy_async(Builder *b, const Staged *staged, Value *pointer, Value *
         attrs = tt_attr_int(b->module, ATTR_gathered, 1, attrs);
     if (staged->part[2])
         attrs = tt_attr_ints(b->module, ATTR_part, staged->part, 3, attrs);
-    tt_build_op(b, OP_async_copy, operands, 3, NULL, 0, attrs);
+    tt_remove_attr(tt_build_op(b, OP_async_copy, operands, 3, NULL, 0, attrs), ATTR_unread);
 }
 
 /* What the copies of this group are to copy: a half of K where there are two. */
@@ -674,6 +674,10 @@ bool tt_gpu_pipeline(Module *module, const GpuOptions *options, Arena *scratch)
         changed = tt_opt_run_pass(module, PASS_expand_blocks);
         tt_simplify(module);
         tt_opt_run_pass(module, PASS_licm);
+        analyze(&p);
+    }
+    if (tt_change_loops(module->functions->body, pipeline_leave_branches, &p)) {
+        changed = true;
         analyze(&p);
     }
     changed |= tt_change_loops(module->functions->body, pipeline_loop, &p);

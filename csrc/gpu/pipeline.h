@@ -76,6 +76,7 @@ typedef struct Pipeline {
     int64_t kept_bytes; /* of each thread's registers */
     Value *barriers;    /* at which blocks arrive, one a slot; NULL: no blocks */
     Ahead far, near, next, behind_far, behind_near; /* behind: where the lookups are */
+    TT_VECTOR(Op *) products;                       /* of the body and of branches in it */
     TT_VECTOR(Op *) leading;                        /* loads of the body that lead to others */
     TT_VECTOR(Staged) loads;
     TT_VECTOR(Way) ways;
@@ -87,8 +88,6 @@ typedef struct Pipeline {
 
 /* ---- pipeline_loads.c: what is loaded ahead, in Pipeline.loads ----------------------------------------------------------- */
 
-/* The buffer made of just this load, or NULL: then the elements are first computed with. */
-Op *pipeline_buffer_of(const Op *load);
 /* Neighbours in memory that one instruction loads. */
 int64_t pipeline_bytes_at_once(const Pipeline *p, const Op *load);
 /* Groups of copies that may be under way where one is waited for: those of later iterations, and of a later half. */
@@ -100,11 +99,20 @@ bool pipeline_keep(Pipeline *p,
                    const Type *type); /* is it little enough to keep in registers? then that is noted */
 /* Does the loop multiply tiles for the load's addresses, or its mask, each time? Not where other loads lead to it. */
 bool pipeline_has_long_way(const Pipeline *p, const Op *load);
+bool pipeline_reads_what_stays(const Pipeline *p, const Op *op); /* a load, of what the loop does not write */
+/* Is the value computed from the loop's index and what it carries, without the loop's products? */
+bool pipeline_is_computable(const Pipeline *p, const Value *value);
+bool pipeline_passes_on(const Op *op); /* does a product's operand come from what it takes? */
 /* The loads of this loop's body that operands of products are made of; then those that are computed with besides. */
 void pipeline_find_loads_of_products(Pipeline *p, Op *loop);
 void pipeline_find_other_loads(Pipeline *p);
 /* In all loops, blocks of which copies are made otherwise lose their `numbers`; is there one? */
 bool pipeline_give_up_blocks(Pipeline *p);
+
+/* ---- pipeline_branches.c: loads that products in branches take --------------------------------------------------------------- */
+
+/* Takes them out of the branches, where the loop has no other products; for tt_change_loops, with the Pipeline. */
+bool pipeline_leave_branches(Op *loop, void *context);
 
 /* ---- pipeline_depth.c: how far ahead, in how many slots, through which cache ------------------------------------------------- */
 

@@ -42,6 +42,16 @@ static int64_t slot_bytes(const Staged *staged)
     return staged->is_kept ? 0 : (int64_t)bytes << tt_layout_out_total(staged->layout);
 }
 
+/* Of the buffers whose place the slots take: each branch may make one of the load. */
+static int64_t buffer_bytes(const Staged *staged)
+{
+    int64_t bytes = 0;
+    TT_FOR_USES(use, staged->load->results[0])
+    if (use->user->opcode == OP_smem_alloc && use->user->results[0]->layout == staged->layout)
+        bytes += slot_bytes(staged);
+    return bytes;
+}
+
 /* Is what reads a buffer still to come when the operation begins? */
 static bool has_uses_from(const Op *op, const Value *buffer)
 {
@@ -89,20 +99,28 @@ enum { SHARED = 228 << 10, RESERVED_SHARED = 1 << 10 /* by the system, for each 
 
 static bool has_only_wgmma(const Pipeline *p)
 {
-    TT_FOR_OPS(op, p->loop.body)
-    if (tt_is_product(op) && op->opcode != OP_wgmma)
-        return false;
+    for (int i = 0; i < p->products.count; i++)
+        if (p->products.data[i]->opcode != OP_wgmma)
+            return false;
     return true;
 }
 
-/* Registers of a thread for wgmma's sums. */
-static int64_t sums_of_thread(const Pipeline *p)
+/* Sums of wgmma that are there at once: those of one branch or of the other. */
+static int64_t count_sums(const Region *region)
 {
     int64_t sums = 0;
-    TT_FOR_OPS(op, p->loop.body)
+    TT_FOR_OPS(op, region)
     if (op->opcode == OP_wgmma)
-        sums += op->results[0]->type->count / ((int64_t)TT_LANES * p->options->num_warps);
+        sums += op->results[0]->type->count;
+    else if (op->opcode == OP_if)
+        sums += TT_MAX(count_sums(op->regions[0]), count_sums(op->regions[1]));
     return sums;
+}
+
+/* Registers of a thread for them. */
+static int64_t sums_of_thread(const Pipeline *p)
+{
+    return count_sums(p->loop.body) / ((int64_t)TT_LANES * p->options->num_warps);
 }
 
 /* How many programs a multiprocessor of sm_90 runs that need so much shared memory, and registers for their sums. */
@@ -320,8 +338,7 @@ void pipeline_choose_distance(Pipeline *p)
     tt_walk(p->module->functions->body, count_buffer, &others);
     for (int i = 0; i < p->loads.count; i++) {
         each += slot_bytes(&p->loads.data[i]);
-        if (pipeline_buffer_of(p->loads.data[i].load))
-            others.bytes -= slot_bytes(&p->loads.data[i]);
+        others.bytes -= buffer_bytes(&p->loads.data[i]);
     }
     bool any_async = false;
     for (int i = 0; i < p->loads.count; i++)

@@ -4,7 +4,7 @@
 
 /* ---- which loads ----------------------------------------------------------------------------------------------------------------- */
 
-static bool reads_what_stays(const Pipeline *p, const Op *op)
+bool pipeline_reads_what_stays(const Pipeline *p, const Op *op)
 {
     if (op->opcode != OP_load || !tt_is_plain_load(op))
         return false;
@@ -50,7 +50,8 @@ static bool is_computable(const Pipeline *p, const Value *value, Map *asked)
         can = value->op->parent == p->loop.body &&
               (value->op->opcode == OP_if
                    ? is_computable_choice(p, value->op, asked)
-                   : !value->op->region_count && (tt_is_pure(value->op) || reads_what_stays(p, value->op)) &&
+                   : !value->op->region_count &&
+                         (tt_is_pure(value->op) || pipeline_reads_what_stays(p, value->op)) &&
                          !(tt_is_costly(value->op) && tt_is_tile(value->type)));
         for (int i = 0; can && i < value->op->operand_count; i++)
             can = is_computable(p, tt_operand(value->op, i), asked);
@@ -60,10 +61,16 @@ static bool is_computable(const Pipeline *p, const Value *value, Map *asked)
     return can;
 }
 
+bool pipeline_is_computable(const Pipeline *p, const Value *value)
+{
+    Map asked = {.arena = p->scratch};
+    return is_computable(p, value, &asked);
+}
+
 static bool can_move(const Pipeline *p, const Op *load)
 {
     Map asked = {.arena = p->scratch};
-    bool can = reads_what_stays(p, load);
+    bool can = pipeline_reads_what_stays(p, load);
     for (int i = 0; can && i < load->operand_count; i++)
         can = is_computable(p, tt_operand(load, i), &asked);
     return can;
@@ -120,7 +127,7 @@ static bool can_be_async(const Pipeline *p, const Staged *staged)
 }
 
 /* The buffer made of just this load, or NULL: then the elements are first computed with. */
-Op *pipeline_buffer_of(const Op *load)
+static const Op *buffer_of(const Op *load)
 {
     TT_FOR_USES(use, load->results[0])
     if (use->user->opcode == OP_smem_alloc)
@@ -292,7 +299,7 @@ static void add_load(Pipeline *p, Op *load)
             return;
     if (!can_move(p, load))
         return;
-    const Op *alloc = pipeline_buffer_of(load);
+    const Op *alloc = buffer_of(load);
     Staged staged = {.load = load, .depth_axis = -1};
     if (!tt_is_tile(load->results[0]->type)) {
         add_number(p, &staged);
@@ -316,23 +323,38 @@ static void add_load(Pipeline *p, Op *load)
         tt_push(p->scratch, p->loads, staged);
 }
 
+bool pipeline_passes_on(const Op *op)
+{
+    return op->opcode == OP_smem_alloc || op->opcode == OP_smem_permute ||
+           (tt_has(op, ELEMENTWISE | SHAPE | ONE_LAYOUT) && op->opcode != OP_wgmma_wait);
+}
+
 /* The loads of this loop's body that `value` is made of. */
 static void find_loads(Pipeline *p, const Value *value, Map *seen)
 {
     Op *op = value->op;
-    if (!op || op->parent != p->loop.body || tt_map_find_ptr(seen, op))
+    if (!op || !tt_is_in_loop(&p->loop, value) || tt_map_find_ptr(seen, op))
         return;
     *tt_map_slot_ptr(seen, op) = op;
-    if (op->opcode == OP_load)
+    if (op->opcode == OP_load && op->parent == p->loop.body)
         add_load(p, op);
-    if (op->opcode != OP_smem_alloc && op->opcode != OP_smem_permute &&
-        !tt_has(op, ELEMENTWISE | SHAPE | ONE_LAYOUT))
-        return;
-    if (op->opcode == OP_wgmma_wait)
+    if (!pipeline_passes_on(op))
         return;
     for (int i = 0; i < op->operand_count; i++)
         if (!tt_is_ptr(tt_operand(op, i)->type))
             find_loads(p, tt_operand(op, i), seen);
+}
+
+/* Of an iteration, in branches too. */
+static void note_products(Pipeline *p, Region *region)
+{
+    TT_FOR_OPS(op, region)
+    {
+        if (tt_is_product(op))
+            tt_push(p->scratch, p->products, op);
+        for (int r = 0; op->opcode == OP_if && r < op->region_count; r++)
+            note_products(p, op->regions[r]);
+    }
 }
 
 void pipeline_find_loads_of_products(Pipeline *p, Op *loop)
@@ -341,9 +363,11 @@ void pipeline_find_loads_of_products(Pipeline *p, Op *loop)
     p->loop = tt_loop(loop);
     p->loads.count = 0;
     p->kept_bytes = 0;
-    TT_FOR_OPS(product, p->loop.body)
-    for (int i = 0; i < 2 && tt_is_product(product); i++)
-        find_loads(p, tt_operand(product, i), &seen);
+    p->products.count = 0;
+    note_products(p, p->loop.body);
+    for (int i = 0; i < p->products.count; i++)
+        for (int j = 0; j < 2; j++)
+            find_loads(p, tt_operand(p->products.data[i], j), &seen);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------------------------- */

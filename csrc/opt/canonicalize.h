@@ -1,4 +1,4 @@
-/* Between the files of the canonicalize pass. */
+/* Between the files of the canonicalize pass, and what another one asks of it. */
 #pragma once
 #include "opt/pass.h"
 
@@ -8,3 +8,5 @@ Value *tt_simplify_shape(Builder *b, Op *op);
 bool tt_simplify_split(Op *op);
 /* Loops and branches that constants decide; may erase the operation: canonicalize_control.c. */
 bool tt_simplify_control(Op *op);
+/* Are two values equal if `x` and `y` are (NULL: in any case), by pure operations of so many levels? */
+bool tt_equal_if(const Value *a, const Value *b, const Value *x, const Value *y, int depth);

@@ -83,8 +83,7 @@ static bool drop_unchanged(Loop *loop)
     return changed;
 }
 
-/* Are two values equal if `x` and `y` are? */
-static bool equal_if(const Value *a, const Value *b, const Value *x, const Value *y, int depth)
+bool tt_equal_if(const Value *a, const Value *b, const Value *x, const Value *y, int depth)
 {
     const Op *op = a->op, *other = b->op;
     if (a == b || ((a == x || a == y) && (b == x || b == y)))
@@ -94,7 +93,7 @@ static bool equal_if(const Value *a, const Value *b, const Value *x, const Value
         a->type != b->type || !tt_same_attrs(op, other))
         return false;
     for (int i = 0; i < op->operand_count; i++)
-        if (!equal_if(tt_operand(op, i), tt_operand(other, i), x, y, depth - 1))
+        if (!tt_equal_if(tt_operand(op, i), tt_operand(other, i), x, y, depth - 1))
             return false;
     return true;
 }
@@ -112,8 +111,8 @@ static bool merge_carried(Loop *loop)
             bool used = tt_has_uses(loop->op->results[j]);
             for (int r = 0; r < loop->op->region_count; r++)
                 used |= tt_has_uses(loop->op->regions[r]->args[loop->arg + j]);
-            if (!used || !equal_if(tt_init(loop, i), tt_init(loop, j), NULL, NULL, 1) ||
-                !equal_if(tt_next(loop, i), tt_next(loop, j), args[i], args[j], DEEPEST))
+            if (!used || !tt_equal_if(tt_init(loop, i), tt_init(loop, j), NULL, NULL, 1) ||
+                !tt_equal_if(tt_next(loop, i), tt_next(loop, j), args[i], args[j], DEEPEST))
                 continue;
             for (int r = 0; r < loop->op->region_count; r++) {
                 Value **both = loop->op->regions[r]->args + loop->arg;

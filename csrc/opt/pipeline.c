@@ -29,7 +29,8 @@ enum {
     UNROLL = 1 << 4,
     IMPROVE = 1 << 5,
     MAPS = 1 << 6,
-    BLOCKS = 1 << 7
+    BLOCKS = 1 << 7,
+    LOADS = 1 << 8
 };
 
 static const unsigned steps_of[] = {
@@ -50,6 +51,7 @@ typedef struct Step {
 static const Step pipeline[] = {
     /* What the frontend wrote down is full of constants, repeated index arithmetic and values no one uses. */
     {SIMPLIFY, true},
+    {LOADS, false},
     {MAPS, false}, /* only where code may rest on extents of launches */
     {BLOCKS, false},
     /* Values that addresses and masks share are one value now, and loops are still loops, whose bounds bound what they

@@ -240,17 +240,40 @@ class Generator(Chooser):
         elif kind == "rescaled":
             ways = "tl.store(side + i * N + j, acc)", "tl.atomic_add(side + i * N + j, acc)"
             lines.append(self.pick("acc = -acc", "acc = acc + 1", "acc2 += acc", *ways))
-        self.inside += lines
+        return lines
+
+    def picked(self, lines):
+        """In a branch: a table says which steps there are; pointers move on all the same."""
+        self.arrays["steps"] = Array(self.random.integers(0, 2, 6).astype(np.int32), "int32")
+        moves = [line for line in self.inside if line.startswith("at")]
+        taken = [line for line in self.inside if not line.startswith("at")] + lines
+        condition = self.pick("tl.load(steps + start // {k}) != 0", "start // {k} % 2 == 1", "start > {k}")
+        branch = [f"if {condition.format(k=self.k)}:", *indented(taken)]
+        if self.chance(0.3):
+            branch += ["else:", *indented(taken)]
+        return branch + moves
+
+    def loop(self, lines):
+        """Over the steps; or the loads are those of the next step, and the last product stands behind the loop."""
+        first = "0"
+        body = [*self.inside, *lines]
+        if self.chance(0.15):
+            first, body = f"{self.k}", [*lines, *self.inside]
+        elif self.chance(0.2):
+            body = self.picked(lines)
+        loop = [f"for start in tl.range({first}, size, {self.k}, num_stages={self.stages}):"]
+        if self.chance(0.2):
+            loop = [f"for start in range({first}, size, {self.k}):"]
+        elif self.chance(0.15):
+            loop = [f"start = {first}", "while start < size:"]
+            body.append(f"start += {self.k}")
+        if first != "0":
+            return ["start = 0", *self.inside, *loop, *indented(body), *lines]
+        return [*loop, *indented(body)]
 
     def source(self):
-        self.products()
-        loop = [f"for start in tl.range(0, size, {self.k}, num_stages={self.stages}):"]
-        if self.chance(0.2):
-            loop = [f"for start in range(0, size, {self.k}):"]
-        elif self.chance(0.15):
-            loop = ["start = 0", "while start < size:"]
-            self.inside.append(f"start += {self.k}")
-        body = [*self.before, *loop, *indented(self.inside)]
+        lines = self.products()
+        body = [*self.before, *self.loop(lines)]
         if self.parts > 1:
             body = [f"for part_number in range({self.parts}):", *indented([*body, "acc2 += acc"])]
         if self.n >= 16 and self.chance(0.2):

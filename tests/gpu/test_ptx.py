@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from assembling import unused
-from block_products import product_in_a_way, tiles_in_one_loop
+from block_products import AHEAD, BRANCHES, WAYS, product_in_a_way, tiles_in_one_loop
 from gpu_kernels import (
     add_rows,
     assemble,
@@ -239,17 +239,31 @@ def test_tiles_in_one_loop_are_loaded_ahead(by):
     assemble(compiled, 90)
 
 
-@pytest.mark.parametrize("way", ["for", "while", "down", "sum", "bits", "where", "two", "unrolled"])
-def test_ways_to_write_a_product(way):
-    """Each iteration's operands are copied ahead to where tensor cores read them, and its products stay under way."""
+def product_in_this_way(way, sm):
     operand = pointer("i16") if way == "bits" else F16
     text = ir(product_in_a_way, operand, operand, integer(), integer(), F32, WAY=way, BM=128, BN=128, BK=64)
-    compiled = compile_ir(text, 90, 8, pipeline=True)
+    return compile_ir(text, sm, 8, pipeline=True)
+
+
+@pytest.mark.parametrize("way", WAYS + AHEAD)
+def test_ways_to_write_a_product(way):
+    """Each iteration's operands are copied ahead to where tensor cores read them, and its products stay under way."""
+    compiled = product_in_this_way(way, 90)
     products = 2 if way in ("two", "unrolled") else 1
     assert compiled.count(r"cp\.async\.cg") >= 24 * products
     waits = re.findall(r"wgmma\.wait_group\.sync\.aligned (\d);", compiled.ptx)
     assert waits[0] != "0" and waits.count("0") <= 2  # behind the loop, and behind what is left of an unrolled one
     assemble(compiled, 90)
+
+
+@pytest.mark.parametrize("way", BRANCHES)
+@pytest.mark.parametrize("sm", [80, 90])
+def test_products_in_branches(way, sm):
+    """What they take is copied ahead where the program comes to them."""
+    compiled = product_in_this_way(way, sm)
+    assert compiled.count(r"cp\.async\.cg") >= 24
+    assert compiled.count(r"\bld\.global") == 0
+    assemble(compiled, sm)
 
 
 def test_products_of_warps():

@@ -72,7 +72,7 @@ def test_passes_of_a_gpu_are_dumped_too():
 )
 def test_dump_after_an_unknown_pass(monkeypatch, switch, question):
     monkeypatch.setenv("TRITON_DUMP", switch)
-    names = "block_copies, expand_blocks, combine, .*, inline_calls, .*, refuse_assembly, .*all, opt, gpu, cpu$"
+    names = "carried_loads, block_copies, .*, inline_calls, .*, refuse_assembly, .*all, opt, gpu, cpu$"
     message = re.escape(f"TRITON_DUMP={switch}: there is no such pass\n{question}it can be after: ")
     with pytest.raises(ValueError, match=message + names):
         _C._run_gpu_passes(KERNEL)
@@ -82,7 +82,7 @@ def test_times_of_passes():
     program = f"from triton import _C; _C._compile_gpu({KERNEL!r}, pipeline=True)"
     lines = messages(program, TRITON_TIMING="1").splitlines()
     assert re.fullmatch(r"// opt passes of copy: \d+\.\d{3} ms", lines[0])
-    assert re.fullmatch(r"//   expand_blocks +\d+\.\d{3} ms, \d of [1-9] runs changed something", lines[1])
+    assert re.fullmatch(r"//   carried_loads +\d+\.\d{3} ms, \d of [1-9] runs changed something", lines[1])
     second = [line.startswith("// gpu passes of copy: ") for line in lines].index(True)
     names = [line.split()[1] for line in lines[second + 1 :]]
     assert names[0] == "inline_calls" and names[-1] == "stagger"

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from block_products import WAYS, product_in_a_way, tiles_in_one_loop
+from block_products import AHEAD, BRANCHES, WAYS, picked_steps, product_in_a_way, tiles_in_one_loop
 from harness import DTYPES, Array, Buffer, jit, random, round_to
 
 import triton
@@ -1172,7 +1172,7 @@ def test_tiles_in_one_loop(m, n, k, programs, warps, stages, by):
     "way, warps, k",
     [
         (way, warps, k)
-        for way in WAYS
+        for way in WAYS + BRANCHES + AHEAD
         for warps, k in [(4, 32), (4, 64), (8, 256), (2, 192)]
         if k > 32 or way != "two"  # of which an iteration has two steps
     ],
@@ -1185,6 +1185,18 @@ def test_ways_to_write_a_product(way, warps, k):
     sizes = {"WAY": way, "BM": 64, "BN": 64, "BK": 32, "num_warps": warps}
     found = launch(product_in_a_way, (1, 2), a, b, 128, k, out=blank((64, 128), "float32"), **sizes)
     near(found, exact(x) @ exact(y), 0)
+
+
+@pytest.mark.parametrize("warps, stages", [(4, 3), (8, 2), (4, 1), (2, 4), (4, 5)])
+@pytest.mark.parametrize("picked", [[1, 0, 2, 1, 0, 0, 1], [0, 0, 0], [2], [0, 1, 1, 1, 0]])
+def test_steps_that_a_table_leaves_out(picked, warps, stages):
+    k = 32 * len(picked) - 8
+    x, y = small((64, k), "float16", 1), small((k, 128), "float16", 2)
+    counts = np.repeat(picked, 32)[:k]
+    table = Array(np.array(picked, np.int32), "int32")
+    sizes = {"BM": 64, "BN": 64, "BK": 32, "STAGES": stages, "num_warps": warps}
+    found = launch(picked_steps, (2,), x, y, 128, k, table, out=blank((64, 128), "float32"), **sizes)
+    near(found, (exact(x) * counts) @ exact(y), 0)
 
 
 @pytest.mark.parametrize("seed", range(10))
