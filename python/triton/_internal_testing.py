@@ -3,11 +3,12 @@
 They need NumPy, torch and pytest. What they ask of the hardware, the target that kernels are compiled for answers.
 """
 
+import importlib
 import multiprocessing
 import os
 import pickle
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ import torch
 
 import triton
 import triton.language as tl
+from triton._utils import type_canonicalisation_dict as type_canonicalisation_dict
 
 int_dtypes = ["int8", "int16", "int32", "int64"]
 uint_dtypes = ["uint8", "uint16", "uint32", "uint64"]
@@ -27,10 +29,6 @@ dtypes_with_bfloat16 = [*dtypes, "bfloat16"]
 torch_float8_dtypes = ["float8_e4m3fn", "float8_e5m2"]
 torch_dtypes = ["bool", *int_dtypes, "uint8", *float_dtypes_with_bfloat16]
 tma_dtypes = sorted(set(dtypes_with_bfloat16) - {"int64", "uint64", "float64"})
-
-type_canonicalisation_dict = {tl.dtype(name).codegen_name(): name for name in tl.dtype.FP_TYPES}
-type_canonicalisation_dict |= {name: tl.dtype(name).mangle() for name in [*integral_dtypes, "int1"]}
-type_canonicalisation_dict |= {"bool": "i1", "float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5"}
 
 _OTHER_NAMES = {"bool": "int1", "float8_e4m3fn": "float8e4nv", "float8_e5m2": "float8e5"}
 _OTHER_NAMES |= {"float8_e4m3fnuz": "float8e4b8", "float8_e5m2fnuz": "float8e5b16"}
@@ -61,6 +59,10 @@ def is_ampere_or_newer():
     return _major() >= 8
 
 
+def is_rubin():
+    return is_cuda() and torch.cuda.get_device_capability() == (10, 7)
+
+
 def is_hopper():
     return _major() == 9
 
@@ -85,8 +87,9 @@ def _never():
     return False
 
 
-is_hip = is_hip_cdna = is_hip_cdna2 = is_hip_cdna3 = is_hip_cdna4 = _never
-is_hip_rdna = is_hip_rdna3 = is_hip_rdna4 = is_hip_gfx1250 = is_hip_gfx12 = is_xpu = _never
+is_hip = is_hip_cdna = is_hip_cdna2 = is_hip_cdna3 = is_hip_cdna4 = is_hip_cdna3_or_newer = _never
+is_hip_rdna = is_hip_rdna3 = is_hip_rdna4 = is_hip_rdna4m = is_hip_mi200 = is_hip_mi300 = is_hip_mi350 = _never
+is_hip_gfx11 = is_hip_gfx12 = is_hip_gfx1250 = is_xpu = _never
 
 
 def get_arch():
@@ -105,6 +108,16 @@ def supports_tma(byval_only=False):
 
 def supports_ws():
     """Neither are specialised warps."""
+    return False
+
+
+def supports_clc():
+    """Nor do programs ask a running one for its place (cluster launch control)."""
+    return False
+
+
+def is_compile_warmup():
+    """Are tests run for what they compile alone? No: nothing here does that."""
     return False
 
 
@@ -142,6 +155,16 @@ def numpy_random(shape, dtype_str, rs=None, low=None, high=None):
     if dtype_str not in float_dtypes:
         raise ValueError(f"there is no dtype {dtype_str!r}")
     return values.astype(dtype_str)
+
+
+def random_int(low, high, *, warmup_value=None, **options):
+    """One of torch's random integers from `low` to below `high`. `warmup_value` is for `is_compile_warmup`."""
+    return torch.randint(low, high, (), **options).item()
+
+
+def random_float(*, warmup_value=0.5, **options):
+    """One of torch's random numbers in [0, 1)."""
+    return torch.rand((), **options).item()
 
 
 def to_triton(x, device, dst_type=None):
@@ -193,39 +216,119 @@ class ProcessResult:
     driver_stderr_output: str
 
 
-def _run_and_report(queue, path, function, args, kwargs):
-    file = os.open(path, os.O_WRONLY | os.O_CREAT)
-    os.dup2(file, 2)  # what the driver writes as well
+def _serve(connection, module):
+    """What a process of `_Worker` does: calls, one after the other, until one raises: it may have lost its device."""
+    if module:
+        importlib.import_module(module)
+    error = None
+    while error is None:
+        try:
+            function, args, kwargs, env, path = connection.recv()
+        except EOFError:
+            return
+        error = _call(function, args, kwargs, env, path)
+        try:
+            pickle.dumps(error)
+        except Exception:
+            error = RuntimeError(f"{type(error).__name__}: {error}")
+        connection.send(error)
+
+
+def _call(function, args, kwargs, env, path):
+    """The exception of a call or None; what is written to stderr meanwhile, by the driver as well, goes to a file."""
+    file, own = os.open(path, os.O_WRONLY | os.O_CREAT), os.dup(2)
+    os.dup2(file, 2)
     try:
-        function(*args, **kwargs)
-        error = None
+        with pytest.MonkeyPatch.context() as patch, ExitStack() as kept:
+            for group in _groups().values():
+                kept.enter_context(group.scope())
+            for name, text in env.items():
+                patch.setenv(name, text)
+            function(*args, **kwargs)
     except Exception as raised:
-        error = raised
+        return raised
+    finally:
+        os.dup2(own, 2)
+        os.close(own)
+        os.close(file)
+
+
+class _Worker:
+    """A process for calls of functions of modules, which may lose its device or its life."""
+
+    def __init__(self, module=None, env=None):
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, module), daemon=True)
+        with pytest.MonkeyPatch.context() as patch:  # what it imports sees these, too
+            for name, text in (env or {}).items():
+                patch.setenv(name, text)
+            self.process.start()
+        theirs.close()
+
+    def run(self, function, args, kwargs, env):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "stderr")
+            self.connection.send((function, args, kwargs or {}, env or {}, path))
+            try:
+                error = self.connection.recv()
+            except EOFError:
+                self.process.join()
+                error = RuntimeError(f"the process ended with the exit code {self.process.exitcode}")
+            written = ""
+            if os.path.exists(path):
+                with open(path, errors="replace") as file:
+                    written = file.read()
+        return ProcessResult(error, written)
+
+    def close(self):
+        self.connection.close()
+        self.process.join()
+
+
+class _Pool:
+    """A worker that has imported a module, and a new one where it failed."""
+
+    def __init__(self, module):
+        self.module, self.worker = module, _Worker(module)
+
+    def run(self, function, args=(), kwargs=None, env=None):
+        result = self.worker.run(function, args, kwargs, env)
+        if result.exc is not None:
+            self.worker.close()
+            self.worker = _Worker(self.module)
+        return result
+
+
+_pools = []
+
+
+@contextmanager
+def use_process_pool(preload_module):
+    """Inside, `run_in_process` takes one process for call after call, as long as they succeed: it has imported a module
+    already, and is not to be started each time."""
+    pool = _Pool(preload_module)
+    _pools.append(pool)
     try:
-        pickle.dumps(error)
-    except Exception:
-        error = RuntimeError(f"{type(error).__name__}: {error}")
-    queue.put(error)
+        yield pool
+    finally:
+        _pools.remove(pool)
+        pool.worker.close()
 
 
 def run_in_process(client_fn, args=(), kwargs=None, env=None):
-    """Call a function of a module in a fresh process, which may lose its device or its life.
+    """Call a function of a module in a fresh process, or in that of `use_process_pool`; it may lose its device or life.
 
     :param env: variables of its environment beside those of this one.
     :return: a `ProcessResult`; one that ends without a word has a RuntimeError that names its exit code.
     """
-    context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as folder:
-        path, queue = os.path.join(folder, "stderr"), context.SimpleQueue()
-        process = context.Process(target=_run_and_report, args=(queue, path, client_fn, args, kwargs or {}))
-        with pytest.MonkeyPatch.context() as patch:
-            for name, text in (env or {}).items():
-                patch.setenv(name, text)
-            process.start()
-        process.join()
-        error = RuntimeError(f"the process ended with the exit code {process.exitcode}") if process.exitcode else None
-        with open(path, errors="replace") as file:
-            return ProcessResult(error if queue.empty() else queue.get(), file.read())
+    if _pools:
+        return _pools[-1].run(client_fn, args, kwargs, env)
+    worker = _Worker(env=env)
+    try:
+        return worker.run(client_fn, args, kwargs, env)
+    finally:
+        worker.close()
 
 
 def default_alloc_fn(size, align, stream):
@@ -236,13 +339,19 @@ def default_alloc_fn(size, align, stream):
 # ---- settings
 
 
+def _groups():
+    """The groups of `triton.knobs` by name."""
+    from triton import knobs
+
+    return {name: group for name, group in vars(knobs).items() if isinstance(group, knobs.base_knobs)}
+
+
 def _fresh_knobs_impl(skipped_attr=()):
     """Two functions: one takes away whatever the groups of `triton.knobs` hold, those in the environment included, and
     returns the module; the other puts it back."""
     from triton import knobs
 
-    found = {name: group for name, group in vars(knobs).items() if isinstance(group, knobs.base_knobs)}
-    groups = [group for name, group in found.items() if name not in (skipped_attr or ())]
+    groups = [group for name, group in _groups().items() if name not in (skipped_attr or ())]
     kept, propagates = ExitStack(), knobs.propagate_env
 
     def fresh_function():

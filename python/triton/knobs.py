@@ -273,16 +273,14 @@ class nvidia_knobs(_Group):
     libcuda_path = env_opt_str("TRITON_LIBCUDA_PATH", instead="the driver is found by the system's loader")
 
 
-_NOTHING_BUILT = "nothing is built in C while a program runs"
-
-
 class build_knobs(_Group):
-    """Nothing is built while a program runs: launches need no C compiler."""
+    """How `triton.runtime.build` compiles modules that programs ask for; launches need no C compiler. ``cc``: the
+    compiler. ``impl``: what does it instead, with the parameters of ``_build``. ``backend_dirs``: where headers are."""
 
     _name = "build"
-    cc = env_opt_str("CC", instead=_NOTHING_BUILT)
-    cudacrt_path = env_opt_str("TRITON_CUDACRT_PATH", instead=_NOTHING_BUILT)
-    cudart_path = env_opt_str("TRITON_CUDART_PATH", instead=_NOTHING_BUILT)
+    cc = env_opt_str("CC")
+    cudacrt_path = env_opt_str("TRITON_CUDACRT_PATH")
+    cudart_path = env_opt_str("TRITON_CUDART_PATH")
     impl = None
 
     @property
@@ -349,6 +347,14 @@ autotuning, nvidia, build = autotuning_knobs(), nvidia_knobs(), build_knobs()
 proton, amd, redis = proton_knobs(), amd_knobs(), redis_knobs()
 
 
+def getenv_bool(key, default):
+    """A flag of the environment, which is off as 0, n, no, off or false; `default` where there is none."""
+    from .runtime.environment import is_on
+
+    text = os.environ.get(key)
+    return default if text is None else is_on(text)
+
+
 def install_kernel_hooks():
     """Have the compiler call the hooks that there are."""
     from .runtime.kernel_hooks import install
@@ -388,6 +394,7 @@ __all__ = [
     "env_opt_str",
     "env_str",
     "env_str_callable_default",
+    "getenv_bool",
     "language",
     "nvidia",
     "propagate_env",

@@ -6,7 +6,14 @@ from harness import Buffer
 
 import triton
 import triton.language as tl
-from triton.tools.ragged_tma import atomic_add_ragged, create_ragged_descriptor, load_ragged, store_ragged
+from triton.tools.ragged_tma import (
+    atomic_add_ragged,
+    create_ragged_descriptor,
+    create_ragged_descriptor_device_2d,
+    create_ragged_descriptor_device_3d,
+    load_ragged,
+    store_ragged,
+)
 
 
 @triton.jit
@@ -47,6 +54,28 @@ def test_another_dimension_may_be_ragged():
     planes[(1,)](create_ragged_descriptor(source.argument, [2, 4, 8], ragged_dim=1), result.argument)
     expected = np.zeros((2, 4, 8), np.float32)
     expected[:, :2] = x[:, 3:5]
+    assert (result.host().values == expected).all()
+
+
+@triton.jit
+def made_in_the_kernel(x, y, DIMENSIONS: tl.constexpr):
+    if DIMENSIONS == 2:
+        source = create_ragged_descriptor_device_2d(x, 7, 16, 16, 1, 4, 16, 0)
+        result = create_ragged_descriptor_device_2d(y, 7, 16, 16, 1, 4, 16, 0)
+        store_ragged(result, 3, 2, [0, 0], load_ragged(source, 2, 3, [0, 0]))
+    else:
+        source = create_ragged_descriptor_device_3d(x, 2, 7, 16, 112, 16, 1, 2, 4, 16, 1)
+        result = create_ragged_descriptor_device_3d(y, 2, 7, 16, 112, 16, 1, 2, 4, 16, 1)
+        store_ragged(result, 3, 2, [0, 0, 0], load_ragged(source, 2, 3, [0, 0, 0], 1), 1)
+
+
+@pytest.mark.parametrize("shape", [(7, 16), (2, 7, 16)])
+def test_descriptors_made_in_kernels(shape):
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    source, result = Buffer(x), Buffer(np.full_like(x, -1))
+    made_in_the_kernel[(1,)](source.argument, result.argument, len(shape))
+    expected = np.full_like(x, -1)
+    expected[..., 3:5, :] = x[..., 2:4, :]
     assert (result.host().values == expected).all()
 
 

@@ -305,7 +305,6 @@ def test_plain_globals(monkeypatch):
 
 WITHOUT_EFFECT = {
     "compilation": ("use_ir_loc", None, "ttir"),
-    "build": ("cc", None, "clang"),
     "language": ("fp32_default", None, "ieee"),
     "nvidia": ("dump_nvptx", False, True),
     "amd": ("use_buffer_ops", True, False),

@@ -25,15 +25,27 @@ NAMES = """
 triton: Config InterpreterError MockTensor OutOfResources TensorWrapper TritonError aggregate compile constexpr_function
 triton: AsyncCompileMode FutureKernel LinearLayout must_use_result reinterpret set_allocator
 triton._C.libtriton: get_cache_invalidating_env_vars ir native_specialize_impl nvidia
-triton._internal_testing: ProcessResult run_in_process type_canonicalisation_dict
+triton._filecheck: filecheck_test run_filecheck run_filecheck_test run_parser stub_target
+triton._internal_testing: ProcessResult is_hip_cdna3_or_newer is_hip_gfx11 is_hip_mi200 is_hip_mi300 is_hip_mi350
+triton._internal_testing: is_hip_rdna4m is_rubin random_float random_int run_in_process supports_clc
+triton._internal_testing: is_compile_warmup type_canonicalisation_dict use_process_pool
+triton._utils: BITWIDTH_DICT canonicalize_dtype canonicalize_ptr_dtype find_paths_if get_iterable_path
+triton._utils: get_primitive_bitwidth tuple_create type_canonicalisation_dict validate_block_shape
+triton.backends.amd.compiler: HIPBackend
+triton.backends.driver: Benchmarker DriverBase GPUDriver decompose_descriptor expand_signature
+triton.backends.driver: wrap_handle_tensordesc_impl
 triton.backends.nvidia.compiler: CUDABackend CUDAOptions get_ptxas get_ptxas_version min_dot_size
 triton.backends.nvidia.compiler: PTXASError ptx_get_version sm_arch_from_capability
 triton.compiler.compiler: max_shared_mem triton_key
 triton.backends.nvidia.driver: CudaDriver CudaUtils include_dirs libcuda_dirs library_dirs ty_to_cpp
+triton.compiler: LazyDict
+triton.compiler.code_generator: CodeGenerator
 triton.compiler: ASTSource CompilationError CompiledKernel IRSource compile get_cache_key make_backend max_shared_mem
 triton.compiler.compiler: OutOfResources get_cache_key max_shared_mem
 triton.compiler.errors: CompilationError TritonError
-triton.knobs: AutotuneListener CompilationListener JITHook LaunchHook
+triton.experimental.gluon.language._layouts: NVMMASharedLayout
+triton.experimental.gluon.nvidia.hopper: TensorDescriptor
+triton.knobs: AutotuneListener CompilationListener JITHook LaunchHook getenv_bool
 triton.runtime.cache: default_cache_dir default_dump_dir default_override_dir
 triton.language: core extra float8e4b8 float8e5b16 libdevice math random semantic standard target_info
 triton.language.core: TRITON_BUILTIN _constexpr_to_value _unwrap_if_constexpr _unwrap_shape builtin dispatch extern
@@ -55,10 +67,12 @@ triton.ops.matmul_perf_model: early_config_prune estimate_matmul_time get_clock_
 triton.ops.matmul_perf_model: get_tensorcore_tflops
 triton.runtime: InterpreterError OutOfResources RedisRemoteCacheBackend RemoteCacheBackend TritonError
 triton.runtime._allocation: NullAllocator _allocator set_allocator
+triton.runtime.build: compile_module_from_file compile_module_from_src platform_key
 triton.runtime.errors: InterpreterError OutOfResources PTXASError
 triton.runtime.interpreter: InterpretedFunction InterpreterError
 triton.runtime.jit: ConstexprFunction DependenciesFinder JITCallable JITFunction JitFunctionInfo KernelInterface
-triton.runtime.jit: KernelParam
+triton.runtime.jit: KernelParam _find_paths_if_leaf_is_constexpr _find_paths_if_leaf_is_str
+triton.runtime.jit: create_function_from_signature type_canonicalisation_dict
 triton.runtime.jit: MockTensor T TensorWrapper constexpr_function get_device_key get_jit_fn_file_line mangle_type
 triton.runtime.jit: native_specialize_impl reinterpret
 triton.testing: cuda_graph_without_gc do_bench_cudagraph_proton do_bench_proton nvsmi
@@ -67,6 +81,7 @@ triton.tools.disasm: extract get_sass path_to_cuobjdump
 triton.tools: LinearLayout
 triton.tools.mxfp: MXFP4Tensor MXScaleTensor
 triton.tools.ragged_tma: atomic_add_ragged create_ragged_descriptor load_ragged store_ragged
+triton.tools.ragged_tma: create_ragged_descriptor_device_2d create_ragged_descriptor_device_3d
 """
 
 
@@ -123,6 +138,12 @@ def test_what_there_is_no_hardware_for_says_so():
         tl.extra.hip  # noqa: B018
     with pytest.raises(NotImplementedError, match="call the functions of triton.language instead"):
         tl.semantic.TritonSemantic(None)
+    with pytest.raises(NotImplementedError, match="kernels are walked over in C"):
+        importlib.import_module("triton.compiler.code_generator").CodeGenerator(None)
+    with pytest.raises(triton.TargetError, match="AMD's GPUs are not supported"):
+        importlib.import_module("triton.backends.amd.compiler").HIPBackend(
+            triton.backends.compiler.GPUTarget("hip", 0, 64)
+        )
 
 
 def test_what_is_the_public_compiler_s_own_says_so():
@@ -132,10 +153,10 @@ def test_what_is_the_public_compiler_s_own_says_so():
 
 
 NOT_HERE = """
-triton.compiler.code_generator triton.experimental.gluon.language.amd triton.instrumentation triton.plugins
-triton.profiler.language triton.profiler.mode triton.runtime.build triton.tools.build_extern triton.tools.gsan
-triton.tools.triton_to_gluon_translator tl.extra.hip tl.tensor_descriptor_type
-triton.backends.driver.expand_signature triton.testing.cublas
+triton.experimental.gluon.language.amd triton.instrumentation triton.plugins
+triton.profiler.language triton.profiler.mode triton.tools.build_extern triton.tools.gsan
+triton.tools.experimental_descriptor triton.tools.triton_to_gluon_translator tl.extra.hip tl.tensor_descriptor_type
+triton.backends.compiler.AttrsDescriptor triton.testing.cublas
 triton.testing.cuda_memcheck triton.runtime._allocation.set_profile_allocator
 """
 
@@ -481,6 +502,181 @@ def test_functions_in_another_process():
     assert "exit code 7" in str(testing.run_in_process(ends).exc)
     assert str(testing.run_in_process(raises_what_is_not_pickled).exc) == "Local: here"
     assert testing.run_in_process(number_of_threads).exc is None
+
+
+def raises_unless_first(path):
+    with open(path, "x") as file:
+        file.write(str(os.getpid()))
+
+
+def sets_a_variable():
+    os.environ["TRITON_OF_A_TEST"] = "1"
+    triton.knobs.compilation.always_compile = True
+
+
+def finds_no_variable(name):
+    assert "TRITON_OF_A_TEST" in os.environ and not triton.knobs.compilation.always_compile and os.environ[name] == "x"
+
+
+def test_functions_in_one_other_process(tmp_path):
+    """One is taken again and again, until a function fails in it."""
+    testing = pytest.importorskip("triton._internal_testing", reason="torch is not installed")
+    with testing.use_process_pool("triton.language"):
+        paths = [str(tmp_path / name) for name in "aabc"]
+        results = [testing.run_in_process(raises_unless_first, (path,)).exc for path in paths]
+        assert [type(each) for each in results] == [type(None), FileExistsError, type(None), type(None)]
+        first, *others = [(tmp_path / name).read_text() for name in "abc"]
+        assert others[0] == others[1] != first
+        assert testing.run_in_process(sets_a_variable).exc is None
+        assert testing.run_in_process(finds_no_variable, ("OF_A_TEST",), env={"OF_A_TEST": "x"}).exc is None
+        assert "exit code 7" in str(testing.run_in_process(ends).exc)
+        assert testing.run_in_process(number_of_threads).exc is None
+
+
+# ---- types and paths
+
+
+def test_types_by_name():
+    from triton import _utils
+
+    assert [_utils.canonicalize_dtype(each) for each in (tl.float8e5, np.dtype("int64"), "bool")] == [
+        "fp8e5",
+        "i64",
+        "i1",
+    ]
+    assert _utils.canonicalize_ptr_dtype("torch.bfloat16", True) == "*kbf16"
+    assert [_utils.get_primitive_bitwidth(name) for name in ("i1", "u16", "fp8e4nv", "bf16")] == [1, 16, 8, 16]
+    with pytest.raises(TypeError, match="'complex64' is no type"):
+        _utils.canonicalize_dtype("complex64")
+
+
+def test_shapes_of_tiles():
+    from triton._utils import validate_block_shape
+
+    assert validate_block_shape([3, 32]) == 96
+    with pytest.raises(TypeError, match="Shape element 1"):
+        validate_block_shape([4, 2.0])
+    with pytest.raises(ValueError, match="Shape element 0"):
+        validate_block_shape([0])
+
+
+def test_paths_in_a_signature():
+    from triton.runtime import jit
+
+    kinds, facts = triton._C.libtriton.native_specialize_impl(
+        triton.backends.compiler.CUDABackend, ((1, 2.0), 16, (3,))
+    )
+    assert jit._find_paths_if_leaf_is_constexpr(kinds) == ((0, 0),)
+    assert jit._find_paths_if_leaf_is_str(facts) == ((1,), (2, 0))
+
+
+class Pair(NamedTuple):
+    first: object
+    second: object
+
+
+def test_tuples_like_others():
+    from triton._utils import tuple_create
+
+    assert tuple_create(Pair(1, 2), [3, 4]) == Pair(3, 4) and type(tuple_create((1,), [3])) is tuple
+
+
+# ---- drivers of others
+
+
+def test_descriptors_in_signatures():
+    from triton.backends.driver import expand_signature
+
+    signature = "fp32", ("tensordesc<fp16[8, 16]>", "i1"), "tensordesc<i8[16]>"
+    lengths = ["i32", "i32", "i64", "i64"]
+    apart = ("*fp16", "i64", "i64", "i64", "i64", "i1", "i1", *lengths, "i1")
+    assert expand_signature(signature, [None, {}], "map") == ["fp32", apart, "map", "i32", "i64"]
+    assert expand_signature(signature[1:2], None, "map") == [apart]
+
+
+def test_a_launcher_of_descriptors():
+    from triton.backends.driver import decompose_descriptor, wrap_handle_tensordesc_impl
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    def launcher(*arguments):
+        return arguments
+
+    array = np.zeros((4, 16), np.float32)
+    descriptor = TensorDescriptor.from_tensor(array, [2, 16])
+
+    def apart(value, meta, others):
+        return [*decompose_descriptor(value)[1:], meta, others[0]]
+
+    wrapped = wrap_handle_tensordesc_impl(
+        launcher, {"a": "i32", "b": ("tensordesc<fp32[2, 16]>", "i64")}, ["meta"], apart
+    )
+    parts = 4, 16, 16, 1, False, False, 4, 16, 16, 1, "meta", "stream"
+    assert wrapped("stream", [3, (descriptor, 5)]) == ("stream", [3, (*parts, 5)])
+    assert wrap_handle_tensordesc_impl(launcher, {"a": "i32", "b": ("i64",)}, None, apart) is launcher
+
+
+def test_a_dict_made_late():
+    calls = []
+    late = triton.compiler.LazyDict({"a": 1})
+    late.add(lambda x: calls.append(x) or {"b": x}, (2,))
+    assert not calls and late.get() == late.get() == {"a": 1, "b": 2} and calls == [2]
+
+
+# ---- tests of kernels
+
+
+@triton.jit
+def takes_options(x, N: tl.constexpr):
+    x + tl.arange(0, N)
+
+
+@triton.jit
+def is_taken():
+    tl.arange(0, 8)
+
+
+def test_the_frontend_alone():
+    from triton._filecheck import filecheck_test, run_parser
+
+    assert "range" in str(run_parser(takes_options, (1.5,), {"N": 8, "num_warps": 2}))
+    with pytest.raises(triton.CompilationError, match="unknown"):
+        run_parser(kernel_of_mistakes)
+    with pytest.raises(pytest.skip.Exception, match="the frontend took the kernel"):
+        filecheck_test(is_taken)()
+    with pytest.raises(triton.CompilationError):
+        filecheck_test(kernel_of_mistakes)()
+
+
+@triton.jit
+def kernel_of_mistakes():
+    unknown()  # noqa: F821
+
+
+# ---- modules in C
+
+MODULE = """
+#include <Python.h>
+static PyObject *answer(PyObject *self, PyObject *args) { return PyLong_FromLong(NUMBER); }
+static PyMethodDef methods[] = {{"answer", answer, METH_NOARGS, ""}, {NULL, NULL, 0, NULL}};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "answers", NULL, -1, methods};
+PyMODINIT_FUNC PyInit_answers(void) { return PyModule_Create(&definition); }
+"""
+
+
+def test_a_module_in_c(tmp_path, monkeypatch):
+    from triton.runtime import build
+
+    if not (Path(build.sysconfig.get_paths()["include"]) / "Python.h").exists():
+        pytest.skip("Python's headers are not installed")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    module = build.compile_module_from_src(MODULE.replace("NUMBER", "7"), "answers")
+    assert module.answer() == 7
+    monkeypatch.setattr(build, "_build", None)  # it is kept
+    again = build.compile_module_from_src(MODULE.replace("NUMBER", "7"), "answers")
+    assert again.__file__ == module.__file__
+    monkeypatch.undo()
+    with pytest.raises(RuntimeError, match="the compiler refused answers(.|\n)*NUMBER"):
+        build.compile_module_from_src(MODULE, "answers")
 
 
 # ---- tools

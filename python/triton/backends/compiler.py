@@ -57,6 +57,16 @@ class BaseBackend:
         return {None: None, 1: None, 16: "D"}.get(divisor, f"D{divisor}")
 
     @staticmethod
+    def get_int_specialization(value, align=True, **_):
+        """The key of an integer: "D" for a multiple of 16 where that counts."""
+        return "D" if align and value % 16 == 0 else ""
+
+    @staticmethod
+    def get_tensor_specialization(tensor, align=True, **_):
+        """The same of an array, by its address."""
+        return "D" if align and tensor.data_ptr() % 16 == 0 else ""
+
+    @staticmethod
     def parse_attr(key):
         """The facts about an argument that an `attr_key` stands for, as `ASTSource` takes them; none of another text,
         as torch asks with the values of compile-time parameters."""

@@ -1,6 +1,6 @@
 """Compiling kernels without launching them, and what can be asked of a compiled one."""
 
-from .compiler import ASTSource, CompiledKernel, compile, make_backend, max_shared_mem
+from .compiler import ASTSource, CompiledKernel, LazyDict, compile, make_backend, max_shared_mem
 from .errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "CompileTimeAssertionFailure",
     "CompiledKernel",
     "IRSource",
+    "LazyDict",
     "UnsupportedLanguageConstruct",
     "compile",
     "get_cache_key",

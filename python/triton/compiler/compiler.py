@@ -103,7 +103,8 @@ def spelled_type(entry):
     if _is_constant(entry) or type(entry) is tuple:
         return types_of(entry)
     if _is_plain_descriptor(entry):
-        return f"tensordesc<{entry.base[0][1:]}{[extent.value for extent in entry.block_shape]}>"
+        element = entry.base[0][1:].removeprefix("k")
+        return f"tensordesc<{element}{[extent.value for extent in entry.block_shape]}>"
     return tuple(map(spelled_type, entry))
 
 
@@ -305,6 +306,22 @@ def compile(src, target=None, options=None, *, signature=None, constants=None, a
     return compiled
 
 
+class LazyDict:
+    """A dict that is made when it is asked for: `get` adds what the functions of `add` give."""
+
+    def __init__(self, data):
+        self.data, self.extras = data, []
+
+    def add(self, function, args):
+        self.extras.append((function, args))
+
+    def get(self):
+        while self.extras:
+            function, args = self.extras.pop(0)
+            self.data = self.data | function(*args)
+        return self.data
+
+
 def max_shared_mem(device):
     """Bytes of shared memory that a program may have on a device of the active driver."""
     from ..runtime.driver import driver
@@ -348,6 +365,7 @@ __all__ = [
     "CompiledKernel",
     "GPUTarget",
     "IRSource",
+    "LazyDict",
     "compile",
     "describe",
     "make_backend",

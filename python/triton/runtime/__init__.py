@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 def _load(name):
-    if name in _LATER or name in {*_LATER.values(), "interpreter"}:
+    if name in _LATER or name in {*_LATER.values(), "build", "interpreter"}:
         from importlib import import_module
 
         module = import_module(f".{_LATER.get(name, name)}", __name__)

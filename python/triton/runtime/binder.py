@@ -10,16 +10,16 @@ class Binder:
     """``binder(*args, **kwargs)``: the arguments of a launch by name; for each parameter its type and what else makes
     its variant, as `native_specialize_impl` has them; and the keywords that are no parameters: the options."""
 
-    def __init__(self, kernel, backend):
-        self.kernel, self.backend = kernel, backend
+    def __init__(self, signature, params, backend):
+        self.signature, self.params, self.backend = signature, params, backend
 
     def __call__(self, *args, **kwargs):
-        signature = self.kernel.signature
+        signature = self.signature
         options = {name: value for name, value in kwargs.items() if name not in signature.parameters}
         bound = signature.bind(*args, **{name: value for name, value in kwargs.items() if name not in options})
         bound.apply_defaults()
         values = dict(bound.arguments)
-        return values, [self._specialized(param, values[param.name]) for param in self.kernel.params], options
+        return values, [self._specialized(param, values[param.name]) for param in self.params], options
 
     def _specialized(self, param, value):
         if param.is_constexpr:
@@ -27,6 +27,9 @@ class Binder:
         any_value, any_alignment = param.do_not_specialize, param.do_not_specialize_on_alignment
         kind, key = native_specialize_impl(self.backend, value, param.is_const, not any_value, not any_alignment)
         return (kind if kind == "constexpr" else param.annotation_type or kind), key
+
+
+create_function_from_signature = Binder
 
 
 def compute_cache_key(kernel_key_cache, specialization, options):

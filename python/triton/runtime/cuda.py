@@ -4,11 +4,11 @@ from contextlib import contextmanager
 
 from .. import _C
 from .driver import current_stream, torch_on_cuda
-from .driver_base import DriverBase
+from .driver_base import GPUDriver
 from .target import GPUTarget
 
 
-class CUDADriver(DriverBase):
+class CUDADriver(GPUDriver):
     """The GPUs that the CUDA driver knows; torch and CuPy share its contexts."""
 
     def __init__(self):

@@ -16,3 +16,7 @@ class DriverBase:
     def get_active_torch_device(self):
         """The current device, as torch names it."""
         raise NotImplementedError
+
+
+class GPUDriver(DriverBase):
+    """The base of those whose device is a GPU."""

@@ -340,7 +340,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
 
         target = driver.active.get_current_target()
         backend = make_backend(target)
-        return {}, {}, target, backend, Binder(self, backend)
+        return {}, {}, target, backend, Binder(self.signature, self.params, backend)
 
     def _pack_args(self, backend, kwargs, bound_args, specialization, options=None):
         """See `runtime.binder.pack`."""
@@ -596,9 +596,13 @@ _ELSEWHERE = {
     "JitFunctionInfo": "runtime.kernel_hooks",
     "MockTensor": "runtime.wrapper",
     "TensorWrapper": "runtime.wrapper",
+    "_find_paths_if_leaf_is_constexpr": "_utils",
+    "_find_paths_if_leaf_is_str": "_utils",
     "compute_cache_key": "runtime.binder",
     "constexpr_function": "language",
+    "create_function_from_signature": "runtime.binder",
     "reinterpret": "runtime.wrapper",
+    "type_canonicalisation_dict": "_utils",
 }
 
 

@@ -22,6 +22,46 @@ def create_ragged_descriptor(T, block_shape, ragged_dim=0, write_only=False):
 
 
 @jit
+def create_ragged_descriptor_device_2d(
+    base_ptr,
+    shape_0,
+    shape_1,
+    stride_0,
+    stride_1: tl.constexpr,
+    block_shape_0: tl.constexpr,
+    block_shape_1: tl.constexpr,
+    ragged_dim: tl.constexpr,
+):
+    """`create_ragged_descriptor` in a kernel, of a matrix whose rows (`ragged_dim` is 0) are cut into batches."""
+    tl.static_assert(ragged_dim == 0, "ragged_dim of a matrix must be 0")
+    return tl.make_tensor_descriptor(base_ptr, (shape_0, shape_1), (stride_0, stride_1), (block_shape_0, block_shape_1))
+
+
+@jit
+def create_ragged_descriptor_device_3d(
+    base_ptr,
+    shape_0,
+    shape_1,
+    shape_2,
+    stride_0,
+    stride_1,
+    stride_2: tl.constexpr,
+    block_shape_0: tl.constexpr,
+    block_shape_1: tl.constexpr,
+    block_shape_2: tl.constexpr,
+    ragged_dim: tl.constexpr,
+):
+    """The same of an array of three dimensions, of which the first or the second consists of batches."""
+    tl.static_assert(ragged_dim == 0 or ragged_dim == 1, "ragged_dim of three dimensions must be 0 or 1")
+    return tl.make_tensor_descriptor(
+        base_ptr,
+        (shape_0, shape_1, shape_2),
+        (stride_0, stride_1, stride_2),
+        (block_shape_0, block_shape_1, block_shape_2),
+    )
+
+
+@jit
 def _batch(desc, slice_off, slice_size, ragged_dim: tl.constexpr):
     """The descriptor of one batch: its rows are all that there is."""
     rank: tl.constexpr = len(desc.block_shape)

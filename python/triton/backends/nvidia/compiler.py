@@ -19,6 +19,21 @@ def get_ptxas(arch=None):
     return nvidia.ptxas
 
 
+def _path_to_binary(binary):
+    """The path of a program of the CUDA toolkit, and its release: ("/usr/local/cuda/bin/nvdisasm", "12.9").
+
+    Raises RuntimeError where there is none.
+    """
+    from ...compiler.compiled import cuda_tool
+    from ...knobs import NvidiaTool
+
+    path = cuda_tool(binary)
+    if path is None:
+        place = f"TRITON_{binary.upper()}_PATH says where"
+        raise RuntimeError(f"{binary} was not found: it is in the CUDA toolkit; {place}")
+    return path, NvidiaTool(path).version
+
+
 @cache
 def get_ptxas_version(arch=None):
     """What ``ptxas --version`` says. Raises RuntimeError where there is no ptxas."""

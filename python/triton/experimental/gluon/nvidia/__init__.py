@@ -1,0 +1,1 @@
+"""What hosts pass to kernels in Gluon on NVIDIA GPUs."""
