@@ -172,6 +172,49 @@ Term tt_builtin_hint(Walker *w, Term *args)
                          input.dtype);
 }
 
+/* Is the number computed from what the kernel loads? */
+static bool is_loaded(const Value *value, int depth)
+{
+    const Op *op = value->op;
+    for (int i = 0; op && depth && op->opcode != OP_load && i < op->operand_count; i++)
+        if (is_loaded(tt_operand(op, i), depth - 1))
+            return true;
+    return op && depth && op->opcode == OP_load;
+}
+
+static bool is_among(const Term *items, int count, const Value *value)
+{
+    for (int i = 0; i < count; i++)
+        if (tt_is_value(items[i]) && items[i].value == value)
+            return true;
+    return false;
+}
+
+/* promised_multiples(values, promised, divisor): the tuple, with a hint about those items that are among the promised ones, and are
+ * loaded. Of the others the launch knows what divides them, and there is no need to rest on a promise. */
+Term tt_builtin_promised_multiples(Walker *w, Term *args)
+{
+    enum { DEEPEST = 16 };
+    const Term *items, *promised;
+    int64_t divisor;
+    int count, promised_count;
+    if (!tt_term_items(w, args[0], &items, &count) || !tt_term_items(w, args[1], &promised, &promised_count))
+        tt_arg_error(w, args, 0, "a tuple");
+    tt_arg_ints(w, args, 2, &divisor);
+    Term *hinted = TT_NEW_ARRAY(w->arena, Term, count);
+    for (int i = 0; i < count; i++) {
+        hinted[i] = items[i];
+        if (!tt_is_value(items[i]) || tt_is_tile_term(items[i]) ||
+            !is_among(promised, promised_count, items[i].value) || !is_loaded(items[i].value, DEEPEST))
+            continue;
+        Value *value = items[i].value;
+        Attr *attr = tt_attr_ints(w->module, ATTR_divisibility, &divisor, 1, NULL);
+        hinted[i] =
+            tt_value_term(tt_build(&w->builder, OP_hint, &value, 1, value->type, attr), items[i].dtype);
+    }
+    return tt_tuple_term(w, hinted, count);
+}
+
 /* condition(arg, disable_licm): the hint is for the loop whose condition this is. */
 Term tt_builtin_condition(Walker *w, Term *args)
 {

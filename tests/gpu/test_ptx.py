@@ -266,6 +266,35 @@ def test_products_in_branches(way, sm):
     assemble(compiled, sm)
 
 
+@triton.jit
+def loaded_arrays(pointers, sizes, c, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """A product of matrices whose addresses and extents lie in memory; rows have as many elements as they are apart."""
+    m, n, k = tl.load(sizes), tl.load(sizes + 1), tl.load(sizes + 2)
+    of_a, of_b = (
+        tl.load(pointers).to(tl.pointer_type(tl.float16)),
+        tl.load(pointers + 1).to(tl.pointer_type(tl.float16)),
+    )
+    a = tl.make_tensor_descriptor(of_a, [m, k], [k, 1], [BM, BK])
+    b = tl.make_tensor_descriptor(of_b, [n, k], [k, 1], [BN, BK])
+    sums = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, k, BK):
+        sums = tl.dot(a.load([0, start]), b.load([0, start]).T, sums)
+    tl.store(c + tl.arange(0, BM)[:, None] * BN + tl.arange(0, BN)[None, :], sums)
+
+
+@pytest.mark.parametrize("sm", [80, 90])
+def test_descriptors_of_loaded_arrays(sm):
+    """A descriptor promises rows that begin at multiples of 16 bytes: so many are copied at once, ahead of products."""
+    text = ir(loaded_arrays, pointer("i64"), pointer("i32"), F32, BM=128, BN=128, BK=64)
+    compiled = compile_ir(text, sm, 8, pipeline=True)
+    assert (
+        compiled.count(r"cp\.async\.c[ag]\.shared\.global \[\S+\], \[\S+\], 16")
+        == 3 * (128 + 128) * 64 * 2 // 16 // 256
+    )
+    assert compiled.count(r"ld\.global") == compiled.count(r"ld\.global\S*b(32|64)") == 5  # sizes and addresses
+    assemble(compiled, sm)
+
+
 def test_products_of_warps():
     compiled = tensor_core_product(F16, 80)
     assert compiled.count(r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.f16\.f16\.f32") == 64

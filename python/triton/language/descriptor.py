@@ -8,6 +8,7 @@ from collections import namedtuple
 
 from ..runtime.jit import jit
 from . import core
+from ._builtin import builtin, outside
 from .compile_time import constexpr_function
 from .core import constexpr
 from .standard import _line_shape
@@ -183,9 +184,18 @@ def _known(shape):
     return tuple(shape)
 
 
+@builtin
+def promised_multiples(values, promised, divisor):
+    """The tuple `values`; a descriptor promises that those of `promised` in it are multiples, if they are loaded."""
+    outside()
+
+
 @jit
 def make_tensor_descriptor(base, shape, strides, block_shape, padding_option: constexpr = "zero"):
     """A descriptor of an array that tiles of one shape are loaded from and stored to; see `tensor_descriptor`.
+
+    As for the hardware's descriptors, `base` and all strides but the last are multiples of 16 bytes. Of what comes from
+    arguments the launch sees whether they are; what the kernel itself loads from memory has to be.
 
     :param base: scalar pointer to the first element of the array.
     :param shape: extents of the array, up to five run-time or compile-time integers.
@@ -206,6 +216,10 @@ def make_tensor_descriptor(base, shape, strides, block_shape, padding_option: co
     is_one: constexpr = not isinstance(strides[-1], core.tensor) and strides[-1] == 1
     core.static_assert(is_one, "the last stride must be 1, and known to be: elements of a row are neighbours")
     core.static_assert(padding_option == "zero" or padding_option == "nan", 'padding_option is "zero" or "nan"')
+    apart: constexpr = max(1, 128 // base.dtype.element_ty.primitive_bitwidth)
+    base = promised_multiples((base,), (base,), 16)[0]
+    shape = promised_multiples(shape, strides, apart)
+    strides = promised_multiples(strides, strides, apart)
     return tensor_descriptor(base, shape, strides, _known(block_shape), padding_option, False)
 
 
