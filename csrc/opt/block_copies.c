@@ -293,7 +293,8 @@ typedef struct Settling {
 static void settle(Op *op, void *context)
 {
     Settling *settling = context;
-    if (op->opcode != OP_block_pointers || (settling->facts & FACT_MAPS && settling->facts & FACT_FITS))
+    bool is_proved = settling->facts & FACT_MAPS && settling->facts & FACT_FITS;
+    if (op->opcode != OP_block_pointers || (is_proved && tt_find_attr(op, ATTR_terms)))
         return;
     tt_remove_attr(op, ATTR_multiples);
     tt_remove_attr(op, ATTR_terms);

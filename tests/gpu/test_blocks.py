@@ -314,3 +314,29 @@ def test_each_synchronisation_is_needed(make, warps):
     assert compiled.asm["ttgir"].count("tensor_copy") >= 4
     case = Case.of_text(compiled.asm["ttir"], arguments, {place: expected}, (*grid, 1, 1)[:3], within=1e-2)
     case.check_each(warps, 90)
+
+
+@triton.jit
+def weighted_values(q, k, v, out, lengths, SIZE: tl.constexpr):
+    """(q k') v over a sequence whose length is loaded."""
+    length, lines = tl.load(lengths), tl.arange(0, SIZE)
+    keys = tl.make_block_ptr(k, (SIZE, length), (1, SIZE), (0, 0), (SIZE, SIZE), (0, 1))
+    values = tl.make_block_ptr(v, (length, SIZE), (SIZE, 1), (0, 0), (SIZE, SIZE), (1, 0))
+    queries = tl.load(q + lines[:, None] * SIZE + lines[None, :])
+    sums = tl.zeros((SIZE, SIZE), tl.float32)
+    for _ in range(0, length, SIZE):
+        scores = tl.dot(queries, tl.load(keys, boundary_check=(1,), padding_option="zero"))
+        sums = tl.dot(scores.to(tl.float16), tl.load(values, boundary_check=(0,), padding_option="zero"), sums)
+        keys, values = tl.advance(keys, (0, SIZE)), tl.advance(values, (SIZE, 0))
+    tl.store(out + lines[:, None] * SIZE + lines[None, :], sums)
+
+
+def test_blocks_of_loaded_extents_are_copied_row_by_row():
+    """No tensor map can be made of them by the launch: both operands go by asynchronous copies of pointers, as without maps."""
+    q, k, v = numbers(64, 64), numbers(150, 64), numbers(150, 64)
+    out = np.zeros((64, 64), np.float32)
+    kernel = weighted_values[(1,)](q, k, v, out, np.array([150], np.int32), 64, num_warps=4, num_stages=3)
+    np.testing.assert_array_equal(out, (q.astype(np.float32) @ k.T.astype(np.float32)) @ v.astype(np.float32))
+    loop = kernel.asm["ttgir"].split("= for ")[1]
+    assert loop.count("async_copy") == 2
+    assert "smem_store" not in loop and "tensor_copy" not in loop
