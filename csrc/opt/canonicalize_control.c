@@ -162,13 +162,18 @@ static bool simplify_while(Loop *loop)
     return true;
 }
 
-/* What a `while` counts: the number of the carried value, which goes on as long as it is below a bound that stays the same, and
- * grows by a constant in each iteration. */
+/* What a `while` that counts is as a `for`. */
 typedef struct Count {
-    int carried;
-    Value *bound;
-    int64_t step;
+    Value *lower, *upper, *step;
 } Count;
+
+/* The test of a `while`: is the carried number plus a constant less than a bound, and so on? */
+typedef struct Test {
+    int carried;
+    int64_t plus;
+    Opcode opcode;
+    Value *bound;
+} Test;
 
 /* As it is in front of the loop; NULL: it is not there. */
 static Value *in_front(Builder *b, const Op *loop, Value *value)
@@ -182,25 +187,79 @@ static Value *in_front(Builder *b, const Op *loop, Value *value)
     return home ? NULL : value;
 }
 
+/* Is it a number that the loop carries, or that plus a constant? */
+static bool find_counted(const Loop *loop, const Value *value, Test *test)
+{
+    test->plus = 0;
+    if (tt_def(value, OP_add) && tt_constant_int(tt_operand(value->op, 1), &test->plus))
+        value = tt_operand(value->op, 0);
+    test->carried = value->index;
+    return !value->op && value->region == loop->first && !tt_is_tile(value->type);
+}
+
+static bool find_test(Builder *b, const Loop *loop, Test *test)
+{
+    static const Opcode opcodes[] = {OP_lt_s, OP_le_s, OP_gt_s, OP_ge_s, OP_ne},
+                        from_right[] = {OP_gt_s, OP_ge_s, OP_lt_s, OP_le_s, OP_ne};
+    const Op *op = tt_operand(tt_terminator(loop->first), 0)->op;
+    TT_FOR_OPS(inner, loop->first)
+    if (!tt_is_pure(inner) && !tt_has(inner, TERMINATOR))
+        return false;
+    for (int i = 0; op && op->parent == loop->first && i < (int)TT_COUNT(opcodes); i++)
+        for (int side = 0; op->opcode == opcodes[i] && side < 2; side++) {
+            test->opcode = side ? from_right[i] : opcodes[i];
+            if (find_counted(loop, tt_operand(op, side), test))
+                return (test->bound = in_front(b, loop->op, tt_operand(op, 1 - side))) != NULL;
+        }
+    return false;
+}
+
+/* Up to a bound that stays the same. One that is not met, as a counter would pass over it, counts as one that is not there. */
+static bool count_up(Builder *b, const Loop *loop, const Test *test, Value *step, bool by_one, Count *count)
+{
+    bool is_less = test->opcode == OP_lt_s || test->opcode == OP_le_s;
+    if (!is_less && !(test->opcode == OP_ne && by_one))
+        return false;
+    int64_t more = (test->opcode == OP_le_s) - test->plus;
+    count->lower = tt_init(loop, test->carried);
+    count->upper = tt_build2(b, OP_add, test->bound, tt_build_int(b, test->bound->type, more));
+    count->step = step;
+    return true;
+}
+
+/* Down to a constant that is not negative: as many steps up, from zero. */
+static bool count_down(Builder *b, const Loop *loop, const Test *test, int64_t step, Count *count)
+{
+    int64_t bound;
+    bool is_greater = test->opcode == OP_gt_s || test->opcode == OP_ge_s;
+    if ((!is_greater && !(test->opcode == OP_ne && step == -1)) || !tt_constant_int(test->bound, &bound))
+        return false;
+    bound -= test->plus + (test->opcode == OP_ge_s);
+    if (bound < 0)
+        return false;
+    Value *first = tt_init(loop, test->carried), *last = tt_build_int(b, first->type, bound);
+    count->lower = tt_build_int(b, first->type, 0);
+    count->upper = tt_build2(b, OP_sub, tt_build2(b, OP_max_s, first, last), last);
+    count->step = tt_build_int(b, first->type, -step);
+    return true;
+}
+
 static bool find_count(Builder *b, const Loop *loop, Count *count)
 {
-    const Op *test = tt_operand(tt_terminator(loop->first), 0)->op;
-    TT_FOR_OPS(op, loop->first)
-    if (op != test && op->opcode != OP_constant && !tt_has(op, TERMINATOR))
+    Test test;
+    int64_t step;
+    if (!find_test(b, loop, &test))
         return false;
-    if (!test || test->parent != loop->first || (test->opcode != OP_lt_s && test->opcode != OP_gt_s))
+    const Op *next = tt_def(tt_next(loop, test.carried), OP_add);
+    if (!next || tt_operand(next, 0) != loop->body->args[test.carried])
         return false;
-    int counted = test->opcode == OP_gt_s;
-    const Value *value = tt_operand(test, counted);
-    if (value->op || value->region != loop->first || tt_is_tile(value->type))
-        return false;
-    count->carried = value->index;
-    const Op *next = tt_def(tt_next(loop, count->carried), OP_add);
-    if (!next || tt_operand(next, 0) != loop->body->args[count->carried] ||
-        !tt_constant_int(tt_operand(next, 1), &count->step) || count->step < 1)
-        return false;
-    count->bound = in_front(b, loop->op, tt_operand(test, 1 - counted));
-    return count->bound != NULL;
+    Value *by = tt_operand(next, 1);
+    if (!tt_constant_int(by, &step)) { /* there is one program at least */
+        by = tt_def(by, OP_num_programs) ? in_front(b, loop->op, by) : NULL;
+        return by && count_up(b, loop, &test, by, false, count);
+    }
+    return step > 0 ? count_up(b, loop, &test, tt_build_int(b, by->type, step), step == 1, count)
+                    : step < 0 && count_down(b, loop, &test, step, count);
 }
 
 /* A `while` that counts is a `for`, which loads ahead what its products read. */
@@ -215,9 +274,9 @@ static bool simplify_counting(Loop *loop)
         return false;
     Value *operands[3 + MOST], *values[MOST];
     const Type *types[MOST];
-    operands[0] = tt_init(loop, count.carried);
-    operands[1] = count.bound;
-    operands[2] = tt_build_int(&b, count.bound->type, count.step);
+    operands[0] = count.lower;
+    operands[1] = count.upper;
+    operands[2] = count.step;
     for (int i = 0; i < loop->count; i++) {
         operands[3 + i] = tt_init(loop, i);
         types[i] = op->results[i]->type;
@@ -226,7 +285,7 @@ static bool simplify_counting(Loop *loop)
     Op *counting = tt_build_op(&b, OP_for, operands, 3 + loop->count, types, loop->count,
                                tt_copy_attrs(b.module, op->attrs));
     Region *body = counting->regions[0];
-    tt_add_region_arg(body, count.bound->type);
+    tt_add_region_arg(body, count.upper->type);
     while (loop->body->arg_count)
         tt_move_region_arg(loop->body->args[0], body);
     b = tt_builder_at_end(body);
