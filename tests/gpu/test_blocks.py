@@ -332,7 +332,7 @@ def weighted_values(q, k, v, out, lengths, SIZE: tl.constexpr):
 
 
 def test_blocks_of_loaded_extents_are_copied_row_by_row():
-    """No tensor map can be made of them by the launch: both operands go by asynchronous copies of pointers, as without maps."""
+    """The launch can make no tensor map of them: both operands go by asynchronous copies, as without maps."""
     q, k, v = numbers(64, 64), numbers(150, 64), numbers(150, 64)
     out = np.zeros((64, 64), np.float32)
     kernel = weighted_values[(1,)](q, k, v, out, np.array([150], np.int32), 64, num_warps=4, num_stages=3)
