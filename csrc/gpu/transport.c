@@ -288,25 +288,47 @@ int tt_register_of(const LinearLayout *layout, uint64_t element)
     return (int)registers;
 }
 
-/* Does every element hold its coordinate along the axis? */
-static bool is_coordinate(const Value *value, int axis)
+/* Does every element hold its coordinate along the axis, but for bits that are the other way round? Says which. */
+static bool is_coordinate(const Value *value, int axis, int64_t *flipped)
 {
     const Op *op = value->op;
     if (!op)
         return false;
     switch (op->opcode) {
     case OP_range:
+        *flipped = 0;
         return axis == 0 && tt_int_attr(op, ATTR_start, 0) == 0;
+    case OP_xor: {
+        int64_t constant;
+        for (int i = 0; i < 2; i++)
+            if (tt_constant_int(tt_operand(op, i), &constant) &&
+                is_coordinate(tt_operand(op, 1 - i), axis, flipped)) {
+                *flipped ^= constant;
+                return true;
+            }
+        return false;
+    }
+    case OP_sub: { /* counted from the end */
+        int64_t last = value->type->shape[axis] - 1, constant;
+        if (!tt_is_pow2(last + 1) || !tt_constant_int(tt_operand(op, 0), &constant) || constant != last ||
+            !is_coordinate(tt_operand(op, 1), axis, flipped))
+            return false;
+        *flipped ^= last;
+        return true;
+    }
     case OP_broadcast:
         return tt_operand(op, 0)->type->shape[axis] == value->type->shape[axis] &&
-               is_coordinate(tt_operand(op, 0), axis);
+               is_coordinate(tt_operand(op, 0), axis, flipped);
     case OP_expand_dims: {
-        int added = (int)tt_int_attr(op, ATTR_axis, 0);
-        return added != axis && is_coordinate(tt_operand(op, 0), axis - (added < axis));
+        int added = axis_of(op);
+        return added != axis && is_coordinate(tt_operand(op, 0), axis - (added < axis), flipped);
     }
+    case OP_permute:
+        return is_coordinate(tt_operand(op, 0), (int)tt_find_attr(op, ATTR_order)->ints[axis], flipped);
     case OP_reshape: {
         const Type *from = tt_operand(op, 0)->type, *to = value->type;
-        return from->rank == 1 && to->shape[axis] == from->shape[0] && is_coordinate(tt_operand(op, 0), 0);
+        return from->rank == 1 && to->shape[axis] == from->shape[0] &&
+               is_coordinate(tt_operand(op, 0), 0, flipped);
     }
     default:
         return false;
@@ -316,17 +338,11 @@ static bool is_coordinate(const Value *value, int axis)
 bool tt_gathers_at_distance(const Op *op, uint64_t *distance)
 {
     const Type *type = tt_operand(op, 0)->type;
-    const Op *index = tt_operand(op, 1)->op;
-    int axis = (int)tt_int_attr(op, ATTR_axis, 0);
-    int64_t constant;
-    if (!index || index->opcode != OP_xor || !tt_same_shape(type, op->results[0]->type) ||
-        !tt_is_pow2(type->shape[axis]))
+    int axis = axis_of(op);
+    int64_t flipped;
+    if (!tt_same_shape(type, op->results[0]->type) || !tt_is_pow2(type->shape[axis]) ||
+        !is_coordinate(tt_operand(op, 1), axis, &flipped) || flipped < 0 || flipped >= type->shape[axis])
         return false;
-    for (int i = 0; i < 2; i++)
-        if (tt_constant_int(tt_operand(index, i), &constant) && constant >= 0 &&
-            constant < type->shape[axis] && is_coordinate(tt_operand(index, 1 - i), axis)) {
-            *distance = (uint64_t)constant;
-            return true;
-        }
-    return false;
+    *distance = (uint64_t)flipped;
+    return true;
 }

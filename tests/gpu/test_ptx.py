@@ -588,6 +588,22 @@ def test_sorting_networks_are_written_out():
     assert (used.stack, used.spills) == (0, 0)
 
 
+@triton.jit
+def sort_rows(x_ptr, y_ptr, ROWS: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    r, n, k = tl.arange(0, ROWS), tl.arange(0, N), tl.arange(0, K)
+    x = tl.load(x_ptr + r[:, None] * N + n[None, :])
+    tl.store(y_ptr + r[:, None] * K + k[None, :], tl.sort(x) if N == K else tl.topk(x, K))
+
+
+@pytest.mark.parametrize("k, steps", [(256, 6 + 5 + 4 + 3 + 2), (8, 9.5)])
+def test_rows_are_sorted_within_warps(k, steps):
+    """A thread has 16 elements. Bits 2 to 6 of their numbers lie in lanes: a distance 4 (8, ...) is there in 6 (5, ...)
+    rounds. Of runs of 8 sorted by one such step, lanes find the largest four times and merge them, then registers."""
+    compiled = compile_kernel(sort_rows, F32, F32, ROWS=8, N=256, K=k)
+    assert compiled.count(r"\bbar\.sync") == compiled.count(SHARED_STORE) == 0
+    assert compiled.count(r"\bshfl\.sync") == 16 * steps
+
+
 @pytest.mark.parametrize(
     "dtype, sm, vector, elements, single",
     [

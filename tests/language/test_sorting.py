@@ -118,6 +118,29 @@ def test_gather_dtypes(dtype):
     assert DTYPES[dtype].name == dtype
 
 
+@pytest.mark.parametrize("distance", [1, 2, 8, 32, 64, 101, 127])
+@pytest.mark.parametrize(
+    "index",
+    [
+        "tl.broadcast_to((tl.arange(0, 128) ^ D)[None, :], (8, 128))",
+        "tl.broadcast_to(tl.arange(0, 128)[None, :], (8, 128)) ^ D",
+        "tl.trans(tl.broadcast_to(D ^ tl.arange(0, 128)[:, None], (128, 8)))",
+        "tl.broadcast_to(tl.reshape(127 - (tl.arange(0, 128) ^ (127 - D)), (1, 128)), (8, 128))",
+    ],
+)
+def test_gather_at_a_distance(index, distance):
+    x = random((8, 128), "float32")
+    wanted = x.values[:, np.arange(128) ^ distance]
+    check(f"tl.gather(x, {index.replace('D', str(distance))}, 1)", {"x": x}, wanted)
+
+
+def test_gather_from_outside_of_the_axis():
+    """Elements are unspecified where the index is; the others are what they are."""
+    x = random((4, 16), "int32")
+    index = "tl.broadcast_to((tl.arange(0, 16) ^ 16)[None, :], (4, 16))"
+    check(f"tl.where(tl.gather(x, {index}, 1) == x, x, x)", {"x": x}, x.values)
+
+
 def test_gather_reverses():
     x = random((4, 6), "float32")
     code = "tl.gather(x, tl.broadcast_to((5 - tl.arange(0, 6))[None, :], (4, 6)), 1)"
