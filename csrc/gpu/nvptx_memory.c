@@ -292,7 +292,7 @@ static LLVMValueRef add_atomic(Simt *s, const Atomic *atomic, const Access *acce
         [ATOMIC_MIN_U] = "min", [ATOMIC_MAX_U] = "max", [ATOMIC_AND] = "and",   [ATOMIC_OR] = "or",
         [ATOMIC_XOR] = "xor",   [ATOMIC_XCHG] = "exch", [ATOMIC_CAS] = "cas"};
     Instruction i = new_instruction(s);
-    bool reduces = is_reduction(atomic);
+    bool reduces = is_reduction(atomic), swaps = atomic->kind == ATOMIC_CAS; /* whose order comes first, by custom */
     LLVMTypeRef type = LLVMTypeOf(words[0]);
     const char *constraint = register_constraint((int)LLVMGetIntTypeWidth(type));
     if (!reduces)
@@ -300,14 +300,14 @@ static LLVMValueRef add_atomic(Simt *s, const Atomic *atomic, const Access *acce
     int address = add_address(&i, access);
     add_predicate(&i, access);
     tt_text_add(&i.text, "%s.%s.%s.%s.%s%s", reduces ? "red" : "atom",
-                access->space == GLOBAL_MEMORY ? "global" : "shared", atomic->scope, atomic->sem,
-                names[atomic->kind], is_half(atomic) ? ".noftz" : "");
+                access->space == GLOBAL_MEMORY ? "global" : "shared", swaps ? atomic->sem : atomic->scope,
+                swaps ? atomic->scope : atomic->sem, names[atomic->kind], is_half(atomic) ? ".noftz" : "");
     if (count > 1)
         tt_text_add(&i.text, ".v%d", count);
     tt_text_add(&i.text, ".%s %s", type_name(s, atomic), reduces ? "" : "$0, ");
     add_place(&i, address, access->offset);
     tt_text_add(&i.text, ", ");
-    if (atomic->kind == ATOMIC_CAS)
+    if (swaps)
         tt_text_add(&i.text, "$%d, ", add_operand(&i, constraint, simt_to_bits(s, atomic->compare)));
     int first = i.operands;
     for (int w = 0; w < count; w++)

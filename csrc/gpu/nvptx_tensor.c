@@ -108,8 +108,8 @@ static void one_mma(Simt *s, const Mma *mma, Shape shape, LLVMValueRef const *a,
     Text text = {.arena = s->arena}, constraints = {.arena = s->arena};
     const char *sum = sum_name(mma->sum), *constraint = sum_constraint(mma->sum);
     bool is_double = mma->sum == TT_F64;
-    tt_text_add(&text, "mma.sync.aligned.m%dn8k%d.row.col.%s.%s.%s.%s ", shape.m, shape.k, sum,
-                type_name(mma->a), type_name(mma->b), sum);
+    tt_text_add(&text, "mma.sync.aligned.m%dn8k%d.row.col%s.%s.%s.%s.%s ", shape.m, shape.k,
+                mma->sum == TT_I32 ? ".satfinite" : "", sum, type_name(mma->a), type_name(mma->b), sum);
     add_list(&text, 0, shape.sums);
     tt_text_add(&text, ", ");
     add_list(&text, 2 * shape.sums, shape.a);

@@ -68,14 +68,16 @@ double sim_decode(SimElement element, const void *place)
 }
 
 /* Products are exact; their sum, in double, is rounded once. */
-uint32_t sim_add_products(SimElement element, uint32_t sum, const SimRow *a, const SimRow *b)
+uint32_t sim_add_products(SimElement element, bool saturates, uint32_t sum, const SimRow *a, const SimRow *b)
 {
     double products = 0;
     float total;
     for (int k = 0, depth = depth_of(element); k < depth; k++)
         products += a->at[k] * b->at[k];
-    if (element == SIM_I8)
-        return sum + (uint32_t)(int32_t)products;
+    if (element == SIM_I8) {
+        int64_t exact = (int64_t)(int32_t)sum + (int64_t)products;
+        return (uint32_t)(saturates ? TT_MAX(INT32_MIN, TT_MIN(INT32_MAX, exact)) : exact);
+    }
     memcpy(&total, &sum, sizeof total);
     total = (float)((double)total + products);
     memcpy(&sum, &total, sizeof sum);
@@ -127,7 +129,7 @@ void tt_sim_mma(SimThread *self, int32_t a, int32_t b, SimMma *mma, const SimSit
             if (a == SIM_F64)
                 add_doubles(slot, row, column);
             else
-                *slot = sim_add_products(a, (uint32_t)*slot, row, column);
+                *slot = sim_add_products(a, true, (uint32_t)*slot, row, column);
         }
 }
 

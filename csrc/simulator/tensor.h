@@ -12,5 +12,5 @@ typedef struct SimRow {
 /* Puts what a lane has in a register of a's fragment where it belongs in 16 rows. Registers 0 and 2 of it are laid out as
  * 0 and 1 of b's fragment, in 8 columns. */
 void sim_put_register(SimElement element, int lane, int number, const void *word, SimRow *rows);
-/* A word of sums, i32 or f32, and K products of such elements. */
-uint32_t sim_add_products(SimElement element, uint32_t sum, const SimRow *a, const SimRow *b);
+/* A word of sums, i32 or f32, and K products of such elements. An i32 wraps, or stays at its limits. */
+uint32_t sim_add_products(SimElement element, bool saturates, uint32_t sum, const SimRow *a, const SimRow *b);

@@ -305,7 +305,7 @@ static void add_products(SimProduct *product, int thread, const SimRow *rows, co
     for (int i = 0; i < product->n / 2; i++) {
         const SimRow *column = &columns[i / 4 * 8 + lane % 4 * 2 + i % 2];
         sums[i] =
-            sim_add_products(product->a, product->adds ? sums[i] : 0, &rows[row + i / 2 % 2 * 8], column);
+            sim_add_products(product->a, false, product->adds ? sums[i] : 0, &rows[row + i / 2 % 2 * 8], column);
     }
 }
 

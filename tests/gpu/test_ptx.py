@@ -381,6 +381,22 @@ def test_products_of_parts(precision, products, part, sm, instruction):
     assemble(compiled, sm)
 
 
+@triton.jit
+def product_of_integers(a_ptr, b_ptr, c_ptr, N: tl.constexpr, K: tl.constexpr):
+    i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    c = tl.dot(tl.load(a_ptr + i * K + k[None, :]), tl.load(b_ptr + k[:, None] * N + j))
+    tl.store(c_ptr + i * N + j, c)
+
+
+@pytest.mark.parametrize("sm, shape, count", [(75, "m8n8k16", 16), (80, "m16n8k32", 4), (90, "m16n8k32", 4)])
+def test_integers_saturate(sm, shape, count):
+    """As those of the public compiler do, on the instructions of a warp."""
+    arrays = pointer("i8"), pointer("i8"), pointer("i32")
+    compiled = compile_kernel(product_of_integers, *arrays, sm=sm, N=32, K=64)
+    assert compiled.count(rf"mma\.sync\.aligned\.{shape}\.row\.col\.satfinite\.s32\.s8\.s8\.s32") == count
+    assemble(compiled, sm)
+
+
 @pytest.mark.parametrize("a, b", [("fp8e4nv", "fp8e4nv"), ("fp8e4nv", "fp8e5")])
 def test_products_of_8_bit_floats(a, b):
     """By instructions for them, which take two formats, or else by those for fp16."""
@@ -711,11 +727,11 @@ kernel @atomic(%x: ptr<{type}>, %y: ptr<{type}>) {{
         ("fadd", "f32", "release", "gpu", False, 80, "atom.global.gpu.release.add.f32"),
         ("fadd", "f16", "relaxed", "gpu", False, 80, "atom.global.gpu.relaxed.add.noftz.f16"),
         ("fadd", "bf16", "relaxed", "gpu", False, 90, "atom.global.gpu.relaxed.add.noftz.bf16"),
-        ("fadd", "bf16", "relaxed", "gpu", False, 80, "atom.global.gpu.relaxed.cas.b16"),
+        ("fadd", "bf16", "relaxed", "gpu", False, 80, "atom.global.relaxed.gpu.cas.b16"),
         ("fmax", "f32", "relaxed", "gpu", True, 80, "atom.global.gpu.relaxed.max.s32"),
         ("max_u", "i64", "relaxed", "gpu", True, 80, "atom.global.gpu.relaxed.max.u64"),
         ("xchg", "f64", "acq_rel", "gpu", True, 80, "atom.global.gpu.acq_rel.exch.b64"),
-        ("add", "i8", "relaxed", "gpu", True, 80, "atom.global.gpu.relaxed.cas.b32"),
+        ("add", "i8", "relaxed", "gpu", True, 80, "atom.global.relaxed.gpu.cas.b32"),
         ("load", "i32", "acquire", "gpu", True, 80, "ld.acquire.gpu.global.b32"),
         ("load", "i64", "relaxed", "sys", True, 90, "ld.relaxed.sys.global.b64"),
         ("load", "i8", "acquire", "cta", True, 80, "ld.acquire.cta.global.b8"),
@@ -728,6 +744,23 @@ def test_atomics(kind, dtype, sem, scope, used, sm, instruction):
     compiled = compile_ir(text, sm)
     assert compiled.count(re.escape(instruction)) >= 1
     assemble(compiled, sm)
+
+
+@triton.jit
+def take_lock(lock, data, SEM: tl.constexpr, SCOPE: tl.constexpr):
+    while tl.atomic_cas(lock, 0, 1, sem=SEM, scope=SCOPE) == 1:
+        pass
+    tl.store(data, tl.load(data) + 1)
+    tl.atomic_xchg(lock, 0, sem="release")
+
+
+@pytest.mark.parametrize("sem, scope", [("acquire", "gpu"), ("relaxed", "cta"), ("release", "sys"), ("acq_rel", "gpu")])
+def test_comparing_and_swapping(sem, scope):
+    """The order stands in front of the scope, where programs that look for it look."""
+    for sm in SMS:
+        compiled = compile_kernel(take_lock, I32, I32, sm=sm, SEM=sem, SCOPE=scope)
+        assert compiled.count(rf"atom\.global\.{sem}\.{scope}\.cas\.b32") == 1
+        assemble(compiled, sm)
 
 
 def test_lines_of_the_program():

@@ -306,6 +306,28 @@ def of_narrow_rows(a, b, n, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr
     tl.store(c + i * N + j, acc)
 
 
+@triton.jit
+def added_to(a, b, c, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    acc = tl.load(c + i * N + j)
+    acc = tl.dot(tl.load(a + i * K + k[None, :]), tl.load(b + k[:, None] * N + j), acc)
+    tl.store(out + i * N + j, acc)
+
+
+@pytest.mark.parametrize("m", [32, 64])
+def test_sums_of_integers_at_their_limits(m, target):
+    """They stay there where a warp multiplies, and wrap where a warpgroup or a processor does."""
+    rng = np.random.default_rng(3)
+    x, y = (Array(rng.integers(-128, 128, shape).astype(np.int8), "int8") for shape in ((m, 32), (32, 32)))
+    limits = np.where(rng.integers(0, 2, (m, 32)) == 1, 2**31 - 1, -(2**31)).astype(np.int32)
+    found = launch(added_to, (1,), x, y, Array(limits, "int32"), out=blank((m, 32), "int32"), M=m, N=32, K=32)
+    sums = x.values.astype(np.int64) @ y.values.astype(np.int64) + limits
+    arch = triton.runtime.driver.active.get_current_target().arch
+    wraps = target in ("cpu", "interpret") or (m == 64 and arch == 90)
+    expected = sums.astype(np.int32) if wraps else np.clip(sums, -(2**31), 2**31 - 1)
+    assert (found.values == expected).all()
+
+
 @pytest.mark.parametrize("dtype", ["int8", "float8e5", "float16"])
 def test_masks_that_end_within_a_copy(dtype):
     for limit in (4, 8, 12):

@@ -22,7 +22,8 @@ def dot(
 
     `input` is ``[M, K]`` and `other` ``[K, N]``, or ``[B, M, K]`` and ``[B, K, N]`` for `B` products at once.
     Both have one element type: ``int8`` or ``uint8``, a float of 8 bits (here the two may differ),
-    ``float16``, ``bfloat16``, ``float32`` or ``float64``.
+    ``float16``, ``bfloat16``, ``float32`` or ``float64``. Integers are added up in ``int32``, which wraps around, or
+    stays at its limits where a warp's instruction multiplies: on GPUs, but for 64 rows and more on sm_90.
 
     :param acc: what is added, of the result's shape and type; zero if None.
     :param input_precision: how ``float32`` operands are multiplied where the target has a choice: ``"ieee"``
