@@ -15,9 +15,6 @@ static void add_target(Walker *w, AssignedNames *into, PyObject *target)
     case NODE_Name:
         add_name(w, into, tt_field(w, target, FIELD_id));
         break;
-    case NODE_Starred:
-        add_target(w, into, tt_field(w, target, FIELD_value));
-        break;
     case NODE_Tuple:
     case NODE_List: {
         PyObject *elements = tt_field(w, target, FIELD_elts);

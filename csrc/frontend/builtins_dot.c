@@ -106,10 +106,12 @@ static void check_imprecise(Walker *w, const DotOptions *options, Term a, Term b
 {
     Shape shape = tt_shape_of(a);
     int64_t inner = shape.extents[shape.rank - 1];
-    if (tt_dtype_is_fp8(a.dtype) && tt_dtype_is_fp8(b.dtype) && options->max_imprecise > inner)
-        tt_fail_with_remedy(w, "leave it out, or take 0 for an accumulator of full precision",
-                            "max_num_imprecise_acc (%lld) must be <= K (%lld)",
-                            (long long)options->max_imprecise, (long long)inner);
+    if (!tt_dtype_is_fp8(a.dtype) || !tt_dtype_is_fp8(b.dtype) || options->max_imprecise <= inner)
+        return;
+    const char *message = tt_arena_format(w->arena, "max_num_imprecise_acc (%lld) must be <= K (%lld)",
+                                          (long long)options->max_imprecise, (long long)inner);
+    PyErr_SetString(PyExc_ValueError, message); /* the cause, as programs compare it with these words alone */
+    tt_fail_with_remedy(w, "leave it out, or take 0 for an accumulator of full precision", "%s", message);
 }
 
 static Term build_dot(Walker *w, const char *what, Term a, Term b, const DotOptions *options)

@@ -57,6 +57,12 @@ static Term walk_unary(Walker *w, PyObject *node)
     Operator op = operator_of(w, tt_field(w, node, FIELD_op));
     Term operand = tt_walk_expr(w, tt_field(w, node, FIELD_operand));
     tt_at(w, node);
+    if (op == OPERATOR_NOT && operand.kind == TERM_TUPLE && !operand.object)
+        tt_raise(&(Diagnostic){
+            .kind = TT_UNSUPPORTED,
+            .loc = tt_here(w),
+            .message = tt_arena_format(w->arena, "`not` does not work on %s", tt_describe(w, operand)),
+            .remedy = "compare its length: len(x) == 0"});
     return tt_unary(w, op, operand);
 }
 

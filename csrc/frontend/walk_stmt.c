@@ -3,41 +3,40 @@
 
 /* ---- assignment ----------------------------------------------------------------------------------------------------- */
 
-static _Noreturn void wrong_count(Walker *w, Term term, int count, int wanted, bool at_least)
+static bool has_items(Walker *w, Term term)
 {
-    const char *remedy = NULL;
-    if (term.kind == TERM_VALUE)
-        remedy = "take a tile apart with tl.split, or index it";
-    if (term.kind == TERM_TUPLE || term.kind == TERM_PYTHON)
-        tt_fail_with_remedy(w, "give every value a name, `_` for one that is not needed",
-                            "%s values to unpack (expected %s%d, got %d)",
-                            count < wanted ? "not enough" : "too many", at_least ? "at least " : "", wanted,
-                            count);
-    tt_fail_with_remedy(w, remedy, "%s cannot be unpacked into %d names", tt_describe(w, term), wanted);
+    if (term.kind != TERM_PYTHON)
+        return term.kind == TERM_TUPLE;
+    PyObject *iterator = PyObject_GetIter(term.object);
+    if (!iterator)
+        tt_look_away(w);
+    Py_XDECREF(iterator);
+    return iterator;
 }
 
 static void unpack(Walker *w, PyObject *targets, Term term)
 {
-    int wanted = tt_list_size(w, targets), starred = -1, count;
+    int wanted = tt_list_size(w, targets), count;
     const Term *items;
-    for (int i = 0; i < wanted; i++)
-        if (tt_node_kind(w, tt_list_item(w, targets, i)) == NODE_Starred)
-            starred = i;
-    if (term.kind != TERM_TUPLE && term.kind != TERM_PYTHON)
-        wrong_count(w, term, 1, wanted, false);
-    tt_iterate(w, term, &items, &count);
-    int fixed = starred < 0 ? wanted : wanted - 1;
-    if (starred < 0 ? count != wanted : count < fixed)
-        wrong_count(w, term, count, fixed, starred >= 0);
-    for (int i = 0, from = 0; i < wanted; i++) {
+    for (int i = 0; i < wanted; i++) {
         PyObject *target = tt_list_item(w, targets, i);
-        if (i == starred) {
-            tt_assign(w, tt_field(w, target, FIELD_value), tt_tuple_term(w, items + from, count - fixed));
-            from += count - fixed;
-        } else {
-            tt_assign(w, target, items[from++]);
-        }
+        if (tt_node_kind(w, target) != NODE_Starred)
+            continue;
+        tt_at(w, target);
+        tt_fail_with_remedy(w, "take a part of the tuple: rest = x[1:]",
+                            "starred assignment targets are not supported");
     }
+    if (!has_items(w, term))
+        tt_fail_with_remedy(
+            w, term.kind == TERM_VALUE ? "take a tile apart with tl.split, or index it" : NULL,
+            "cannot unpack non-iterable value: %s into %d names", tt_describe(w, term), wanted);
+    tt_iterate(w, term, &items, &count);
+    if (count != wanted)
+        tt_fail_with_remedy(w, "give every value a name, `_` for one that is not needed",
+                            "%s values to unpack (expected %d, got %d)",
+                            count < wanted ? "not enough" : "too many", wanted, count);
+    for (int i = 0; i < wanted; i++)
+        tt_assign(w, tt_list_item(w, targets, i), items[i]);
 }
 
 static _Noreturn void refuse_attribute(Walker *w, PyObject *target)

@@ -65,13 +65,24 @@ class CompilationError(TritonError):
 
 
 class CompileTimeAssertionFailure(CompilationError):
-    """A `tl.static_assert` that does not hold; it has no cause."""
+    """A `tl.static_assert` that does not hold.
 
-    __cause__ = BaseException.__cause__
+    One in the kernel itself has no cause; that of one in a function which the kernel calls, of the language as well, is
+    the error itself.
+    """
+
+    __cause__ = property(lambda self: _cause_in_a_call(self), BaseException.__cause__.__set__)
 
 
 class UnsupportedError(CompilationError):
-    """The program may be right, but this compiler or its target cannot do it."""
+    """The program may be right, but this compiler or its target cannot do it. It has a cause where an assertion has."""
+
+    __cause__ = property(lambda self: _cause_in_a_call(self), BaseException.__cause__.__set__)
+
+
+def _cause_in_a_call(error):
+    is_in_a_call = error.call_chain or error.message.startswith("tl.")
+    return BaseException.__cause__.__get__(error) or (error if is_in_a_call else None)
 
 
 class InternalError(TritonError):

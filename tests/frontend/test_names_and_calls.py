@@ -34,10 +34,10 @@ def constants(a):
 
 @triton.jit
 def tuples(a, b):
-    first, *rest = (a, b, 3, a + b)
+    first, rest = a, (b, 3, a + b)
     (p, q), r = (1, b), 2
     both = (first, p) + (q, r) * 2
-    c, *d, e = both
+    c, d, e = both[0], both[1:-1], both[-1]
     total = 0
     for i, x in enumerate(both[1:]):
         total += i * x

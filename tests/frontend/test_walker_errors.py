@@ -151,8 +151,12 @@ CASES = [
     ("x = tl.arange(0, 4)\n§x[0] = 1", "elements cannot be assigned", "tl.where"),
     ("§p.x = 1", "attributes cannot be assigned", "assign to a name"),
     ("§a, b = 1, 2, 3", "too many values to unpack (expected 2, got 3)", None),
-    ("§a, *b, c = (1,)", "not enough values to unpack (expected at least 2, got 1)", None),
-    ("§a, b = n", "int32 cannot be unpacked into 2 names", "tl.split"),
+    ("§a, b, c = (1, 2)", "not enough values to unpack (expected 3, got 2)", None),
+    ("a, §*b = (1, 2)", "starred assignment targets are not supported", "x[1:]"),
+    ("x = [a for a, §*b in ((1, 2),)]", "starred assignment targets are not supported", "x[1:]"),
+    ("§a, b = n", "cannot unpack non-iterable value: int32 into 2 names", "tl.split"),
+    ("x = [a + b for a, b in §(1, 2)]", "cannot unpack non-iterable value", None),
+    ("x = §not (0, n)", "`not` does not work on a tuple of 2", "len(x) == 0"),
     # expressions
     ("§1 // 0", "evaluating this at compile time raised ZeroDivisionError", None),
     ("§(1, 2)[2]", "index 2 is out of range: the tuple has 2 items", None),
@@ -291,8 +295,13 @@ def test_what_is_no_exception_of_the_program_is_its_own_cause(tmp_path):
     error = build("x = tl.arange(0, 4).expand_dims(-3)", tmp_path)
     assert error.__cause__ is error and "invalid axis -3" in str(error.__cause__)
     assert "".join(traceback.format_exception(error)).count("invalid axis -3") == 1
-    error = build("tl.static_assert(False)", tmp_path)
-    assert isinstance(error, triton.compiler.errors.CompileTimeAssertionFailure) and error.__cause__ is None
+    for code in ("tl.static_assert(False)", "x = not (1, 2)"):
+        error = build(code, tmp_path)
+        assert isinstance(error, triton.compiler.errors.CompilationError) and error.__cause__ is None
+    error = build("tl.topk(tl.arange(0, 4), 9)", tmp_path)
+    assert error.__cause__ is error
+    error = build("x = tl.zeros((32, 32), tl.float8e5)\ntl.dot(x, x, max_num_imprecise_acc=64)", tmp_path)
+    assert str(error.__cause__) == "max_num_imprecise_acc (64) must be <= K (32)"
 
 
 @pytest.mark.parametrize("message", [", 'odd'", ", msg=f'{B} is odd'", ""])

@@ -148,6 +148,15 @@ def test_meta_of_the_first_release():
         assert (out.host().values == X * (1 + double)).all()
 
 
+@pytest.mark.host
+def test_keywords_of_other_names():
+    with pytest.raises(TypeError, match=r"JIT functions do not support \*\*kwargs: .*'kernel' that \*\*options"):
+        jit("""
+            def kernel(x, **options):
+                tl.store(x, options["value"])
+        """)
+
+
 def test_a_matrix_product_of_the_first_release():
     kernel = jit("""
         def kernel(A, B, C, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn, **META):

@@ -11,6 +11,7 @@ from . import core
 from ._builtin import builtin, outside
 from .compile_time import constexpr_function
 from .core import constexpr
+from .extra.cuda.utils import round_f32_to_tf32
 from .standard import _line_shape
 
 __all__ = [
@@ -74,10 +75,7 @@ def _padding(option, dtype):
 def _rounded(self, tile):
     """`tile`, as it was loaded, in the precision that the descriptor asks for: to the nearest, ties to even."""
     if self.round_f32_to_tf32:
-        bits = tile.to(core.uint32, bitcast=True)
-        nearest = (bits + (0xFFF + ((bits >> 13) & 1))) & 0xFFFFE000
-        finite = (bits & 0x7F800000) != 0x7F800000
-        return core.where(finite, nearest, bits).to(core.float32, bitcast=True)
+        return round_f32_to_tf32(tile, "rn")
     else:
         return tile
 

@@ -1,7 +1,19 @@
 """What only NVIDIA GPUs have; `libdevice`, whose functions are the same on every target, is found here as well."""
 
 from .gdc import gdc_launch_dependents, gdc_wait
-from .utils import convert_custom_float8_sm70, convert_custom_float8_sm80, globaltimer, num_threads, num_warps, smid
+from .utils import (
+    convert_custom_float8_sm70,
+    convert_custom_float8_sm80,
+    globaltimer,
+    max_nan_xorsign_abs_f32,
+    max_xorsign_abs_f32,
+    min_nan_xorsign_abs_f32,
+    min_xorsign_abs_f32,
+    num_threads,
+    num_warps,
+    round_f32_to_tf32,
+    smid,
+)
 
 __all__ = [
     "convert_custom_float8_sm70",
@@ -10,8 +22,13 @@ __all__ = [
     "gdc_wait",
     "globaltimer",
     "libdevice",
+    "max_nan_xorsign_abs_f32",
+    "max_xorsign_abs_f32",
+    "min_nan_xorsign_abs_f32",
+    "min_xorsign_abs_f32",
     "num_threads",
     "num_warps",
+    "round_f32_to_tf32",
     "smid",
 ]
 
