@@ -40,11 +40,23 @@ Term tt_builtin_static_assert(Walker *w, Term *args)
     return tt_none(w);
 }
 
-/* What static_print shows of a term: the object, or a description of a run-time value. */
+/* What static_print shows of a term: the object, or the type of a run-time value as the public compiler writes it, with
+ * extents that are compile-time values. */
 static PyObject *printable(Walker *w, Term t)
 {
     PyObject *object = tt_term_python(w, t);
-    return object ? object : tt_keep(w, PyUnicode_FromString(tt_describe(w, t)));
+    if (object)
+        return object;
+    const int64_t *shape;
+    int rank = t.kind == TERM_VALUE ? tt_term_shape(t, &shape) : 0;
+    if (!rank)
+        return tt_keep(w, PyUnicode_FromString(tt_describe(w, t)));
+    Text text = {.arena = w->arena};
+    tt_text_add(&text, "%s[", t.dtype->name);
+    for (int i = 0; i < rank; i++)
+        tt_text_add(&text, "%sconstexpr[%lld]", i ? ", " : "", (long long)shape[i]);
+    tt_text_add(&text, "]");
+    return tt_keep(w, PyUnicode_FromString(text.data));
 }
 
 /* static_print(*values, sep, end, file, flush): Python's print, now. */

@@ -339,9 +339,19 @@ static Term special_hasattr(Walker *w, PyObject *function, const Arguments *args
     return tt_bool_term(w, is_field || PyObject_HasAttr(type, args->items[1].object));
 }
 
+/* A text alone: each program says it. (What is no printable ASCII can only be said while compiling.) */
+static bool is_text_alone(Walker *w, const Arguments *args)
+{
+    const char *text = args->count == 1 && !args->named_count ? tt_term_string(w, args->items[0]) : NULL;
+    for (const char *c = text; c && *c; c++)
+        if (*c < ' ' || *c > '~')
+            return false;
+    return text;
+}
+
 static Term special_print(Walker *w, PyObject *function, const Arguments *args)
 {
-    if (!any_values(args)) {
+    if (!any_values(args) && !is_text_alone(w, args)) {
         tt_note_effect(w);
         return tt_call_host(w, function, args);
     }

@@ -64,7 +64,9 @@ def test_the_form_of_a_line(capfd, target):
     x = np.arange(12, dtype=np.int32)
     lines = printed(capfd, 'tl.device_print("", n, n)', {"n": 7})
     assert lines == ["pid (0, 0, 0) idx (): (operand 0) 7", "pid (0, 0, 0) idx (): (operand 1) 7"]
-    assert printed(capfd, 'tl.device_print("just text")', {}) == ["pid (0, 0, 0) just text"]
+    for name in ("tl.device_print", "print")[: 1 if target == "interpret" else 2]:
+        assert printed(capfd, f'{name}("just text")', {}) == ["pid (0, 0, 0) just text"]
+    assert printed(capfd, 'print("d\u00e9j\u00e0 vu")', {}) == ["d\u00e9j\u00e0 vu"]
     lines = elements(capfd, 'tl.device_print("at ", x_ptr + tl.arange(0, 2))', {"x": x})
     first, second = (
         int(re.fullmatch(r"pid \(0, 0, 0\) (idx \([01]\) )?at: (0x[0-9a-f]{16})", line)[2], 16) for line in lines
@@ -141,14 +143,16 @@ def test_static_print(capfd):
     code = """
         tl.static_print("shape", x.shape, x.dtype)
         tl.static_print(f"C is {C} of {x.dtype}", C + 1, sep="|")
-        print(f"numel {x.numel}")
-        tl.static_print(x)
+        print("numel", x.numel)
+        tl.static_print(x, x + 1.0)
     """
     names = {"C": triton.language.constexpr(5)}
     text = "\n".join(
         printed(capfd, re.sub(r"\n +", "\n", code).strip(), {"x": np.zeros((2, 3), np.float32)}, names=names)
     )
-    assert "shape" in text and "C is 5 of fp32|6" in text and "2" in text and "fp32" in text
+    assert "shape" in text and "C is 5 of fp32|6" in text and "numel 6" in text
+    tile = "fp32[constexpr[2], constexpr[3]]"
+    assert f"{tile} {tile}" in text
 
 
 def test_static_print_prints_once_a_compilation(capfd):
