@@ -292,7 +292,8 @@ static LLVMValueRef add_atomic(Simt *s, const Atomic *atomic, const Access *acce
         [ATOMIC_MIN_U] = "min", [ATOMIC_MAX_U] = "max", [ATOMIC_AND] = "and",   [ATOMIC_OR] = "or",
         [ATOMIC_XOR] = "xor",   [ATOMIC_XCHG] = "exch", [ATOMIC_CAS] = "cas"};
     Instruction i = new_instruction(s);
-    bool reduces = is_reduction(atomic), swaps = atomic->kind == ATOMIC_CAS; /* whose order comes first, by custom */
+    bool reduces = is_reduction(atomic),
+         swaps = atomic->kind == ATOMIC_CAS; /* whose order comes first, by custom */
     LLVMTypeRef type = LLVMTypeOf(words[0]);
     const char *constraint = register_constraint((int)LLVMGetIntTypeWidth(type));
     if (!reduces)

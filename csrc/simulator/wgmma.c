@@ -304,8 +304,8 @@ static void add_products(SimProduct *product, int thread, const SimRow *rows, co
     uint32_t *sums = sums_of(product, thread);
     for (int i = 0; i < product->n / 2; i++) {
         const SimRow *column = &columns[i / 4 * 8 + lane % 4 * 2 + i % 2];
-        sums[i] =
-            sim_add_products(product->a, false, product->adds ? sums[i] : 0, &rows[row + i / 2 % 2 * 8], column);
+        sums[i] = sim_add_products(product->a, false, product->adds ? sums[i] : 0, &rows[row + i / 2 % 2 * 8],
+                                   column);
     }
 }
 

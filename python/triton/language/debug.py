@@ -9,7 +9,7 @@ from .tensors import tensor
 
 @builtin
 def static_print(*values, sep: str = " ", end: str = "\n", file=None, flush: bool = False) -> None:
-    """Print while the kernel is compiled, as Python's ``print``. A tensor prints as its type: ``int32[constexpr[128]]``."""
+    """Print while the kernel is compiled, as Python's ``print``. A tensor prints as ``int32[constexpr[128]]``."""
     outside()
 
 

@@ -136,8 +136,8 @@ def _parameters(fn, do_not_specialize, do_not_specialize_on_alignment):
     for number, (name, kind, default, annotation) in enumerate(signature):
         if kind == _META and name.lower() != "meta":
             raise TypeError(
-                f"JIT functions do not support **kwargs: name the parameters of {fn.__name__!r} that **{name} stands for "
-                "(only **META, of the first release's kernels, is a mapping of compile-time values)"
+                f"JIT functions do not support **kwargs: name the parameters of {fn.__name__!r} that **{name} stands "
+                "for (only **META, of the first release's kernels, is a mapping of compile-time values)"
             )
         param = KernelParam()
         param.num, param.name, param.kind = number, name, kind

@@ -1,4 +1,4 @@
-"""How many threads run a program, where, and when: what PTX has special registers for; and what it has an instruction for."""
+"""How many threads run a program, where, and when: what PTX has special registers for; and instructions of its own."""
 
 from ....runtime.jit import jit
 from ... import core, math
@@ -40,8 +40,8 @@ def smid():
 
 @jit
 def round_f32_to_tf32(x, rounding: core.constexpr):
-    """A ``float32`` to the nearest that has 10 bits of mantissa: of two the even one (``"rn"``), or the one that is away
-    from zero (``"rna"``)."""
+    """A ``float32`` to the nearest that has 10 bits of mantissa: of two the even one (``"rn"``), or the one that is
+    away from zero (``"rna"``)."""
     core.static_assert(rounding == "rn" or rounding == "rna", 'rounding must be "rn" or "rna"')
     bits = x.to(core.uint32, bitcast=True)
     half = 0x1000 if rounding == "rna" else 0xFFF + ((bits >> 13) & 1)
