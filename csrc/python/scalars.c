@@ -24,11 +24,11 @@ const ScalarInfo tt_scalars[SCALAR_KINDS] = {
 
 const char tt_supported_dtypes[] =
     "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, "
-    "float8_e4m3fn, float8_e5m2, float8_e4m3fnuz or float8_e5m2fnuz";
+    "float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu or float4_e2m1fn_x2";
 
 ScalarKind tt_scalar_by_name(const char *name)
 {
-    /* How tl and older code spell what the table calls otherwise. */
+    /* How tl and older code spell what the table calls otherwise; and torch what is bytes in a kernel. */
     static const struct {
         const char *name;
         ScalarKind kind;
@@ -36,7 +36,11 @@ ScalarKind tt_scalar_by_name(const char *name)
                 {"float8e4nv", SCALAR_FP8E4NV},
                 {"float8e5", SCALAR_FP8E5},
                 {"float8e4b8", SCALAR_FP8E4B8},
-                {"float8e5b16", SCALAR_FP8E5B16}};
+                {"float8e5b16", SCALAR_FP8E5B16},
+                {"float8_e8m0fnu", SCALAR_U8},
+                {"float4_e2m1fn_x2", SCALAR_U8},
+                {"float8e8m0fnu", SCALAR_U8},
+                {"fp8e8m0fnu", SCALAR_U8}};
     const char *dot = strrchr(name, '.');
     name = dot ? dot + 1 : name;
     for (int i = 0; i < SCALAR_KINDS; i++) {

@@ -150,11 +150,25 @@ static bool read_ndarray(PyObject *object, const ArgumentPath *path, Tensor *ten
 static ScalarKind dlpack_scalar(const DLTensor *tensor)
 {
     /* By DLDataTypeCode; rows of one width, or by log2 of the bytes. */
-    enum { INT, UINT, FLOAT, BFLOAT = 4, BOOL = 6, F8E4M3FN = 10, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ };
+    enum {
+        INT,
+        UINT,
+        FLOAT,
+        BFLOAT = 4,
+        BOOL = 6,
+        F8E4M3FN = 10,
+        F8E4M3FNUZ,
+        F8E5M2,
+        F8E5M2FNUZ,
+        F8E8M0FNU,
+        F4E2M1FN = 17
+    };
     static const ScalarKind ints[2][4] = {{SCALAR_I8, SCALAR_I16, SCALAR_I32, SCALAR_I64},
                                           {SCALAR_U8, SCALAR_U16, SCALAR_U32, SCALAR_U64}};
     static const ScalarKind floats[4] = {SCALAR_KINDS, SCALAR_FP16, SCALAR_FP32, SCALAR_FP64};
     int bits = tensor->dtype.bits, code = tensor->dtype.code;
+    if (code == F4E2M1FN && bits == 4 && tensor->dtype.lanes == 2)
+        return SCALAR_U8;
     if (tensor->dtype.lanes != 1 || (bits != 8 && bits != 16 && bits != 32 && bits != 64))
         return SCALAR_KINDS;
     switch (code) {
@@ -175,6 +189,8 @@ static ScalarKind dlpack_scalar(const DLTensor *tensor)
         return SCALAR_FP8E4B8;
     case F8E5M2FNUZ:
         return SCALAR_FP8E5B16;
+    case F8E8M0FNU:
+        return SCALAR_U8;
     default:
         return SCALAR_KINDS;
     }

@@ -55,12 +55,13 @@ _FLOATS |= {
     "double": "fp64",
     **{_dtype(name).codegen_name(): name for name in _dtype.FP_TYPES},
 }
+_BYTES = dict.fromkeys(("float8_e8m0fnu", "float8e8m0fnu", "fp8e8m0fnu", "float4_e2m1fn_x2"), "u8")
 _OTHERS = {name: _dtype(name).mangle() for name in (*_dtype.SINT_TYPES, *_dtype.UINT_TYPES)} | {
     "bool": "i1",
     "void": "void",
 }
 
-type_canonicalisation_dict = _FLOATS | _OTHERS
+type_canonicalisation_dict = _FLOATS | _OTHERS | _BYTES
 type_canonicalisation_dict |= {name: name for name in [*type_canonicalisation_dict.values()]}
 
 BITWIDTH_DICT = {

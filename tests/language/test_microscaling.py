@@ -200,3 +200,35 @@ def wrong(CASE: tl.constexpr):
 def test_mistakes(case, message):
     with pytest.raises(triton.CompilationError, match=message):
         wrong[(1,)](case)
+
+
+@triton.jit
+def scaled_bytes(x_ptr, scale_ptr, y_ptr, out_ptr):
+    i, j = tl.arange(0, 16)[:, None], tl.arange(0, 32)[None, :]
+    x = tl.load(x_ptr + i * 32 + j)
+    scale = tl.load(scale_ptr + i * 2 + tl.arange(0, 2)[None, :])
+    tl.static_assert(x.dtype == tl.uint8 and scale.dtype == tl.uint8)
+    y = tl.load(y_ptr + tl.arange(0, 64)[:, None] * 16 + tl.arange(0, 16)[None, :])
+    out = tl.dot_scaled(x, scale.to(tl.float8e8m0fnu, bitcast=True), "e2m1", y, None, "bf16")
+    tl.store(out_ptr + i * 16 + tl.arange(0, 16)[None, :], out)
+
+
+@pytest.mark.skipif(not hasattr(torch, "float4_e2m1fn_x2"), reason="torch has no such types")
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_arrays_of_torch_s_own_types(device, wrapped):
+    """Of exponents and of pairs of e2m1: in a kernel they are bytes."""
+    rng = np.random.default_rng(4)
+    values, packed = elements("e2m1", (16, 64), 1, rng)
+    factors, exponents = scales("e2m1", 16, 32, rng)
+    y = torch.tensor(rng.standard_normal((64, 16)).astype(np.float32)).bfloat16()
+    out = torch.empty(16, 16, device=device)
+    packed, exponents = packed.to(device).view(torch.float4_e2m1fn_x2), exponents.to(device)
+    exponents = triton.reinterpret(exponents, tl.float8e8m0fnu) if wrapped else exponents.view(torch.float8_e8m0fnu)
+    scaled_bytes[(1,)](packed, exponents, y.to(device), out)
+    torch.testing.assert_close(out.cpu().double(), torch.tensor(values * factors) @ y.double(), rtol=1e-2, atol=1e-2)
+
+
+def test_the_type_of_exponents():
+    kind = tl.float8e8m0fnu
+    assert kind.is_storage_only() and not kind.is_floating() and not kind.is_int() and kind.primitive_bitwidth == 8
+    assert repr(kind) == "triton.language.float8e8m0fnu" and not tl.float8e5.is_storage_only()

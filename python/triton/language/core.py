@@ -29,6 +29,7 @@ from .elements import (
     float8e4nv,
     float8e5,
     float8e5b16,
+    float8e8m0fnu,
     float16,
     float32,
     float64,

@@ -44,6 +44,7 @@ _SPELLINGS = {
     "bf16": "bfloat16",
     "fp32": "float32",
     "fp64": "float64",
+    "fp8e8m0fnu": "float8e8m0fnu",
 }
 _SHORT = {"int1": "i1", **{name: name[0] + str(bits) for name, bits in _INTS.items()}}
 
@@ -67,6 +68,7 @@ class dtype(base_type):
     UINT_TYPES = ["int1", "uint8", "uint16", "uint32", "uint64"]
     FP_TYPES = ["fp8e4b15", "fp8e4nv", "fp8e4b8", "fp8e5", "fp8e5b16", "fp16", "bf16", "fp32", "fp64"]
     STANDARD_FP_TYPES = ["fp16", "bf16", "fp32", "fp64"]
+    STORAGE_TYPES = ["fp8e8m0fnu"]
     OTHER_TYPES = ["void"]
 
     if TYPE_CHECKING:
@@ -82,10 +84,12 @@ class dtype(base_type):
             self.int_signedness = SIGNEDNESS.UNSIGNED if name[0] == "u" else SIGNEDNESS.SIGNED
         elif name in self.FP_TYPES:
             self.primitive_bitwidth, self.fp_mantissa_width, self.exponent_bias = _FLOATS[name]
+        elif name in self.STORAGE_TYPES:
+            self.primitive_bitwidth = 8
         elif name == "void":
             self.primitive_bitwidth = 0
         else:
-            known = ", ".join(self.SINT_TYPES + self.UINT_TYPES + self.FP_TYPES + self.OTHER_TYPES)
+            known = ", ".join(self.SINT_TYPES + self.UINT_TYPES + self.FP_TYPES + self.STORAGE_TYPES + self.OTHER_TYPES)
             raise ValueError(f"no element type is called {name!r}; there are: {known}")
         self.name = name
 
@@ -162,6 +166,10 @@ class dtype(base_type):
     def is_standard_floating(self) -> bool:
         """A float of 16 bits or more: one that arithmetic is done in."""
         return self.name in self.STANDARD_FP_TYPES
+
+    def is_storage_only(self) -> bool:
+        """One of arrays only, whose elements are bytes in a kernel."""
+        return self.name in self.STORAGE_TYPES
 
     def is_int_signed(self) -> bool:
         return self.name in self.SINT_TYPES

@@ -40,6 +40,8 @@ if TYPE_CHECKING:  # to a type checker ``tl.float32`` is also the type of what h
 
     class float8e5b16(_element): ...
 
+    class float8e8m0fnu(_element): ...
+
     class float16(_element): ...
 
     class bfloat16(_element): ...
@@ -63,6 +65,7 @@ else:
     float8e4b15 = dtype("fp8e4b15")
     float8e4b8 = dtype("fp8e4b8")
     float8e5b16 = dtype("fp8e5b16")
+    float8e8m0fnu = dtype("fp8e8m0fnu")
     float16 = dtype("fp16")
     bfloat16 = dtype("bf16")
     float32 = dtype("fp32")
@@ -97,6 +100,7 @@ _ELSEWHERE = {
     "float8_e5m2": "float8e5",
     "float8_e4m3fnuz": "float8e4b8",
     "float8_e5m2fnuz": "float8e5b16",
+    "float8_e8m0fnu": "float8e8m0fnu",
 }
 
 
