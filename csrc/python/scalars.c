@@ -24,7 +24,7 @@ const ScalarInfo tt_scalars[SCALAR_KINDS] = {
 
 const char tt_supported_dtypes[] =
     "bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, "
-    "float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu or float4_e2m1fn_x2";
+    "float8_e4m3fn, float8_e5m2, float8_e4m3fnuz or float8_e5m2fnuz";
 
 ScalarKind tt_scalar_by_name(const char *name)
 {

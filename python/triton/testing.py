@@ -73,7 +73,20 @@ def do_bench_cudagraph(
 
     :param rep: milliseconds that a replay of the graph is to take.
     """
+    _check_not_captured()
     return benchmarker(_backend(), graph=True)(fn, rep, rep, grad_to_none, quantiles, return_mode)
+
+
+def _check_not_captured():
+    """A graph cannot be captured within another one."""
+    import sys
+
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+        raise RuntimeError(
+            "do_bench_cudagraph() while a CUDA graph is captured, which it would capture another one in. Warm up "
+            "autotuned kernels before: launch them once with such arguments"
+        )
 
 
 def do_bench_proton(fn, warmup=25, rep=100, grad_to_none=None, quantiles=None, return_mode="mean"):

@@ -239,6 +239,9 @@ def test_types_of_constants_and_tuples():
     code = """
         N: tl.constexpr = 3
         n = 3
+        pair: tl.constexpr = (3, (4, 5))
+        tl.static_assert(pair.type == tl.constexpr_type((3, (4, 5))) and tl.constexpr_type((3, (4, 5))) == pair.type)
+        tl.static_assert(pair.type != tl.constexpr_type((3, 4)) and pair.type != tl.constexpr_type(3))
         tl.static_assert(N.type == tl.constexpr_type(3) and isinstance("text".type, tl.constexpr_type))
         tl.static_assert(n.type == tl.int32 and (n, x).type == tl.tuple_type([tl.int32, x.type]))
         out = x

@@ -38,6 +38,34 @@ def tuned(*args, key=("n",), do_bench=instant, **kwargs):
     return triton.autotune(*args, key=list(key), do_bench=do_bench, **kwargs)(triton.jit(add_one.fn))
 
 
+class Launched:
+    """No kernel, but launched like one."""
+
+    def __init__(self):
+        self.fn, self.launches = (lambda: None), []
+
+    def run(self, **keywords):
+        self.launches.append(keywords["BLOCK"])
+
+
+def test_what_is_no_kernel_is_tuned():
+    def bench(launch, quantiles):
+        launch()
+        return [abs(launched.launches[-1] - 32)] * 3
+
+    launched, asked = Launched(), []
+    prune = {
+        "early_config_prune": lambda configs, named, **keywords: configs[1:],
+        "perf_model": lambda BLOCK, **keywords: asked.append(BLOCK) or BLOCK,
+        "top_k": 0.7,
+    }
+    tuner = triton.runtime.Autotuner(launched, [], configs(8, 64, 32, 16), [], prune_configs_by=prune, do_bench=bench)
+    tuner.run()
+    assert asked == [64, 32, 16] and launched.launches == [16, 32, 32] and tuner.best_config.kwargs == {"BLOCK": 32}
+    with pytest.raises(TypeError, match="it takes a kernel, not 'int'"):
+        triton.runtime.Autotuner(3, [], configs(8), [])
+
+
 def test_the_best_configuration_is_chosen_once_for_a_key():
     launches = []
 

@@ -691,11 +691,26 @@ def test_machine_code_as_text(tmp_path, monkeypatch):
         disasm.get_sass(b"cubin")
     tool = tmp_path / "cuobjdump"
     tool.write_text(
-        '#!/bin/sh\nif test "$1" = --version; then echo "Cuda tools, release 13.0, V13.0.1"; else echo "$1 $2 $3"; fi\n'
+        f'#!/bin/sh\nif test "$1" = --version; then echo "Cuda tools, release 13.0, V13.0.1"; else echo "{SASS}"; fi\n'
     )
     tool.chmod(0o755)
     assert disasm.path_to_cuobjdump() == (str(tool), "13.0")
-    assert disasm.get_sass(b"cubin", "kernel").startswith("-sass -fun kernel")
+    expected = "Function:-fun_kernel\n--:-:0:-:1\tLDG.E R0, desc[UR4][R2.64];\n04:-:-:-:5\t@P0 EXIT;\n"
+    assert disasm.get_sass(b"cubin", "kernel") == expected
+    asked = []
+    monkeypatch.setattr(disasm, "path_to_cuobjdump", lambda: "/a/tool")
+    monkeypatch.setattr(disasm.subprocess, "check_output", lambda command: asked.append(command) or b"nothing")
+    assert disasm.extract("x.cubin") == "" and asked == [["/a/tool", "-sass", "x.cubin"]]
+
+
+SASS = r"""
+    Function : $1_$2
+    .headerflags @\"EF_CUDA_SM90\"
+        /*0000*/                   LDG.E R0, desc[UR4][R2.64] ;     /* 0x0000000402007981 */
+                                                                    /* 0x000e22000c1e1900 */
+        /*10010*/              @P0 EXIT ;                           /* 0x000000000000094d */
+                                                                    /* 0x004fea0003800000 */
+"""
 
 
 def test_types_in_c():

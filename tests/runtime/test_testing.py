@@ -51,6 +51,14 @@ def test_quantiles_and_modes(monkeypatch):
         do_bench(lambda: None, return_mode="fast")
 
 
+def test_no_graph_is_captured_in_a_graph(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    for bench in (triton.testing.do_bench_cudagraph, triton.testing.do_bench_cudagraph_proton):
+        with pytest.raises(RuntimeError, match="Warm up autotuned kernels before"):
+            bench(lambda: pytest.fail("it was called"))
+
+
 def test_gradients_are_dropped():
     x = torch.ones(3, requires_grad=True)
 

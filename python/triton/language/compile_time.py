@@ -3,7 +3,7 @@
 from functools import update_wrapper
 from types import MethodType
 
-from .dtypes import base_type
+from .dtypes import base_type, tuple_type
 from .tensors import base_value
 
 
@@ -12,12 +12,14 @@ class const:
 
 
 class constexpr_type(base_type):
-    """The type of a compile-time value: the value itself."""
+    """The type of a compile-time value: the value itself. That of a tuple equals the tuple of its items' types."""
 
     def __init__(self, value):
         self.value = value
 
     def __eq__(self, other):
+        if isinstance(other, tuple_type) and isinstance(self.value, tuple):
+            return list(other.types) == [constexpr_type(unwrap(item)) for item in self.value]
         return isinstance(other, constexpr_type) and self.value == other.value
 
     def __hash__(self):

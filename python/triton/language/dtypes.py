@@ -345,6 +345,8 @@ class tuple_type(base_type):
         return self.types[index]
 
     def __eq__(self, other):
+        if not isinstance(other, tuple_type):
+            return NotImplemented
         same_kind = type(self) is type(other) and self.fields == other.fields
         return same_kind and list(self.types) == list(other.types)
 

@@ -288,6 +288,8 @@ class Autotuner(Launchable):
         it does not compile, or None. Options that make no difference on the target are not compiled for.
         """
         launches, failures, groups = [None] * len(configs), [None] * len(configs), {}
+        if not self.is_compiled:
+            return launches, failures
         given = self._hooked(configs, args, kwargs)
         for number, config in enumerate(configs):
             groups.setdefault(repr(sorted(config.kwargs.items(), key=str)), []).append(number)
@@ -468,7 +470,7 @@ class Autotuner(Launchable):
 
     def _store(self, key, named):
         """Where the timings are kept, or None where they are not to be."""
-        if not (self.cache_results or flag("TRITON_CACHE_AUTOTUNING")):
+        if not (self.cache_results or flag("TRITON_CACHE_AUTOTUNING")) or not self.is_compiled:
             return None
         from .cache import triton_key
         from .dependencies import value_text

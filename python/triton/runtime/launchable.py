@@ -8,20 +8,26 @@ class Launchable(KernelInterface):
     """What stands in for a kernel."""
 
     def __init__(self, fn):
-        if not isinstance(fn, KernelInterface):
+        if not isinstance(fn, KernelInterface) and not (hasattr(fn, "run") and hasattr(fn, "fn")):
             raise TypeError(
                 f"@triton.{type(self)._decorator} goes above @triton.jit: it takes a kernel, not {type(fn).__name__!r}"
             )
         self.fn = fn
-        self.kernel = fn  # innermost
-        while not isinstance(self.kernel, Kernel):
+        self.kernel = fn  # innermost; or what is launched in another way, an object with `run` and a function `fn`
+        while isinstance(self.kernel.fn, KernelInterface):
             self.kernel = self.kernel.fn
         self.base_fn = self.__wrapped__ = self.kernel.fn
-        self.arg_names = fn.arg_names
-        self.__name__ = self.kernel.__name__
-        self.__qualname__ = self.kernel.__qualname__
-        self.__module__ = self.kernel.__module__
-        self.__doc__ = self.kernel.__doc__
+        self.arg_names = getattr(fn, "arg_names", ())
+        named = self.kernel if self.is_compiled else self.base_fn
+        self.__name__ = named.__name__
+        self.__qualname__ = named.__qualname__
+        self.__module__ = named.__module__
+        self.__doc__ = named.__doc__
+
+    @property
+    def is_compiled(self):
+        """Is it a kernel, and no other object that is launched like one?"""
+        return isinstance(self.kernel, Kernel)
 
     def __call__(self, *args, **kwargs):
         return self.kernel(*args, **kwargs)
@@ -69,7 +75,8 @@ class Heuristics(Launchable):
 def check_names(tuner, names, what, options=False):
     known = {*tuner.arg_names, *(launch_options() if options else ())}
     for name in names:
-        if name not in known and not any(param.kind == 4 for param in tuner.kernel.params):
+        takes_any = not tuner.is_compiled or any(param.kind == 4 for param in tuner.kernel.params)
+        if name not in known and not takes_any:
             raise ValueError(f"@triton.{tuner._decorator}: {what} {name!r} is no parameter of {tuner.__name__!r}")
 
 
