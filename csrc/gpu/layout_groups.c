@@ -17,6 +17,7 @@ typedef struct Group {
     uint32_t loaded_axes;   /* and those that members are read from */
     bool is_under_way;      /* a member is, between wgmma and its wait */
     bool is_accessed;       /* a member is what a memory operation loads or stores, or its pointer or mask */
+    bool is_updated;        /* by atomics, an element at a time */
     bool is_voted;          /* the layout is what its accesses prefer */
     bool is_broadcast;      /* along another dimension, to a larger tile */
     int cheap_size;         /* > 0: operations in the chain that makes the value; it has no group */
@@ -281,10 +282,28 @@ static void note_accessed(LayoutGroups *g, const Value *value)
         group->is_accessed = true;
 }
 
+/* Atomics of integers go one by one. Those of neighbours had better be neighbouring lanes': the second cache takes a request for
+ * each sector that a warp updates at once. So had those of compare and swap, which have no mask: what is not to change
+ * anything swaps somewhere aside. */
+static void note_updated(LayoutGroups *g, const Op *op)
+{
+    Preference preference;
+    bool swaps = op->opcode == OP_atomic_cas, updates = op->opcode == OP_atomic_rmw;
+    if (!(swaps || updates) || !tt_is_tile(op->results[0]->type) || tt_is_float(op->results[0]->type) ||
+        !(swaps || is_strong(g, op, &preference)))
+        return;
+    for (int i = 0; i < op->operand_count; i++) {
+        Group *group = group_of(g, tt_operand(op, i));
+        if (group)
+            group->is_updated = true;
+    }
+}
+
 static void collect_edges(LayoutGroups *g, const Region *region, int depth)
 {
     TT_FOR_OPS(op, region)
     {
+        note_updated(g, op);
         for (int i = 0; i < op->operand_count && accesses_memory(op); i++)
             note_accessed(g, tt_operand(op, i));
         for (int i = 0; i < op->result_count && accesses_memory(op); i++)
@@ -342,6 +361,8 @@ static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
     const Preference *best = best_vote(group);
     if (!best)
         return NULL;
+    if (group->is_updated)
+        return tt_blocked(g->module, group->type, best->order, 1, TT_LANES, g->options->num_warps);
     int64_t size[TT_MAX_RANK] = {0};
     enum {
         VECTOR = 16 /* bytes */,
@@ -541,26 +562,49 @@ static const LinearLayout *along_buffer(const LayoutGroups *g, const Group *grou
 }
 
 /* What only goes to buffers, or only comes from them, goes in whole vectors: decides one group. Buffers take vectors of a row
- * as well as those of rows, so that scales of a row, say, are in as few threads as possible. */
+ * as well as those of rows, so that scales of a row, say, are in as few threads as possible. Those that mind come first: what
+ * is loaded then follows its pointers. */
 static bool decide_one_by_buffer(LayoutGroups *g, bool stored)
 {
-    for (int i = 0; i < g->all.count; i++) {
-        Group *group = g->all.data[i];
-        uint32_t axes = stored ? group->stored_axes : group->loaded_axes;
-        if (group->parent || group->layout || !axes)
-            continue;
-        const LinearLayout *layouts[2];
-        int64_t registers[2];
-        for (int in_thread = 0; in_thread < 2; in_thread++) {
-            Map asked = {.arena = g->arena};
-            layouts[in_thread] = along_buffer(g, group, __builtin_ctz(axes), in_thread);
-            registers[in_thread] = broadcast_registers(g, group, layouts[in_thread], &asked);
+    for (int all = 0; all < 2; all++)
+        for (int i = 0; i < g->all.count; i++) {
+            Group *group = g->all.data[i];
+            uint32_t axes = stored ? group->stored_axes : group->loaded_axes;
+            if (group->parent || group->layout || !axes)
+                continue;
+            const LinearLayout *layouts[2];
+            int64_t registers[2];
+            for (int in_thread = 0; in_thread < 2; in_thread++) {
+                Map asked = {.arena = g->arena};
+                layouts[in_thread] = along_buffer(g, group, __builtin_ctz(axes), in_thread);
+                registers[in_thread] = broadcast_registers(g, group, layouts[in_thread], &asked);
+            }
+            if (registers[1] == registers[0] && !all)
+                continue;
+            group->layout = layouts[registers[1] < registers[0]];
+            return true;
         }
-        bool in_thread = registers[1] < registers[0];
-        group->layout = layouts[in_thread];
-        return true;
-    }
     return false;
+}
+
+/* What is loaded for a buffer has the layout of its pointers, if nothing else is known of it: they are four times as wide. */
+static bool follow_pointers(LayoutGroups *g, const Region *region)
+{
+    bool changed = false;
+    TT_FOR_OPS(op, region)
+    {
+        Preference preference;
+        Group *loaded = op->opcode == OP_load ? group_of(g, op->results[0]) : NULL;
+        const Group *pointers = loaded ? group_of(g, tt_operand(op, 0)) : NULL;
+        if (pointers && pointers->layout && !loaded->layout && loaded->stored_axes &&
+            !is_strong(g, op, &preference)) {
+            loaded->layout = pointers->layout;
+            changed = true;
+        }
+        for (int i = 0; i < op->region_count; i++)
+            changed |= follow_pointers(g, op->regions[i]);
+    }
+    return changed;
 }
 
 /* The dimensions that a tile of `type` has of one that it is broadcast to. */
@@ -728,7 +772,9 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
     follow_back(g);
     for (int stored = 1; stored >= 0; stored--)
         while (decide_one_by_buffer(g, stored))
-            follow_back(g);
+            do
+                follow_back(g);
+            while (follow_pointers(g, function->body));
     decide_by_votes(g, true);
     follow_back(g);
     while (decide_by_accessed(g, function->body))

@@ -295,6 +295,50 @@ def test_descriptors_of_loaded_arrays(sm):
     assemble(compiled, sm)
 
 
+@triton.jit
+def planes(x, w, out, WIDE, AREA, CHANNELS, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """A product of places in planes of an image, of which it is not known how they lie, and channels."""
+    place = tl.program_id(0) * BM + tl.arange(0, BM)
+    row, column, columns, depth = place // WIDE, place % WIDE, tl.arange(0, BN), tl.arange(0, BK)
+    sums = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, CHANNELS, BK):
+        channel, i, j = start + depth, row + start // BK, column - start // BK
+        inside = (channel < CHANNELS)[None, :] & (i < WIDE)[:, None] & (j >= 0)[:, None] & (j < WIDE)[:, None]
+        spots = x + (channel * AREA)[None, :] + (i * WIDE)[:, None] + (j * CHANNELS)[:, None]
+        tile = tl.load(spots, mask=inside, other=0.0)
+        sums = tl.dot(tile, tl.load(w + channel[:, None] * BN + columns[None, :]), sums)
+    tl.store(out + place[:, None] * BN + columns[None, :], sums)
+
+
+def test_pointers_stay_where_they_are_computed():
+    """What is gathered for a buffer is loaded where its pointers are, which are wider, and would cross memory."""
+    sizes = [integer(1), integer(1), integer(1)]
+    text = ir(planes, F16, F16, F32, *sizes, BM=128, BN=128, BK=64)
+    moved = re.findall(r"convert_layout .*ptr<", compile_ir(text, 90, 8, pipeline=True).ttgir)
+    assert not moved
+
+
+@triton.jit
+def claim(places, keys, table, BLOCK: tl.constexpr):
+    lines = tl.arange(0, BLOCK)
+    tl.atomic_cas(table + tl.load(places + lines), tl.full((BLOCK,), -1, tl.int32), tl.load(keys + lines))
+
+
+@triton.jit
+def count(values, table, BLOCK: tl.constexpr):
+    lines = tl.arange(0, BLOCK)
+    tl.atomic_add(table + lines, tl.load(values + lines))
+
+
+@pytest.mark.parametrize("kernel, entries", [(claim, [I32, I32, I32]), (count, [I32, I32])])
+def test_atomics_of_neighbours_are_those_of_neighbouring_lanes(kernel, entries):
+    """A warp's update of neighbours takes a request for each sector; a thread's own neighbours would take one each."""
+    compiled = compile_kernel(kernel, *entries, num_warps=4, BLOCK=512)
+    assert compiled.count(r"ld\.global\S*\.v[24]") == 0
+    assert compiled.count(r"ld\.global") == 4 * (len(entries) - 1)
+    assemble(compiled, 90)
+
+
 def test_products_of_warps():
     compiled = tensor_core_product(F16, 80)
     assert compiled.count(r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.f16\.f16\.f32") == 64
