@@ -127,18 +127,93 @@ static LLVMValueRef read_lane(Simt *s, LLVMValueRef value, const ShufflePlan *pl
     return simt_shuffle_index(s, value, lane);
 }
 
-static Tile *convert_by_shuffles(Simt *s, const Tile *tile, const ShufflePlan *plan, int from_count)
+static Tile *shuffle_registers(Simt *s, const Tile *tile, const ShufflePlan *plan)
 {
     Tile *result = simt_new_tile(s, 1 << plan->rounds_bits);
-    LLVMValueRef *published = TT_NEW_ARRAY(s->arena, LLVMValueRef, from_count);
-    memcpy(published, tile->at, sizeof(LLVMValueRef) * (size_t)from_count);
-    permute_by_lane(s, published, from_count, plan->send_lane, plan->lane_bits);
+    LLVMValueRef *published = TT_NEW_ARRAY(s->arena, LLVMValueRef, tile->count);
+    memcpy(published, tile->at, sizeof(LLVMValueRef) * (size_t)tile->count);
+    permute_by_lane(s, published, tile->count, plan->send_lane, plan->lane_bits);
     for (int t = 0; t < result->count; t++) {
         uint64_t source = tt_f2_apply(plan->source_round, (uint64_t)t);
         uint64_t send = tt_f2_apply(plan->send_round, (uint64_t)t);
         result->at[t] = read_lane(s, published[send], plan, source);
     }
     permute_by_lane(s, result->at, result->count, plan->keep_lane, plan->lane_bits);
+    return result;
+}
+
+/* A bit of the numbers of registers, in which what is sent and what is received differ alike whatever the lane: two elements that
+ * differ in it go in one word. */
+typedef struct PackedBit {
+    int from, to;
+} PackedBit;
+
+static bool find_packed_bit(const ShufflePlan *plan, PackedBit *bit)
+{
+    for (bit->to = 0; bit->to < plan->rounds_bits; bit->to++) {
+        uint64_t send = plan->send_round[bit->to], others = 0, kept = 0;
+        for (int i = 0; i < plan->rounds_bits; i++)
+            others |= i == bit->to ? 0 : plan->send_round[i];
+        for (int i = 0; i < plan->lane_bits; i++) {
+            others |= plan->send_lane[i];
+            kept |= plan->keep_lane[i];
+        }
+        bit->from = send ? __builtin_ctzll(send) : 0;
+        if (send && send == 1ull << bit->from && !(others & send) && !(kept >> bit->to & 1) &&
+            !plan->source_round[bit->to])
+            return true;
+    }
+    return false;
+}
+
+static uint64_t without_bit(uint64_t number, int bit)
+{
+    uint64_t low = (1ull << bit) - 1;
+    return (number & low) | (number >> 1 & ~low);
+}
+
+static ShufflePlan without_packed_bit(const ShufflePlan *plan, PackedBit bit)
+{
+    ShufflePlan rest = *plan;
+    rest.rounds_bits = 0;
+    for (int i = 0; i < plan->rounds_bits; i++) {
+        if (i == bit.to)
+            continue;
+        rest.source_round[rest.rounds_bits] = plan->source_round[i];
+        rest.send_round[rest.rounds_bits++] = without_bit(plan->send_round[i], bit.from);
+    }
+    for (int i = 0; i < plan->lane_bits; i++) {
+        rest.send_lane[i] = without_bit(plan->send_lane[i], bit.from);
+        rest.keep_lane[i] = without_bit(plan->keep_lane[i], bit.to);
+    }
+    return rest;
+}
+
+/* Narrow elements in pairs, and those in pairs, as far as they go in one word of 4 bytes. */
+static Tile *convert_by_shuffles(Simt *s, const Tile *tile, const ShufflePlan *plan)
+{
+    LLVMTypeRef type = LLVMTypeOf(tile->at[0]);
+    int bytes = simt_bytes(type);
+    PackedBit bit;
+    if (type == s->i1 || bytes > 2 || !find_packed_bit(plan, &bit))
+        return shuffle_registers(s, tile, plan);
+    ShufflePlan rest = without_packed_bit(plan, bit);
+    Access pair = {0};
+    simt_set_words(&pair, 2 * bytes);
+    Tile *packed = simt_new_tile(s, tile->count / 2), *result = simt_new_tile(s, 1 << plan->rounds_bits);
+    for (int r = 0; r < tile->count; r++)
+        if (!(r >> bit.from & 1)) {
+            LLVMValueRef both[] = {tile->at[r], tile->at[r | 1 << bit.from]};
+            simt_pack(s, both, 2, bytes, &pair, &packed->at[without_bit((uint64_t)r, bit.from)]);
+        }
+    packed = convert_by_shuffles(s, packed, &rest);
+    for (int t = 0; t < result->count; t++)
+        if (!(t >> bit.to & 1)) {
+            LLVMValueRef both[2];
+            simt_unpack(s, &packed->at[without_bit((uint64_t)t, bit.to)], &pair, 2, bytes, type, both);
+            result->at[t] = both[0];
+            result->at[t | 1 << bit.to] = both[1];
+        }
     return result;
 }
 
@@ -383,7 +458,7 @@ Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayo
     case CONVERT_REGISTERS:
         return convert_in_registers(s, tile, &plan, 1 << to->in_bits[LAYOUT_REGISTER]);
     case CONVERT_SHUFFLE:
-        return convert_by_shuffles(s, tile, &plan.shuffle, tile->count);
+        return convert_by_shuffles(s, tile, &plan.shuffle);
     case CONVERT_SHARED:
         break;
     }

@@ -296,6 +296,23 @@ def test_descriptors_of_loaded_arrays(sm):
 
 
 @triton.jit
+def in_8_bits(q, k, v, out, BM: tl.constexpr):
+    lines = tl.arange(0, BM)
+    places = lines[:, None] * BM + lines[None, :]
+    weights = tl.dot(tl.load(q + places), tl.trans(tl.load(k + places))).to(tl.float8e4nv)
+    tl.store(out + places, tl.dot(weights, tl.trans(tl.load(v + places))))
+
+
+def test_narrow_elements_are_shuffled_in_words():
+    """Sums become operands of 8 bits in the registers of other lanes: four in each exchange."""
+    fp8 = pointer("fp8e4nv")
+    compiled = compile_kernel(in_8_bits, fp8, fp8, fp8, F32, num_warps=4, BM=64)
+    assert compiled.count(r"wgmma\.mma_async") == 4
+    assert compiled.count(r"shfl\.sync") == 64 * 64 // 128 // 4
+    assemble(compiled, 90)
+
+
+@triton.jit
 def planes(x, w, out, WIDE, AREA, CHANNELS, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """A product of places in planes of an image, of which it is not known how they lie, and channels."""
     place = tl.program_id(0) * BM + tl.arange(0, BM)
