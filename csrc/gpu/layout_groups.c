@@ -12,17 +12,21 @@ typedef struct Group {
     const Type *type;     /* any member's: the shape counts */
     const LinearLayout *layout;
     TT_VECTOR(Preference) votes;
-    uint32_t combined_axes; /* along which members are reduced or scanned */
-    uint32_t stored_axes;   /* along which the buffers lie that members are stored in */
-    uint32_t loaded_axes;   /* and those that members are read from */
-    bool is_under_way;      /* a member is, between wgmma and its wait */
-    bool is_accessed;       /* a member is what a memory operation loads or stores, or its pointer or mask */
-    bool is_updated;        /* by atomics, an element at a time */
-    bool is_voted;          /* the layout is what its accesses prefer */
-    bool is_broadcast;      /* along another dimension, to a larger tile */
-    int cheap_size;         /* > 0: operations in the chain that makes the value; it has no group */
-    int64_t index_work; /* instructions that divide integers and compute with quotients, for each element */
-    bool is_in_loop;    /* some of that, or of what else makes members, is */
+    int64_t combined[TT_MAX_RANK]; /* how often members are reduced or scanned along each dimension */
+    uint32_t scanned_axes;
+    uint32_t stored_axes; /* along which the buffers lie that members are stored in */
+    uint32_t loaded_axes; /* and those that members are read from */
+    bool is_under_way;    /* a member is, between wgmma and its wait */
+    bool is_accessed;     /* a member is what a memory operation loads or stores, or its pointer or mask */
+    bool is_updated;      /* by atomics, an element at a time */
+    int access_depth;     /* loops around the innermost of these */
+    bool is_voted;        /* the layout is what its accesses prefer */
+    bool is_masks;        /* nothing else: they go where what they mask is */
+    bool is_broadcast;    /* along another dimension, to a larger tile */
+    bool is_summed;       /* by reductions in a loop, and accessed outside of it */
+    int cheap_size;       /* > 0: operations in the chain that makes the value; it has no group */
+    int64_t index_work;   /* instructions that divide integers and compute with quotients, for each element */
+    bool is_in_loop;      /* some of that, or of what else makes members, is */
 } Group;
 
 /* An operation that carries layouts from one group to another. */
@@ -63,8 +67,10 @@ static Group *group_of(const LayoutGroups *g, const Value *value)
 static void tie(const LayoutGroups *g, const Value *a, const Value *b)
 {
     Group *group_a = group_of(g, a), *group_b = group_of(g, b);
-    if (group_a && group_b && group_a != group_b)
+    if (group_a && group_b && group_a != group_b) {
+        group_a->is_masks &= group_b->is_masks;
         group_b->parent = group_a;
+    }
 }
 
 /* ---- groups ---------------------------------------------------------------------------------------------------------------- */
@@ -94,6 +100,7 @@ static void add_value(LayoutGroups *g, const Value *value)
     Group *group = TT_NEW(g->arena, Group);
     group->type = value->type;
     group->cheap_size = cheap_size(g, value);
+    group->is_masks = tt_is_bool(value->type);
     *tt_map_slot_ptr(&g->groups, value) = group;
     if (!group->cheap_size)
         tt_push(g->arena, g->all, group);
@@ -179,6 +186,29 @@ static bool is_strong(const LayoutGroups *g, const Op *op, Preference *preferenc
 /* How often what stands in `depth` loops runs: a loop eight times, say. */
 static int64_t times_run(int depth) { return 1ll << 3 * TT_MIN(depth, 6); }
 
+/* Joins a vote for the same order. Vectors are as wide as suits all, but for
+ * - scans, whose blocks lanes go through one by one: wider elements, whole vectors of which are few, have a layout of
+ *   their own there;
+ * - loads of what does not lie in vectors, an image's neighbours: threads that have a few of these know of several at
+ *   once in which row they are, and these loads take hardly longer. */
+static void join_vote(const Group *group, Preference *known, const Preference *vote)
+{
+    enum { WHOLE = 16, STRIDE = 8 /* bytes */ };
+    const Preference *few = vote->vector < known->vector ? vote : known, *many = few == vote ? known : vote;
+    bool wide = few->vector * few->bytes >= WHOLE && group->scanned_axes >> known->order[0] & 1;
+    int64_t vector = wide ? many->vector : few->vector;
+    if (few->can_repeat)
+        vector = TT_MAX(vector, TT_MIN(many->vector, STRIDE / few->bytes));
+    known->vector = vector;
+    known->bytes = wide ? many->bytes : known->bytes;
+    known->next = TT_MIN(known->next, vote->next);
+    known->lanes = TT_MIN(known->lanes, vote->lanes);
+    known->weight += vote->weight;
+    known->can_repeat &= vote->can_repeat;
+    for (int axis = 0; axis < group->type->rank; axis++)
+        known->alike[axis] = TT_MIN(known->alike[axis], vote->alike[axis]);
+}
+
 static void vote(LayoutGroups *g, const Value *value, Preference preference, int depth)
 {
     Group *group = group_of(g, value);
@@ -188,13 +218,7 @@ static void vote(LayoutGroups *g, const Value *value, Preference preference, int
     for (int i = 0; i < group->votes.count; i++) {
         Preference *known = &group->votes.data[i];
         if (!memcmp(known->order, preference.order, sizeof(int) * (size_t)group->type->rank)) {
-            known->vector = TT_MIN(known->vector, preference.vector);
-            known->next = TT_MIN(known->next, preference.next);
-            known->lanes = TT_MIN(known->lanes, preference.lanes);
-            known->weight += preference.weight;
-            known->can_repeat &= preference.can_repeat;
-            for (int axis = 0; axis < group->type->rank; axis++)
-                known->alike[axis] = TT_MIN(known->alike[axis], preference.alike[axis]);
+            join_vote(group, known, &preference);
             return;
         }
     }
@@ -229,11 +253,14 @@ static void collect_votes(LayoutGroups *g, const Region *region, int depth, bool
 
 /* ---- deciding ---------------------------------------------------------------------------------------------------------------- */
 
-static void note_combined_axes(LayoutGroups *g, const Op *op)
+static void note_combined_axes(LayoutGroups *g, const Op *op, int depth)
 {
     Group *group = op->opcode == OP_reduce || op->opcode == OP_scan ? group_of(g, tt_operand(op, 0)) : NULL;
+    int64_t axis = group ? tt_int_attr(op, ATTR_axis, 0) : 0;
     if (group)
-        group->combined_axes |= 1u << tt_int_attr(op, ATTR_axis, 0);
+        group->combined[axis] += times_run(depth);
+    if (group && op->opcode == OP_scan)
+        group->scanned_axes |= 1u << axis;
 }
 
 static void note_stored_axes(LayoutGroups *g, const Op *op)
@@ -275,11 +302,13 @@ static void decide_by_product(const LayoutGroups *g, const Op *op)
                                               : tt_dot_layout(g->module, group->type, g->options->num_warps);
 }
 
-static void note_accessed(LayoutGroups *g, const Value *value)
+static void note_accessed(LayoutGroups *g, const Value *value, int depth)
 {
     Group *group = group_of(g, value);
-    if (group)
-        group->is_accessed = true;
+    if (!group)
+        return;
+    group->is_accessed = true;
+    group->access_depth = TT_MAX(group->access_depth, depth);
 }
 
 /* Atomics of integers go one by one. Those of neighbours had better be neighbouring lanes': the second cache takes a request for
@@ -305,10 +334,10 @@ static void collect_edges(LayoutGroups *g, const Region *region, int depth)
     {
         note_updated(g, op);
         for (int i = 0; i < op->operand_count && accesses_memory(op); i++)
-            note_accessed(g, tt_operand(op, i));
+            note_accessed(g, tt_operand(op, i), depth);
         for (int i = 0; i < op->result_count && accesses_memory(op); i++)
-            note_accessed(g, op->results[i]);
-        note_combined_axes(g, op);
+            note_accessed(g, op->results[i], depth);
+        note_combined_axes(g, op, depth);
         note_stored_axes(g, op);
         if (op->opcode == OP_dot || op->opcode == OP_wgmma)
             decide_by_product(g, op);
@@ -386,7 +415,7 @@ static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
         size[axis] = TT_MIN(turned ? TT_MAX(1, VECTOR / best->bytes) : neighbours, left);
     }
     int64_t lanes = turned ? TT_MIN(TT_LANES, SECTORS / (best->vector * best->bytes)) : best->lanes;
-    return tt_blocked_by(g->module, group->type, best->order, size, group->combined_axes, lanes,
+    return tt_blocked_by(g->module, group->type, best->order, size, group->combined, lanes,
                          g->options->num_warps);
 }
 
@@ -407,12 +436,29 @@ static void note_broadcasts(LayoutGroups *g)
     }
 }
 
-/* Groups that are broadcast come after those that they are broadcast to. */
-static void decide_by_votes(LayoutGroups *g, bool broadcast)
+/* Does the edge lead to what a loop adds up, a reduction's result or a tile in another shape, and are accesses of that
+ * outside of the loop? */
+static bool sums_in_loop(const Edge *edge)
+{
+    const Group *to = root(edge->to);
+    bool widens = edge->op->opcode == OP_broadcast || edge->op->opcode == OP_gather;
+    return !widens && to->is_accessed && edge->depth > to->access_depth;
+}
+
+static void note_sums(LayoutGroups *g)
+{
+    for (int i = 0; i < g->edges.count; i++)
+        root(g->edges.data[i].to)->is_summed |= sums_in_loop(&g->edges.data[i]);
+}
+
+/* Groups that are broadcast come after those that they are broadcast to, sums after what is added up, so that they are
+ * converted once, behind the loop, and masks after what they mask. */
+static void decide_by_votes(LayoutGroups *g, bool all)
 {
     for (int i = 0; i < g->all.count; i++) {
         Group *group = g->all.data[i];
-        if (!group->parent && !group->layout && (broadcast || !group->is_broadcast)) {
+        if (!group->parent && !group->layout &&
+            (all || !(group->is_broadcast || group->is_summed || group->is_masks))) {
             group->layout = voted(g, group);
             group->is_voted = group->layout != NULL;
         }
@@ -493,6 +539,14 @@ static bool is_lopsided(const LayoutGroups *g, const LinearLayout *layout)
     return registers > FEW && registers * threads > 2ll << tt_layout_out_total(layout);
 }
 
+/* Would several threads have each of the sums that a loop carries, and do what else there is to do with them? */
+static bool repeats_sums(const LayoutGroups *g, const Edge *edge, const LinearLayout *layout)
+{
+    return edge->to->votes.count && sums_in_loop(edge) &&
+           1ll << layout->in_bits[LAYOUT_REGISTER] >
+               tt_elements_per_thread(edge->to->type, g->options->num_warps);
+}
+
 static const LinearLayout *follow(const LayoutGroups *g, const Edge *edge, int way)
 {
     bool widens = edge->op->opcode == OP_broadcast;
@@ -507,7 +561,8 @@ static const LinearLayout *follow(const LayoutGroups *g, const Edge *edge, int w
     const LinearLayout *layout = widens == (way == WIDENING) && edge->from->layout && !edge->to->layout
                                      ? tt_layout_forward(edge->op, edge->operand, edge->from->layout)
                                      : NULL;
-    return layout && !(widens && is_lopsided(g, layout)) ? layout : NULL;
+    bool suits = layout && (widens ? !is_lopsided(g, layout) : !repeats_sums(g, edge, layout));
+    return suits ? layout : NULL;
 }
 
 static bool decide_by_edges(LayoutGroups *g, int last_way)
@@ -557,7 +612,7 @@ static const LinearLayout *along_buffer(const LayoutGroups *g, const Group *grou
     int64_t share = tt_next_pow2(tt_elements_per_thread(group->type, g->options->num_warps)),
             vectors[TT_MAX_RANK] = {0};
     vectors[axis] = in_thread ? share : TT_MIN(share, 16 / TT_MIN(16, tt_byte_width(group->type)));
-    return tt_blocked_by(g->module, group->type, order, vectors, group->combined_axes, TT_LANES,
+    return tt_blocked_by(g->module, group->type, order, vectors, group->combined, TT_LANES,
                          g->options->num_warps);
 }
 
@@ -658,6 +713,23 @@ static const LinearLayout *layout_of_accessed(const LayoutGroups *g, const Op *o
 {
     const Value *value = op->opcode == OP_load ? op->results[0] : tt_operand(op, op->operand_count > 1);
     return tt_group_layout(g, value);
+}
+
+/* Masks of accesses that mind are in the same threads as what these load or store. */
+static void decide_masks(LayoutGroups *g, const Region *region)
+{
+    TT_FOR_OPS(op, region)
+    {
+        Preference preference;
+        bool minds = accesses_memory(op) && is_strong(g, op, &preference);
+        for (int i = 0; i < op->operand_count && minds; i++) {
+            Group *group = group_of(g, tt_operand(op, i));
+            if (group && group->is_masks && !group->layout)
+                group->layout = tt_memory_layout(g, op);
+        }
+        for (int i = 0; i < op->region_count; i++)
+            decide_masks(g, op->regions[i]);
+    }
 }
 
 /* Pointers and masks of an access that does not mind are in the same threads as what it loads or stores; unless several
@@ -766,6 +838,7 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
     note_index_work(g, function->body, false);
     collect_votes(g, function->body, 0, false);
     note_broadcasts(g);
+    note_sums(g);
     decide_by_votes(g, false);
     follow_back(g);
     decide_by_fragments(g, function->body);
@@ -775,6 +848,8 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
             do
                 follow_back(g);
             while (follow_pointers(g, function->body));
+    decide_masks(g, function->body);
+    follow_back(g);
     decide_by_votes(g, true);
     follow_back(g);
     while (decide_by_accessed(g, function->body))
@@ -810,7 +885,10 @@ const LinearLayout *tt_memory_layout(const LayoutGroups *g, const Op *op)
                                                         &preference); /* 4 bytes at least, however few */
     bool strong = copies || is_strong(g, op, &preference);
     bool fits = type->count * tt_byte_width(type->element->element) <= tt_shared_limit(g->options->sm);
-    if (layout && (!strong || !fits || tt_suits(layout, &preference)))
+    /* a load whose pointers would have to move as well: one of an image's neighbours, of which a few lie in vectors */
+    bool has_pointers = op->opcode == OP_load && tt_group_layout(g, tt_operand(op, 0)) == layout;
+    if (layout && (!strong || !fits || tt_suits(layout, &preference) ||
+                   (has_pointers && tt_suits_by_element(layout, &preference))))
         return layout;
     return tt_blocked(g->module, type, preference.order, preference.vector, preference.lanes,
                       g->options->num_warps);

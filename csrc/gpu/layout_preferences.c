@@ -91,41 +91,78 @@ bool tt_preference_of(const AxisInfos *infos, const Op *op, int num_warps, Prefe
 
 /* ---- blocked layouts ------------------------------------------------------------------------------------------------------ */
 
-const LinearLayout *tt_blocked_by(Module *module, const Type *type, const int *order, const int64_t *vectors,
-                                  uint32_t combined_axes, int64_t first_lanes, int num_warps)
+typedef struct Sharing {
+    int rank;
+    const int *order;
+    const int64_t *combined;
+    int64_t elements[TT_MAX_RANK], places[TT_MAX_RANK]; /* of warps, along each dimension */
+    int64_t lanes[TT_MAX_RANK], warps[TT_MAX_RANK], best[TT_MAX_RANK];
+    int64_t least;
+} Sharing;
+
+static int64_t work_of_combining(const Sharing *s)
 {
-    int64_t shape[TT_MAX_RANK] = {0}, size[TT_MAX_RANK], lanes[TT_MAX_RANK], warps[TT_MAX_RANK];
-    int64_t lanes_left = TT_LANES, warps_left = num_warps;
+    int64_t work = 0;
+    for (int axis = 0; axis < s->rank; axis++) {
+        int64_t results = 1; /* of a thread */
+        for (int other = 0; other < s->rank; other++)
+            results *= other == axis ? 1 : s->elements[other] / s->warps[other];
+        if (s->combined[axis])
+            work += s->combined[axis] *
+                    tt_work_of_combining(tt_log2(results), tt_log2(s->lanes[axis]), tt_log2(s->warps[axis]));
+    }
+    return work;
+}
+
+/* Shares `warps`, for which there are places, out among the `count` fastest dimensions. */
+static void share_warps(Sharing *s, int count, int64_t warps)
+{
+    if (!count) {
+        int64_t work = work_of_combining(s);
+        if (warps == 1 && work < s->least) {
+            s->least = work;
+            memcpy(s->best, s->warps, sizeof s->best);
+        }
+        return;
+    }
+    int axis = s->order[count - 1];
+    for (int64_t most = TT_MIN(warps, s->places[axis]); most; most /= 2) {
+        s->warps[axis] = most;
+        share_warps(s, count - 1, warps / most);
+    }
+}
+
+const LinearLayout *tt_blocked_by(Module *module, const Type *type, const int *order, const int64_t *vectors,
+                                  const int64_t *combined, int64_t first_lanes, int num_warps)
+{
+    int64_t shape[TT_MAX_RANK] = {0}, size[TT_MAX_RANK], places = 1;
+    int64_t lanes_left = TT_LANES;
+    Sharing s = {.rank = type->rank, .order = order, .combined = combined, .least = INT64_MAX};
     for (int i = 0; i < type->rank; i++) {
         shape[i] = tt_next_pow2(type->shape[i]);
         size[i] = TT_MIN(TT_MAX(1, vectors[i]), shape[i]);
-        lanes[i] = warps[i] = 1;
     }
     for (int i = 0; i < type->rank; i++) {
         int axis = order[i];
-        lanes[axis] = TT_MIN(i ? lanes_left : TT_MIN(lanes_left, first_lanes), shape[axis] / size[axis]);
-        lanes_left /= lanes[axis];
+        s.lanes[axis] = TT_MIN(i ? lanes_left : TT_MIN(lanes_left, first_lanes), shape[axis] / size[axis]);
+        s.elements[axis] = shape[axis] / s.lanes[axis];
+        s.places[axis] = s.elements[axis] / size[axis];
+        lanes_left /= s.lanes[axis];
+        places *= s.places[axis];
     }
-    for (int combined = 0; combined < 2; combined++)
-        for (int i = type->rank - 1; i >= 0; i--) {
-            int axis = order[i];
-            if ((int)(combined_axes >> axis & 1) != combined)
-                continue;
-            warps[axis] = TT_MIN(warps_left, shape[axis] / size[axis] / lanes[axis]);
-            warps_left /= warps[axis];
-        }
-    lanes[order[0]] *= lanes_left; /* more places than elements: copies */
-    warps[order[0]] *= warps_left;
-    LinearLayout layout = tt_layout_blocked(shape, type->rank, size, lanes, warps, order);
+    share_warps(&s, type->rank, TT_MIN(num_warps, places));
+    s.lanes[order[0]] *= lanes_left; /* more places than elements: copies */
+    s.best[order[0]] *= num_warps / TT_MIN(num_warps, places);
+    LinearLayout layout = tt_layout_blocked(shape, type->rank, size, s.lanes, s.best, order);
     return tt_intern_layout(module, &layout);
 }
 
 const LinearLayout *tt_blocked(Module *module, const Type *type, const int *order, int64_t vector,
                                int64_t lanes, int num_warps)
 {
-    int64_t vectors[TT_MAX_RANK] = {0};
+    int64_t vectors[TT_MAX_RANK] = {0}, combined[TT_MAX_RANK] = {0};
     vectors[order[0]] = vector;
-    return tt_blocked_by(module, type, order, vectors, 0, lanes, num_warps);
+    return tt_blocked_by(module, type, order, vectors, combined, lanes, num_warps);
 }
 
 const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_warps)
@@ -185,7 +222,8 @@ static bool is_alike_in_threads(const LinearLayout *layout, const Preference *pr
     return false;
 }
 
-bool tt_suits(const LinearLayout *layout, const Preference *preference)
+/* Bytes in a row, and in a thread's vector, against those of the layout that the access prefers. */
+static bool suits(const LinearLayout *layout, const Preference *preference, int64_t least)
 {
     int64_t bytes = preference->bytes;
     int axis = preference->order[0];
@@ -193,5 +231,15 @@ bool tt_suits(const LinearLayout *layout, const Preference *preference)
     int64_t run = bytes_in_a_row(layout, axis, bytes, &vector);
     int64_t whole = bytes << layout->out_bits[axis], wanted = preference->lanes * preference->vector * bytes;
     return (run >= TT_MIN(TT_MIN(SECTOR_RUN, wanted), whole) || is_alike_in_threads(layout, preference)) &&
-           vector * bytes >= TT_MIN(4, preference->vector * bytes);
+           vector * bytes >= TT_MIN(least, preference->vector * bytes);
+}
+
+bool tt_suits(const LinearLayout *layout, const Preference *preference)
+{
+    return suits(layout, preference, 4);
+}
+
+bool tt_suits_by_element(const LinearLayout *layout, const Preference *preference)
+{
+    return suits(layout, preference, preference->bytes);
 }

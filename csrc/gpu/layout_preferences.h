@@ -25,10 +25,13 @@ static inline int64_t tt_elements_per_thread(const Type *type, int num_warps)
 bool tt_preference_of(const AxisInfos *infos, const Op *op, int num_warps, Preference *preference);
 /* Does an access in this layout use memory about as well as in the one it prefers? */
 bool tt_suits(const LinearLayout *layout, const Preference *preference);
+/* And if threads may access small elements one by one? */
+bool tt_suits_by_element(const LinearLayout *layout, const Preference *preference);
 /* vectors: neighbours that a thread takes at once along each dimension (0 is 1). Lanes along the fastest dimension first,
- * or no more than `first_lanes` before those along the others. Warps along the slowest that is not reduced, so that a row's reduction stays
- * in a warp; what is left of them on the others. */
+ * or no more than `first_lanes` before those along the others. combined: how often elements are combined along each
+ * dimension, by reductions and scans. Warps are shared out so that these take the least work, and along the slowest
+ * dimension first; what is left of them are copies. */
 const LinearLayout *tt_blocked_by(Module *module, const Type *type, const int *order, const int64_t *vectors,
-                                  uint32_t combined_axes, int64_t first_lanes, int num_warps);
+                                  const int64_t *combined, int64_t first_lanes, int num_warps);
 const LinearLayout *tt_blocked(Module *module, const Type *type, const int *order, int64_t vector,
                                int64_t lanes, int num_warps);

@@ -22,6 +22,12 @@ enum {
     MEETING = 40, /* a barrier, and the trip through shared memory behind it */
 };
 
+int64_t tt_work_of_combining(int elements, int lanes, int warps)
+{
+    int64_t work = 1ll << elements;
+    return (work * STEP + STEP_TIME) * lanes + (warps ? MEETING + (work << warps) : 0);
+}
+
 static int64_t work_of(const Search *s, const TileUse *use)
 {
     const Shares *shares = &s->shares;
@@ -33,10 +39,7 @@ static int64_t work_of(const Search *s, const TileUse *use)
             lanes += shares->lanes[axis];
             warps += shares->warps[axis];
         }
-    int64_t work = 1ll << elements;
-    if (use->combines)
-        work = (work * STEP + STEP_TIME) * lanes + (warps ? MEETING + (work << warps) : 0);
-    return work * use->weight;
+    return (use->combines ? tt_work_of_combining(elements, lanes, warps) : 1ll << elements) * use->weight;
 }
 
 /* Gives dimensions from `axis` on their shares: first what lanes, then what warps are left. */

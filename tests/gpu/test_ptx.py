@@ -1004,6 +1004,26 @@ def test_a_vector_that_a_thread_needs_for_several_rows_is_loaded_once(divisor, l
 
 
 @triton.jit
+def neighbours(x_ptr, out_ptr, width, BLOCK: tl.constexpr):
+    place = tl.arange(0, BLOCK)
+    row, column = place // width, place % width
+    total = tl.zeros((BLOCK,), tl.float32)
+    for tap in tl.static_range(-1, 2):
+        inside = (column + tap >= 0) & (column + tap < width)
+        total += tl.load(x_ptr + row * width + column + tap, mask=inside, other=0)
+    tl.store(out_ptr + place, total.to(tl.float16))
+
+
+@pytest.mark.parametrize("sm", SMS)
+def test_neighbours_in_an_image_stay_in_their_threads(sm):
+    """One of three lies in vectors. A thread has four elements side by side, and divides for two of them."""
+    compiled = compile_kernel(neighbours, F16, F16, integer(), sm=sm, BLOCK=1024)
+    assert compiled.count(BARRIER) == compiled.count(r"\b(ld|st)\.shared") == 0
+    assert compiled.count(LOAD) == 2 * (4 + 1 + 4) and compiled.count(r"\bdiv\.") == 2 * 2
+    assemble(compiled, sm)
+
+
+@triton.jit
 def product_and_bias(
     a_ptr, b_ptr, bias_ptr, out_ptr, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
 ):  # fmt: skip
