@@ -33,6 +33,7 @@ ScalarKind tt_scalar_by_name(const char *name)
         const char *name;
         ScalarKind kind;
     } more[] = {{"u1", SCALAR_I1},
+                {"uint1", SCALAR_I1},
                 {"float8e4nv", SCALAR_FP8E4NV},
                 {"float8e5", SCALAR_FP8E5},
                 {"float8e4b8", SCALAR_FP8E4B8},

@@ -259,7 +259,7 @@ class _Worker:
     def __init__(self, module=None, env=None):
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, module), daemon=True)
+        self.process = context.Process(target=_serve, args=(theirs, module))
         with pytest.MonkeyPatch.context() as patch:  # what it imports sees these, too
             for name, text in (env or {}).items():
                 patch.setenv(name, text)

@@ -228,6 +228,17 @@ def test_annotations_give_the_type():
     assert out[0] == 1
 
 
+@triton.jit
+def annotated_as_bool(out, a: "tl.int1", b: "tl.uint1"):
+    tl.store(out, a.to(tl.int64) + b)
+
+
+def test_bools_by_either_name():
+    out = np.zeros(1, np.int64)
+    assert list(annotated_as_bool[(1,)](out, True, 3).metadata.signature.values()) == ["*i64", "i1", "i1"]
+    assert out[0] == 2
+
+
 @pytest.mark.parametrize(
     "arguments, error, message",
     [
