@@ -311,7 +311,7 @@ static bool add_int(Specialization *s, const Param *param, PyObject *value, cons
 
 static bool fits(const ScalarInfo *info, int64_t number)
 {
-    int bits = info == &tt_scalars[SCALAR_I1] ? 1 : info->bytes * 8;
+    int bits = info->bytes * 8;
     if (info->family == SIGNED_INT)
         return bits == 64 || (number >= -((int64_t)1 << (bits - 1)) && number < (int64_t)1 << (bits - 1));
     return number >= 0 && (bits == 64 || number < (int64_t)1 << bits);
@@ -324,7 +324,10 @@ static bool add_annotated_int(Specialization *s, const Param *param, PyObject *v
     const ScalarInfo *info = &tt_scalars[param->scalar];
     int overflow;
     int64_t number = PyLong_AsLongLongAndOverflow(value, &overflow);
-    if (overflow && param->scalar == SCALAR_U64) {
+    if (param->scalar == SCALAR_I1) { /* is it anything but 0? */
+        number = overflow || number;
+        overflow = 0;
+    } else if (overflow && param->scalar == SCALAR_U64) {
         number = (int64_t)PyLong_AsUnsignedLongLong(value);
         overflow = PyErr_Occurred() != NULL;
     } else if (!overflow) {
