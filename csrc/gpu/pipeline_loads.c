@@ -265,19 +265,21 @@ static bool is_gathered(const Pipeline *p, const Op *load)
 /* Does a single warpgroup copy what its products read in little time, while the first of these is under way? One that multiplies
  * what it computes with a product's result has nothing else to do then: on an H100 attention of heads of 64 with tiles of
  * 128 x 64 took 8 % longer by blocks, since two programs on a multiprocessor computed, and multiplied, at the same time;
- * with twice as much to copy 4 % less. */
+ * with twice as much to copy 4 % less. Where sums are few, the registers of addresses would cost a program. */
 static bool copies_meanwhile(const Pipeline *p)
 {
-    enum { FEW_BYTES = 128 /* a thread */ };
-    int64_t bytes = 0;
+    enum { FEW_BYTES = 128 /* a thread */, FEW_SUMS = 64 };
+    int64_t bytes = 0, sums = 0;
     bool goes_on = false;
     TT_FOR_OPS(op, p->loop.body)
     {
         goes_on |= op->opcode == OP_wgmma && tt_is_tile(tt_operand(op, 0)->type);
+        sums += op->opcode == OP_wgmma ? op->results[0]->type->count / (TT_LANES * TT_WARPGROUP) : 0;
         if (op->opcode == OP_load && tt_def(tt_operand(op, 0), OP_block_pointers))
             bytes += op->results[0]->type->count * tt_byte_width(op->results[0]->type);
     }
-    return p->options->num_warps == TT_WARPGROUP && goes_on && bytes <= FEW_BYTES * TT_LANES * TT_WARPGROUP;
+    return p->options->num_warps == TT_WARPGROUP && goes_on && sums > FEW_SUMS &&
+           bytes <= FEW_BYTES * TT_LANES * TT_WARPGROUP;
 }
 
 /* Does one instruction copy it, for wgmma alone, in the layout that has rows of the array as rows? Nothing may have been stored in
