@@ -75,6 +75,19 @@ Residues tt_pointer_residues(const Value *pointer, const Value **base);
 /* May a number of one be a number of the other? */
 bool tt_residues_meet(Residues a, Residues b);
 
+/* Where a pointer lies behind its base, as a sum: of terms, made once in a run of the function, and of a constant. Elements
+ * of the terms' sum are multiples of `step` apart, `most` at most. */
+enum { TT_OFFSET_TERMS = 6 };
+typedef struct OffsetSum {
+    const Value *terms[TT_OFFSET_TERMS];
+    int count;
+    bool is_known;
+    int64_t constant, step, most;
+} OffsetSum;
+OffsetSum tt_offset_sum(const Value *pointer);
+/* May an element of one be an element of the other, behind the same base? */
+bool tt_offset_sums_meet(const OffsetSum *a, const OffsetSum *b);
+
 /* ---- param_pointers.c -----------------------------------------------------------------------------------------
  * What a function does with the pointers among its parameters; `stored[i]`: it, or one that it calls, may write to
  * memory through parameter i. */

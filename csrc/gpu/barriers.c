@@ -16,6 +16,7 @@ typedef struct Memory {
     int first, count; /* the accesses through the same one, in Barriers.memory */
     const Value *base;
     Residues offsets; /* from the base */
+    OffsetSum sum;    /* and their terms */
 } Memory;
 
 /* An operation's access of a buffer. */
@@ -90,6 +91,7 @@ static void number_accesses(Op *op, void *context)
     if (tt_has(op, ACCESS)) {
         Memory memory = {.op = op, .param = tt_pointer_param(b->pointers, tt_operand(op, 0))};
         memory.offsets = tt_pointer_residues(tt_operand(op, 0), &memory.base);
+        memory.sum = tt_offset_sum(tt_operand(op, 0));
         tt_push(b->arena, b->memory, memory);
     }
 }
@@ -193,7 +195,7 @@ static bool may_meet(const Memory *a, const Memory *b)
 {
     return !a->base || a->base != b->base ||
            tt_element(tt_operand(a->op, 0)->type) != tt_element(tt_operand(b->op, 0)->type) ||
-           tt_residues_meet(a->offsets, b->offsets);
+           (tt_residues_meet(a->offsets, b->offsets) && tt_offset_sums_meet(&a->sum, &b->sum));
 }
 
 static bool memory_conflicts(const Memory *a, const Memory *b)
