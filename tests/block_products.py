@@ -96,6 +96,24 @@ def tiles_in_one_loop(
             sums = tl.zeros((BM, BN), tl.float32)
 
 
+@triton.jit
+def product_of_triangle(
+    a, b, n, k, c, BRANCH: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr
+):
+    """tril(a) b: tl.where takes what lies above the diagonal, in each step or in a branch of those that it goes through."""
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    sums = tl.zeros((BM, BN), tl.float32)
+    for start in tl.range(0, k, BK, num_stages=STAGES):
+        depth = start + tl.arange(0, BK)
+        x = tl.load(a + rows[:, None] * k + depth[None, :])
+        if not BRANCH:
+            x = tl.where(depth[None, :] <= rows[:, None], x, 0.0)
+        elif start + BK > tl.program_id(0) * BM:
+            x = tl.where(depth[None, :] > rows[:, None], 0.0, x)
+        sums = tl.dot(x, tl.load(b + depth[:, None] * n + columns[None, :]), sums)
+    tl.store(c + rows[:, None] * n + columns[None, :], sums)
+
+
 WAYS = ["for", "while", "down", "sum", "bits", "two", "unrolled", "where"]
 BRANCHES = ["branch", "sides", "turns", "within"]
 AHEAD = ["ahead", "ahead moved on", "ahead by index", "ahead masked", "ahead by block"]

@@ -1,8 +1,16 @@
 /* Puts operations together that one does better than two:
  * - dot(a, b, 0) + c accumulates onto c. The sum is taken in another order, as dot leaves it open;
  * - a sum over the products of two broadcast tiles, A[m, k, 1] * B[1, k, n], is a dot;
- * - a choice between a masked load and something else, by the same mask, is the load with that as `other`. */
+ * - a choice between a masked load and something else, by the same mask, is the load with that as `other`;
+ * - what a branch leaves of a load for a product, by a mask, is left by a mask that knows of the branch. */
+#include "analysis/analysis.h"
 #include "opt/pass.h"
+
+typedef struct Combine {
+    Function *function;
+    Arena *scratch;
+    AxisInfos *axis_infos; /* NULL: not asked for yet */
+} Combine;
 
 /* ---- dot ----------------------------------------------------------------------------------------------- */
 
@@ -151,15 +159,35 @@ static bool can_sink(const Op *load, const Op *op)
     return between == op;
 }
 
+/* Is the mask one for all that is copied at once? Else (a triangle) elements would be loaded one by one, where registers
+ * that have been copied together are selected in an instruction each. */
+static bool masks_whole_copies(Combine *c, const Op *load, const Value *mask)
+{
+    enum { COPY = 16 /* bytes */ };
+    if (!c->axis_infos)
+        c->axis_infos = tt_analyze_axis_info(c->function, c->scratch);
+    const AxisInfo *pointer = tt_axis_info(c->axis_infos, tt_operand(load, 0)),
+                   *masked = tt_axis_info(c->axis_infos, mask);
+    const Type *type = mask->type;
+    int bytes = tt_byte_width(load->results[0]->type), fastest = type->rank - 1;
+    for (int axis = fastest - 1; axis >= 0; axis--)
+        if (tt_is_faster_axis(pointer, axis, fastest))
+            fastest = axis;
+    int64_t copied = TT_MIN(COPY, pointer->divisibility[fastest]) / bytes;
+    copied = TT_MIN(copied, TT_MIN(pointer->contiguity[fastest], type->shape[fastest]));
+    return masked->constancy[fastest] >= copied;
+}
+
 /* select(mask, load(p), y) = load(p, mask, y), if the mask is of indices and a product takes it: what is selected first would
  * not be copied to where the product reads it. */
-static Value *load_under_mask(Op *op)
+static Value *load_under_mask(Combine *c, Op *op)
 {
     enum { DEEPEST = 8 };
     Op *load = op->opcode == OP_select ? tt_def(tt_operand(op, 1), OP_load) : NULL;
     if (!load || load->operand_count != 1 || !tt_is_plain_load(load) || !tt_has_one_use(load->results[0]) ||
         !tt_is_tile(tt_operand(op, 0)->type) || !feeds_products(op->results[0]) ||
-        !is_of_indices(tt_operand(op, 0), DEEPEST) || !can_sink(load, op))
+        !is_of_indices(tt_operand(op, 0), DEEPEST) || !can_sink(load, op) ||
+        !masks_whole_copies(c, load, tt_operand(op, 0)))
         return NULL;
     tt_move_before(load, op);
     tt_add_operand(load, tt_operand(op, 0));
@@ -167,15 +195,50 @@ static Value *load_under_mask(Op *op)
     return load->results[0];
 }
 
+/* Does the branch of one mask only compute, and little? */
+static bool only_computes(const Region *region)
+{
+    TT_FOR_OPS(op, region)
+    if (!tt_has(op, TERMINATOR) && (!tt_is_pure(op) || op->region_count || tt_is_costly(op)))
+        return false;
+    return true;
+}
+
+/* if (c) select(mask, x, y) else x, of a load x = select(mask or not c, x, y), if products take it (the block of a diagonal): what
+ * comes out of a branch is in registers, and not copied ahead. */
+static Value *mask_of_branch(Builder *b, Op *op)
+{
+    if (op->opcode != OP_if || !feeds_products(op->results[0]))
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        Region *masking = op->regions[i], *other = op->regions[1 - i];
+        Value *kept = tt_operand(tt_terminator(other), 0), *condition = tt_operand(op, 0);
+        const Op *select = tt_def(tt_operand(tt_terminator(masking), 0), OP_select);
+        if (!select || select->parent != masking || !tt_is_tile(tt_operand(select, 0)->type) ||
+            !tt_def(kept, OP_load) || other->first != other->last || !only_computes(masking))
+            continue;
+        Value *mask = tt_operand(select, 0), *x = tt_operand(select, 1), *y = tt_operand(select, 2);
+        if (x != kept && y != kept)
+            continue;
+        tt_move_body_before(masking, op);
+        if ((x == kept) == (i == 0)) /* kept where the mask says so, or the branch is not taken */
+            condition = tt_build2(b, OP_xor, condition, tt_build_int(b, condition->type, 1));
+        condition = tt_build_splat(b, condition, mask->type->shape, mask->type->rank);
+        mask = tt_build2(b, x == kept ? OP_or : OP_and, mask, condition);
+        return tt_build3(b, OP_select, mask, x, y);
+    }
+    return NULL;
+}
+
 /* ---- the walk ------------------------------------------------------------------------------------------ */
 
-static bool visit_region(Region *region)
+static bool visit_region(Combine *c, Region *region)
 {
     bool changed = false;
     TT_FOR_OPS_SAFE(op, region)
     {
         for (int i = 0; i < op->region_count; i++)
-            changed |= visit_region(op->regions[i]);
+            changed |= visit_region(c, op->regions[i]);
         if (op->result_count != 1)
             continue;
         Builder b = tt_builder_before(op);
@@ -185,7 +248,9 @@ static bool visit_region(Region *region)
         if (!value)
             value = load_with_other(op);
         if (!value)
-            value = load_under_mask(op);
+            value = load_under_mask(c, op);
+        if (!value)
+            value = mask_of_branch(&b, op);
         if (value) {
             tt_replace_op(op, &value);
             changed = true;
@@ -196,6 +261,6 @@ static bool visit_region(Region *region)
 
 bool tt_opt_combine(Function *function, Arena *scratch)
 {
-    (void)scratch;
-    return visit_region(function->body);
+    Combine combine = {.function = function, .scratch = scratch};
+    return visit_region(&combine, function->body);
 }

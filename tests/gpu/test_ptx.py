@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from assembling import unused
-from block_products import AHEAD, BRANCHES, WAYS, product_in_a_way, tiles_in_one_loop
+from block_products import AHEAD, BRANCHES, WAYS, product_in_a_way, product_of_triangle, tiles_in_one_loop
 from gpu_kernels import (
     add_rows,
     assemble,
@@ -354,6 +354,18 @@ def test_atomics_of_neighbours_are_those_of_neighbouring_lanes(kernel, entries):
     assert compiled.count(r"ld\.global\S*\.v[24]") == 0
     assert compiled.count(r"ld\.global") == 4 * (len(entries) - 1)
     assemble(compiled, 90)
+
+
+@pytest.mark.parametrize("branch", [False, True])
+@pytest.mark.parametrize("sm", [80, 90])
+def test_products_of_triangles(branch, sm):
+    """Blocks are copied ahead whole, and selected in registers on their way to the tensor cores."""
+    sizes = {"BRANCH": branch, "BM": 128, "BN": 128, "BK": 64, "STAGES": 3}
+    text = ir(product_of_triangle, F16, F16, integer(), integer(), F32, **sizes)
+    compiled = compile_ir(text, sm, 8, pipeline=True)
+    assert compiled.count(r"cp\.async\.cg") == 3 * (128 + 128) * 64 * 2 // 16 // 256
+    assert compiled.count(r"\bld\.global") == 0
+    assemble(compiled, sm)
 
 
 def test_products_of_warps():

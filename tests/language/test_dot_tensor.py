@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from block_products import AHEAD, BRANCHES, WAYS, picked_steps, product_in_a_way, tiles_in_one_loop
+from block_products import AHEAD, BRANCHES, WAYS, picked_steps, product_in_a_way, product_of_triangle, tiles_in_one_loop
 from harness import DTYPES, Array, Buffer, jit, random, round_to
 
 import triton
@@ -1207,6 +1207,15 @@ def test_ways_to_write_a_product(way, warps, k):
     sizes = {"WAY": way, "BM": 64, "BN": 64, "BK": 32, "num_warps": warps}
     found = launch(product_in_a_way, (1, 2), a, b, 128, k, out=blank((64, 128), "float32"), **sizes)
     near(found, exact(x) @ exact(y), 0)
+
+
+@pytest.mark.parametrize("warps, stages", [(4, 3), (8, 2), (4, 1), (2, 4)])
+@pytest.mark.parametrize("branch", [False, True])
+def test_product_of_a_triangle(branch, warps, stages):
+    x, y = small((128, 128), "float16", 1), small((128, 64), "float16", 2)
+    sizes = {"BRANCH": branch, "BM": 64, "BN": 64, "BK": 32, "STAGES": stages, "num_warps": warps}
+    found = launch(product_of_triangle, (2, 1), x, y, 64, 128, out=blank((128, 64), "float32"), **sizes)
+    near(found, np.tril(exact(x)) @ exact(y), 0)
 
 
 @pytest.mark.parametrize("warps, stages", [(4, 3), (8, 2), (4, 1), (2, 4), (4, 5)])
