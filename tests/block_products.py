@@ -100,7 +100,7 @@ def tiles_in_one_loop(
 def product_of_triangle(
     a, b, n, k, c, BRANCH: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr
 ):
-    """tril(a) b: tl.where takes what lies above the diagonal, in each step or in a branch of those that it goes through."""
+    """tril(a) b: tl.where takes what lies above the diagonal, in each step or in a branch of those that meet it."""
     rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
     sums = tl.zeros((BM, BN), tl.float32)
     for start in tl.range(0, k, BK, num_stages=STAGES):

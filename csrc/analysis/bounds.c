@@ -42,6 +42,17 @@ static bool shifted_bounds(const Op *op, int depth, bool is_signed, IntBounds *o
     return true;
 }
 
+/* Of elements that are each one of these operands'. */
+static bool union_bounds(const Op *op, int first, int depth, IntBounds *out)
+{
+    IntBounds other;
+    if (!find(tt_operand(op, first), depth + 1, out) || !find(tt_operand(op, first + 1), depth + 1, &other))
+        return false;
+    out->lowest = TT_MIN(out->lowest, other.lowest);
+    out->highest = TT_MAX(out->highest, other.highest);
+    return true;
+}
+
 /* The index of a loop that counts upwards lies between its bounds. */
 static bool index_bounds(const Value *index, int depth, IntBounds *out)
 {
@@ -110,6 +121,11 @@ static bool find(const Value *value, int depth, IntBounds *out)
     case OP_shr_s:
     case OP_shr_u:
         return shifted_bounds(op, depth, op->opcode == OP_shr_s, out);
+    case OP_join:
+    case OP_cat:
+        return union_bounds(op, 0, depth, out);
+    case OP_select:
+        return union_bounds(op, 1, depth, out);
     default:
         return tt_has(op, SHAPE) && op->operand_count == 1 && find(tt_operand(op, 0), depth + 1, out);
     }

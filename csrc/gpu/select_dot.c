@@ -173,18 +173,53 @@ static const Value *repeated_tile(const Op *op)
                                                                                    : NULL;
 }
 
-/* The load, if any, whose elements `value` consists of, in the same shape or one in which they do not repeat. */
-static const Op *load_behind(const Value *value)
+/* Along which dimension of `to` lies what lies along one of `from`, in row-major order? */
+static int reshaped_axis(const Type *from, const Type *to, int axis)
+{
+    int64_t distance = 1, inner = 1;
+    for (int i = axis + 1; i < from->rank; i++)
+        distance *= from->shape[i];
+    int found = to->rank - 1;
+    while (found > 0 && (inner * to->shape[found] <= distance || to->shape[found] == 1))
+        inner *= to->shape[found--];
+    return found;
+}
+
+/* What a value's elements come from, one by one: of what is computed of several the first one that is not a constant or a choice's
+ * condition. */
+static const Value *elements_of(const Op *op)
+{
+    const Value *repeated = repeated_tile(op);
+    bool moves = op->opcode == OP_permute || op->opcode == OP_reshape || op->opcode == OP_join;
+    if (repeated || !(moves || tt_has(op, ELEMENTWISE)))
+        return repeated;
+    for (int i = op->opcode == OP_select; i < op->operand_count; i++)
+        if (!tt_is_constant(tt_operand(op, i)) && !tt_def(tt_operand(op, i), OP_splat))
+            return tt_operand(op, i);
+    return NULL;
+}
+
+/* The load, if any, whose elements `value` consists of, and the dimension of `value` along which they are neighbours in memory. */
+static const Op *load_behind(const AxisInfos *infos, const Value *value, int *axis)
 {
     const Op *op = value->op;
-    while (op && op->opcode != OP_load && (tt_has(op, ELEMENTWISE) || repeated_tile(op))) {
-        const Value *next = tt_has(op, ELEMENTWISE) ? NULL : repeated_tile(op);
-        for (int i = 0; i < op->operand_count && !next; i++)
-            if (!tt_is_constant(tt_operand(op, i)) && !tt_def(tt_operand(op, i), OP_splat))
-                next = tt_operand(op, i);
-        op = next ? next->op : NULL;
+    if (op && op->opcode == OP_load) {
+        *axis = tt_fastest_axis(infos, op);
+        return op;
     }
-    return op && op->opcode == OP_load ? op : NULL;
+    const Value *elements = op ? elements_of(op) : NULL;
+    const Op *load = elements ? load_behind(infos, elements, axis) : NULL;
+    if (!load || elements == repeated_tile(op))
+        return load;
+    if (op->opcode == OP_reshape)
+        *axis = reshaped_axis(elements->type, value->type, *axis);
+    if (op->opcode == OP_permute) {
+        const int64_t *order = tt_find_attr(op, ATTR_order)->ints;
+        int there = *axis;
+        for (*axis = 0; order[*axis] != there;)
+            ++*axis;
+    }
+    return load;
 }
 
 int tt_fastest_axis(const AxisInfos *infos, const Op *load)
@@ -207,9 +242,11 @@ static bool is_gathered(const AxisInfos *infos, const Op *load, int axis)
  * not come from there, or element by element, so that threads gather whole vectors along K. */
 static int fastest_axis(const AxisInfos *infos, const Value *value, int along_k)
 {
-    const Op *load = load_behind(value);
-    int axis = load ? tt_fastest_axis(infos, load) : value->type->rank - 1;
-    return load && is_gathered(infos, load, axis) ? along_k : axis;
+    int axis, last = value->type->rank - 1;
+    const Op *load = load_behind(infos, value, &axis);
+    if (!load || axis < last - 1)
+        return last;
+    return is_gathered(infos, load, tt_fastest_axis(infos, load)) ? along_k : axis;
 }
 
 const LinearLayout *tt_buffer_layout(Module *module, const Type *type, int fastest)
@@ -477,10 +514,10 @@ static void use_mma(Selector *s, Op *dot)
  * element, others hold 16 bytes each. -1: they go along the other dimension. */
 static int spread_of(const Selector *s, const Value *value, int operand)
 {
-    int k = value->type->rank - 1 - operand, bytes = tt_byte_width(value->type);
+    int k = value->type->rank - 1 - operand, bytes = tt_byte_width(value->type), axis;
     if (tt_staged_axis(s->axis_infos, value, k) != k)
         return -1;
-    bool is_copied = s->options->sm >= 80 && bytes >= 4 && load_behind(value);
+    bool is_copied = s->options->sm >= 80 && bytes >= 4 && load_behind(s->axis_infos, value, &axis);
     return is_copied ? 0 : tt_log2(TT_MAX(1, 16 / bytes));
 }
 

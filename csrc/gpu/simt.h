@@ -161,6 +161,8 @@ void simt_math(Simt *s, Batch *batch);
 void simt_extern_call(Simt *s, Batch *batch);
 void simt_float_cast(Simt *s, Batch *batch);
 void simt_int_float_cast(Simt *s, Batch *batch);
+/* The results that are had by computing with words of bytes; the others stay NULL. */
+void simt_compute_words(Simt *s, Batch *batch);
 LLVMValueRef simt_cast_scalar(Simt *s, LLVMValueRef value, const Type *from, const Type *to); /* floats */
 LLVMValueRef simt_pair(Simt *s, LLVMValueRef low, LLVMValueRef high);                         /* a vector */
 bool simt_has_arithmetic(const Simt *s,

@@ -155,21 +155,32 @@ static bool are_within(const IntBounds *bounds, int bits)
 
 enum { GROUP = 4 /* bytes of a word */ };
 
-/* The word that these bytes have been taken from, less their signs (which adds 128 to each); or NULL. */
-static LLVMValueRef word_of(Simt *s, LLVMValueRef const *x, int count, bool is_signed)
+/* A word of these bytes that have been taken from one word, or two; or NULL. */
+static LLVMValueRef word_of(Simt *s, LLVMValueRef const *x, int count)
 {
     LLVMTypeRef bytes = LLVMVectorType(s->i8, GROUP);
-    LLVMValueRef word = LLVMGetPoison(bytes);
+    LLVMValueRef word = count < GROUP ? LLVMConstNull(bytes) : LLVMGetPoison(bytes), sources[2] = {0};
     for (int i = 0; i < count; i++) {
-        bool is_taken = LLVMIsAExtractElementInst(x[i]) && LLVMTypeOf(x[i]) == s->i8;
-        if (!is_taken || LLVMGetOperand(x[i], 0) != LLVMGetOperand(x[0], 0))
+        LLVMValueRef source = LLVMIsAExtractElementInst(x[i]) ? LLVMGetOperand(x[i], 0) : NULL;
+        if (!source || LLVMTypeOf(source) != LLVMTypeOf(word))
             return NULL;
+        int known = !sources[0] || sources[0] == source ? 0 : 1;
+        if (sources[known] && sources[known] != source)
+            return NULL;
+        sources[known] = source;
         word = LLVMBuildInsertElement(s->b, word, x[i], simt_i32(s, i), "");
     }
-    if (!is_signed)
-        return word;
-    word = LLVMBuildXor(s->b, LLVMBuildBitCast(s->b, word, s->i32, ""), simt_i32(s, 0x80808080), "");
-    return LLVMBuildBitCast(s->b, word, bytes, "");
+    return word;
+}
+
+/* Each byte of the word exclusive-or `flipped`, of which the bits of `kept` are left. */
+static LLVMValueRef flip(Simt *s, LLVMValueRef word, uint32_t flipped, uint32_t kept)
+{
+    enum { EACH = 0x01010101 };
+    LLVMValueRef bits = LLVMBuildBitCast(s->b, word, s->i32, "");
+    bits = LLVMBuildXor(s->b, bits, simt_i32(s, (int32_t)(flipped * EACH)), "");
+    bits = LLVMBuildAnd(s->b, bits, simt_i32(s, (int32_t)(kept * EACH)), "");
+    return LLVMBuildBitCast(s->b, bits, LLVMTypeOf(word), "");
 }
 
 /* Bytes of the word, by number, among those of `constant`, whose numbers follow. */
@@ -204,17 +215,19 @@ static LLVMValueRef above(Simt *s, const Small *small, int i, LLVMTypeRef bits, 
     return bits == s->i32 ? sum : LLVMBuildTrunc(s->b, sum, bits, "");
 }
 
-static double bias_of(const Small *small, bool in_word, double power)
+/* What has been added to the integers: `power`, and `half` of its range where they lie to either side of zero. */
+static LLVMValueRef bias_of(const Small *small, LLVMTypeRef type, double power, double half)
 {
-    double of_byte = small->is_signed ? 128 : 0, of_sum = small->may_be_negative ? power / 2 : 0;
-    return power + (in_word ? of_byte : of_sum);
+    return LLVMConstReal(type, power + (small->may_be_negative ? half : 0));
 }
 
 static void small_to_f32(Simt *s, const Small *small, LLVMValueRef *out)
 {
-    enum { POWER = 0x4b000000, HALF = 0x400000 }; /* 2^23 */
-    LLVMValueRef word = word_of(s, small->x, small->count, small->is_signed);
-    LLVMValueRef bias = LLVMConstReal(s->f32, bias_of(small, word, 1 << 23));
+    enum { POWER = 0x4b000000, HALF = 0x400000, SIGN = 0x80 }; /* 2^23 */
+    LLVMValueRef word = word_of(s, small->x, small->count);
+    if (word && small->may_be_negative)
+        word = flip(s, word, SIGN, UINT8_MAX);
+    LLVMValueRef bias = bias_of(small, s->f32, 1 << 23, word ? SIGN : HALF);
     for (int i = 0; i < small->count; i++) {
         const int order[] = {i, 4, 5, 7};
         LLVMValueRef sum = word ? permuted(s, word, POWER, order, s->f32)
@@ -232,13 +245,17 @@ static void subtract_pair(Simt *s, LLVMValueRef pair, LLVMValueRef biases, int c
         out[i] = LLVMBuildExtractElement(s->b, pair, simt_i32(s, i), "");
 }
 
-/* In pairs, which the hardware subtracts at once: f16 holds 2^10 and more integers above, bf16 2^7. */
+/* In pairs, which the hardware subtracts at once: f16 holds 2^10 and more integers above, bf16 2^7, of which a byte has half
+ * to either side of zero. */
 static void small_to_halves(Simt *s, const Small *small, bool is_f16, LLVMValueRef *out)
 {
     int exponent = is_f16 ? 10 : 7, power = is_f16 ? 0x6400 : 0x4300;
     LLVMTypeRef type = is_f16 ? s->f16 : s->bf16, words = LLVMVectorType(s->i16, 2);
-    LLVMValueRef word = is_f16 ? word_of(s, small->x, small->count, small->is_signed) : NULL;
-    LLVMValueRef bias = LLVMConstReal(type, bias_of(small, word, 1 << exponent));
+    LLVMValueRef word = word_of(s, small->x, small->count);
+    int half = !word ? 1 << (exponent - 1) : is_f16 ? 0x80 : 0x40;
+    if (word && small->may_be_negative)
+        word = flip(s, word, (uint32_t)half, is_f16 ? UINT8_MAX : INT8_MAX);
+    LLVMValueRef bias = bias_of(small, type, 1 << exponent, half);
     for (int i = 0; i < small->count; i += 2) {
         int next = TT_MIN(i + 1, small->count - 1);
         const int order[] = {i, 4, next, 4};
@@ -285,8 +302,7 @@ static void small_to_float(Simt *s, const Batch *batch, int first, const IntBoun
         small_to_halves(s, &small, is_f16, out);
         return;
     }
-    LLVMValueRef word =
-        in_pairs && !is_f16 && small.is_signed ? word_of(s, small.x, small.count, false) : NULL;
+    LLVMValueRef word = in_pairs && !is_f16 && small.is_signed ? word_of(s, small.x, small.count) : NULL;
     if (word) {
         bytes_to_bf16(s, word, small.count, out);
         return;

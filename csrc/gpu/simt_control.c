@@ -1,14 +1,14 @@
 /* Loops and branches: regions become basic blocks, carried values phis. A carried tile whose elements all move by one
  * step (pointers that advance) keeps a phi for each base that its registers are constant distances from, not one for
- * each register. */
+ * each register; and bytes keep one for four of them, as tensor cores take them: ptxas has a register for each value. */
 #include "gpu/simt.h"
 
 /* ---- carried values ------------------------------------------------------------------------------------------------------------------- */
 
-/* A carried tile as phis: register r is phis[group[r]] + distance[r]. */
+/* A carried tile as phis: register r is phis[group[r]] + distance[r], or one of `in_word` bytes of phis[r / in_word]. */
 typedef struct Carried {
     LLVMTypeRef type;
-    int registers, groups;
+    int registers, groups, in_word;
     int *group;
     int64_t *distance;
     int *leader; /* of each group: its first register */
@@ -58,9 +58,18 @@ static LLVMValueRef add_distance(Simt *s, LLVMValueRef base, int64_t distance)
     return simt_add_constant(s, base, distance);
 }
 
+enum { IN_WORD = 4 };
+
 static Carried carry(Simt *s, const Tile *initial, bool moves_as_one)
 {
-    Carried c = {.type = LLVMTypeOf(initial->at[0]), .registers = initial->count};
+    Carried c = {.type = LLVMTypeOf(initial->at[0]), .registers = initial->count, .in_word = 1};
+    if (c.type == s->i8 && !moves_as_one && c.registers % IN_WORD == 0) {
+        c.type = s->i32;
+        c.groups = c.registers / IN_WORD;
+        c.in_word = IN_WORD;
+        c.phis = TT_NEW_ARRAY(s->arena, LLVMValueRef, c.groups);
+        return c;
+    }
     c.group = TT_NEW_ARRAY(s->arena, int, c.registers);
     c.distance = TT_NEW_ARRAY(s->arena, int64_t, c.registers);
     c.leader = TT_NEW_ARRAY(s->arena, int, c.registers);
@@ -95,7 +104,11 @@ static void build_phis(Simt *s, Carried *c)
 static Tile *carried_tile(Simt *s, const Carried *c)
 {
     Tile *tile = simt_new_tile(s, c->registers);
-    for (int r = 0; r < c->registers; r++)
+    Access access = {0};
+    simt_set_words(&access, IN_WORD);
+    for (int r = 0; r < c->registers && c->in_word > 1; r += IN_WORD)
+        simt_unpack(s, &c->phis[r / IN_WORD], &access, IN_WORD, 1, s->i8, &tile->at[r]);
+    for (int r = 0; r < c->registers && c->in_word == 1; r++)
         tile->at[r] = add_distance(s, c->phis[c->group[r]], c->distance[r]);
     return tile;
 }
@@ -104,7 +117,11 @@ static Tile *carried_tile(Simt *s, const Carried *c)
 static LLVMValueRef *group_values(Simt *s, const Carried *c, const Tile *tile)
 {
     LLVMValueRef *values = TT_NEW_ARRAY(s->arena, LLVMValueRef, c->groups);
-    for (int g = 0; g < c->groups; g++)
+    Access access = {0};
+    simt_set_words(&access, IN_WORD);
+    for (int g = 0; g < c->groups && c->in_word > 1; g++)
+        simt_pack(s, &tile->at[g * IN_WORD], IN_WORD, 1, &access, &values[g]);
+    for (int g = 0; g < c->groups && c->in_word == 1; g++)
         values[g] = add_distance(s, tile->at[c->leader[g]], -c->distance[c->leader[g]]);
     return values;
 }

@@ -267,11 +267,13 @@ static void compute_batch(Simt *s, Batch *batch)
                op->opcode != OP_bitcast) {
         simt_int_float_cast(s, batch);
     } else {
+        simt_compute_words(s, batch);
         for (int i = 0; i < batch->count; i++) {
             LLVMValueRef x[4];
             for (int operand = 0; operand < op->operand_count; operand++)
                 x[operand] = batch->operands[operand][i];
-            batch->results[i] = scalar_op(s, op, x);
+            if (!batch->results[i])
+                batch->results[i] = scalar_op(s, op, x);
         }
     }
 }

@@ -34,6 +34,21 @@ static LLVMValueRef storable(Simt *s, LLVMValueRef element)
     return type == s->i1 || LLVMGetTypeKind(type) == LLVMPointerTypeKind ? simt_to_bits(s, element) : element;
 }
 
+/* The 16 bits that two bytes are the halves of, as instructions leave them that convert two, or NULL. */
+static LLVMValueRef halves_of(Simt *s, LLVMValueRef const *bytes)
+{
+    LLVMValueRef vector = NULL;
+    for (int i = 0; i < 2; i++) {
+        bool is_half = LLVMIsAExtractElementInst(bytes[i]) && (!i || LLVMGetOperand(bytes[i], 0) == vector) &&
+                       LLVMGetOperand(bytes[i], 1) == simt_i32(s, i);
+        if (!is_half)
+            return NULL;
+        vector = LLVMGetOperand(bytes[i], 0);
+    }
+    LLVMValueRef word = LLVMIsABitCastInst(vector) ? LLVMGetOperand(vector, 0) : NULL;
+    return word && LLVMTypeOf(word) == s->i16 ? word : NULL;
+}
+
 /* Words are as wide as elements, or several elements make one word, or several words one element. Only neighbours that
  * share a word are put into one vector: larger ones are harder for LLVM to see through. */
 void simt_pack(Simt *s, LLVMValueRef const *elements, int count, int element_bytes, const Access *access,
@@ -43,6 +58,13 @@ void simt_pack(Simt *s, LLVMValueRef const *elements, int count, int element_byt
     int from = TT_MAX(1, word_bytes / element_bytes), to = TT_MAX(1, element_bytes / word_bytes);
     LLVMTypeRef word = simt_int_type(s, access->word_bits);
     for (int i = 0, w = 0; i < count; i += from, w += to) {
+        LLVMValueRef low = from == 4 ? halves_of(s, &elements[i]) : NULL,
+                     high = low ? halves_of(s, &elements[i + 2]) : NULL;
+        if (high) {
+            LLVMValueRef pairs = insert(s, LLVMGetPoison(vector_of(s->i16, 2)), low, 0, 2);
+            words[w] = LLVMBuildBitCast(s->b, insert(s, pairs, high, 1, 2), word, "");
+            continue;
+        }
         LLVMValueRef first = storable(s, elements[i]);
         LLVMValueRef group = LLVMGetPoison(vector_of(LLVMTypeOf(first), from));
         for (int j = 0; j < from; j++)

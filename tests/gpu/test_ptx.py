@@ -415,6 +415,30 @@ def test_fragments_cross_shared_memory_as_matrices(turned):
 
 
 @triton.jit
+def chained_products_of_bytes(a_ptr, b_ptr, c_ptr, out_ptr, n):
+    rows = tl.arange(0, 64)
+    a = tl.load(a_ptr + rows[:, None] * 64 + rows[None, :])
+    sums = tl.zeros([64, 64], dtype=tl.float32)
+    for start in range(0, n, 64):
+        b = tl.load(b_ptr + (start + rows)[None, :] * 64 + rows[:, None])
+        c = tl.load(c_ptr + rows[None, :] * n + (start + rows)[:, None])
+        sums = tl.dot(tl.dot(a, b).to(c.dtype), c, sums)
+    tl.store(out_ptr + rows[:, None] * 64 + rows[None, :], sums)
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+def test_bytes_go_from_one_iteration_to_the_next_as_words(stages):
+    """What a product leaves is the next one's left operand: it is not packed where the loop ends or begins."""
+    operands = [pointer("fp8e4nv")] * 3
+    options = {"num_warps": 4, "num_stages": stages}
+    compiled = compile_kernel(chained_products_of_bytes, *operands, F32, integer(), sm=90, **options)
+    assert compiled.count(r"wgmma\.mma_async") == 4
+    assert compiled.count(r"shfl\.sync\.idx") == 8 and compiled.count(r"\b(prmt|shr)\.b(16|32)") == 0
+    used = assemble(compiled, 90)
+    assert (used.stack, used.spills) == (0, 0)
+
+
+@triton.jit
 def matmul_with_hints(a_ptr, b_ptr, c_ptr, k, BLOCK: tl.constexpr):
     rows, depth = tl.arange(0, BLOCK), tl.arange(0, 64)
     acc = tl.zeros([BLOCK, BLOCK], dtype=tl.float32)
@@ -645,6 +669,41 @@ def test_bytes_of_a_word_become_floats_where_they_are(target, moves, additions):
     compiled = compile_kernel(cast, pointer("i8"), pointer(target), sm=90, BLOCK=1024)
     assert compiled.count(r"prmt\.b32") == compiled.count(additions) == moves
     assert compiled.count(r"cvt\.s8|cvt\.s16|cvt\.rn|add\.s16") == 0
+
+
+@triton.jit
+def product_with_nibbles(
+    a_ptr, b_ptr, scale_ptr, c_ptr, k, BIAS: tl.constexpr, SIZE: tl.constexpr, DEPTH: tl.constexpr
+):
+    """Two weights in a byte, which are neighbours along K, as bytes are in memory."""
+    rows, depth, half = tl.arange(0, SIZE), tl.arange(0, DEPTH), tl.arange(0, DEPTH // 2)
+    scales = tl.load(scale_ptr + rows)
+    sums = tl.zeros((SIZE, SIZE), tl.float32)
+    for start in range(0, k, DEPTH):
+        a = tl.load(a_ptr + rows[:, None] * k + start + depth[None, :])
+        packed = tl.load(b_ptr + rows[None, :] * (k // 2) + start // 2 + half[:, None])
+        b = tl.join(packed & 15, packed >> 4).permute(0, 2, 1).reshape(DEPTH, SIZE)
+        sums = tl.dot(a, (b.to(a.dtype) - BIAS) * scales[None, :], sums)
+    tl.store(c_ptr + rows[:, None] * SIZE + rows[None, :], sums)
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "bf16"])
+def test_nibbles_are_unpacked_in_words(dtype):
+    """Of 32 weights of a thread: two masks and a shift for eight of them, and six moves of bytes; all in vectors."""
+    pointers = [pointer(dtype), pointer("u8"), pointer(dtype), F32]
+    options = {"num_warps": 8, "num_stages": 3, "BIAS": 8, "SIZE": 128, "DEPTH": 64}
+    compiled = compile_kernel(product_with_nibbles, *pointers, integer(), sm=90, **options)
+    loop = re.search(r"cp\.async\.wait_group 1.*?wgmma", compiled.ptx, re.S)[0]
+    counts = {
+        "ld.shared.v4.b32": 1,
+        "st.shared.v4.b32": 4,
+        "and.b32": 8,
+        "prmt.b32": 24,
+        "cvt.u16": 0,
+        "ld.shared.b8": 0,
+    }
+    assert {name: loop.count(name) for name in counts} == counts
+    assemble(compiled, 90)
 
 
 def test_partial_results_are_vectors():

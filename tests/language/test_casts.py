@@ -35,9 +35,21 @@ def test_every_pair(source, target):
 def test_every_byte(source, target):
     """As loaded, several in a word, and as computed."""
     x = np.tile(np.arange(256).astype(np.uint8).view(source), 8)
-    for code, values in [("x", x), ("x & 15", x & 15), ("(x >> 4) - 8", (x >> 4).astype(np.int64) - 8), ("~x", ~x)]:
+    codes = [("x", x), ("x & 15", x & 15), ("(x >> 4) - 8", (x >> 4).astype(np.int64) - 8), ("~x", ~x)]
+    codes += [("x >> 4", x >> 4), ("(x << 4) >> 4", (x << x.dtype.type(4)) >> 4), ("x << 7 >> 1", x << 7 >> 1)]
+    for code, values in codes:
         if source == "int8" or code != "(x >> 4) - 8":
             check(f"({code}).to(tl.{target})", {"x": x}, converted(Array(values.astype(source), source), target))
+    halves = np.stack([x & 15, x >> 4], axis=-1).ravel()
+    check(f"tl.interleave(x & 15, x >> 4).to(tl.{target})", {"x": x}, converted(Array(halves, source), target))
+
+
+def test_bytes_become_the_bits_of_floats():
+    """As loaded, several in a word: sign, exponent and mantissa come to their places two at once."""
+    x = np.tile(np.arange(256).astype(np.uint8), 8)
+    wide = x.astype(np.uint16)
+    code = "wide = x.to(tl.uint16)\nout = (((wide & 128) << 8) | ((wide & 127) << 7)).to(tl.float16, bitcast=True)"
+    check(code, {"x": x}, ((wide & 128) << 8 | (wide & 127) << 7).view(np.float16))
 
 
 def test_spellings():

@@ -114,6 +114,29 @@ def test_shift_by_a_constant(dtype):
     check("1 << (x & 3)", {"x": x}, np.left_shift(x.dtype.type(1), x & x.dtype.type(3)))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+@pytest.mark.parametrize("constant", [1, 2, 4, 5, 7, 8, 15, 100, 127])
+def test_words_of_integers_by_a_constant(dtype, constant):
+    """Several that are loaded in a word; each byte, and each short whose bytes are alike or not."""
+    low, high = np.meshgrid(np.arange(256), [0, 1, 0x55, 0x7F, 0x80, 0xFF])
+    shorts = (low | high << 8).astype(np.uint16).ravel()
+    x = (shorts if dtype.endswith("16") else shorts.astype(np.uint8)).view(dtype)
+    c = x.dtype.type(constant)
+    codes = {
+        "x & C": x & c,
+        "x | C": x | c,
+        "x ^ C": x ^ c,
+        "x + C": x + c,
+        "x - C": x - c,
+        "(x & C) ^ (x | 3)": (x & c) ^ (x | 3),
+    }
+    if constant < np.iinfo(dtype).bits:
+        codes |= {"x << C": x << c, "x >> C": x >> c}
+    names = dict(zip("abcdefgh", codes, strict=False))
+    code = "\n".join(f"{name} = {code.replace('C', str(constant))}" for name, code in names.items())
+    check(code, {"x": x}, {name: codes[code].astype(dtype) for name, code in names.items()})
+
+
 @pytest.mark.parametrize("dtype", INTS)
 def test_bits(dtype):
     x, y = random((300,), dtype, seed=1).values, random((300,), dtype, seed=2).values
