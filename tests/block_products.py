@@ -74,7 +74,7 @@ def tiles_in_one_loop(
     if BY == "descriptor":
         of_a = tl.make_tensor_descriptor(a, [m, k], [k, 1], [BM, BK])
         of_b = tl.make_tensor_descriptor(b, [k, n], [n, 1], [BK, BN])
-    sums = tl.zeros((BM, BN), tl.float32)
+    sums = tl.zeros((BM, BN), c.dtype.element_ty)
     for _ in tl.range(0, steps * mine, num_stages=STAGES):
         step = tl.where(step == steps - 1, 0, step + 1)
         if step == 0:
@@ -93,7 +93,7 @@ def tiles_in_one_loop(
         if step == steps - 1:
             i, j = (row + tl.arange(0, BM))[:, None], (column + tl.arange(0, BN))[None, :]
             tl.store(c + i * n + j, sums, mask=(i < m) & (j < n))
-            sums = tl.zeros((BM, BN), tl.float32)
+            sums = tl.zeros((BM, BN), c.dtype.element_ty)
 
 
 @triton.jit
@@ -128,7 +128,7 @@ def product_in_a_way(
     depth = tl.arange(0, BK)
     of_a = a + rows[:, None] * k + depth[None, :]
     of_b = b + depth[:, None] * n + columns[None, :]
-    sums = tl.zeros((BM, BN), tl.float32)
+    sums = tl.zeros((BM, BN), c.dtype.element_ty)
     if WAY == "while":
         start = 0
         while start < k:
@@ -159,7 +159,7 @@ def product_in_a_way(
             if start % (2 * BK) == 0:
                 sums = tl.dot(tl.load(of_a), tl.load(of_b), sums)
             else:
-                sums += tl.dot(tl.load(of_a), tl.load(of_b))
+                sums += tl.dot(tl.load(of_a), tl.load(of_b), out_dtype=sums.dtype)
             of_a += BK
             of_b += BK * n
     elif WAY == "sides":
@@ -170,7 +170,7 @@ def product_in_a_way(
                 sums = tl.dot(x, tl.load(b + place[:, None] * n + columns[None, :]), sums)
             else:
                 y = tl.load(b + place[:, None] * n + columns[None, :], mask=place[:, None] < k, other=0.0)
-                sums += tl.dot(tl.load(of_a), y)
+                sums += tl.dot(tl.load(of_a), y, out_dtype=sums.dtype)
             of_a += BK
     elif WAY == "turns":
         for start in range(0, k, BK):
@@ -243,7 +243,7 @@ def product_in_a_way(
         for start in range(0, k, BK):
             x, y = tl.load(of_a), tl.load(of_b)
             if WAY == "sum":
-                sums += tl.dot(x, y)
+                sums += tl.dot(x, y, out_dtype=sums.dtype)
             elif WAY == "bits":
                 sums = tl.dot(x.to(tl.float16, bitcast=True), y.to(tl.float16, bitcast=True), sums)
             elif WAY == "where":

@@ -58,9 +58,15 @@ static const char *type_name(TypeKind kind)
     }
 }
 
-static const char *sum_name(TypeKind kind) { return kind == TT_I32 ? "s32" : kind == TT_F64 ? "f64" : "f32"; }
+static const char *sum_name(TypeKind kind)
+{
+    return kind == TT_I32 ? "s32" : kind == TT_F64 ? "f64" : kind == TT_F16 ? "f16" : "f32";
+}
 
-static const char *sum_constraint(TypeKind kind) { return kind == TT_I32 ? "r" : kind == TT_F64 ? "d" : "f"; }
+static const char *sum_constraint(TypeKind kind)
+{
+    return kind == TT_I32 || kind == TT_F16 ? "r" : kind == TT_F64 ? "d" : "f";
+}
 
 /* ---- matrices in shared memory ----------------------------------------------------------------------------------------------------- */
 
@@ -97,7 +103,7 @@ static bool has_store_matrices(const Simt *s) { return s->options->sm >= 90; }
 
 /* ---- mma.sync ------------------------------------------------------------------------------------------------------------------------ */
 
-/* One instruction m x 8 x k with so many registers of a, b and the sums. */
+/* One instruction m x 8 x k with so many registers of a, b and the sums, of which fp16 has two in one. */
 typedef struct Shape {
     int m, k, a, b, sums;
 } Shape;
@@ -108,6 +114,8 @@ static void one_mma(Simt *s, const Mma *mma, Shape shape, LLVMValueRef const *a,
     Text text = {.arena = s->arena}, constraints = {.arena = s->arena};
     const char *sum = sum_name(mma->sum), *constraint = sum_constraint(mma->sum);
     bool is_double = mma->sum == TT_F64;
+    if (mma->sum == TT_F16)
+        shape.sums /= 2;
     tt_text_add(&text, "mma.sync.aligned.m%dn8k%d.row.col%s.%s.%s.%s.%s ", shape.m, shape.k,
                 mma->sum == TT_I32 ? ".satfinite" : "", sum, type_name(mma->a), type_name(mma->b), sum);
     add_list(&text, 0, shape.sums);
@@ -230,7 +238,7 @@ static void add_wgmma(Text *text, const Wgmma *w, int a, int b, bool adds)
     int k = is_byte_wide(w->a) ? 32 : w->a == TT_F32 ? 8 : 16;
     tt_text_add(text, "wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s ", w->n, k, sum_name(w->sum),
                 type_name(w->a), type_name(w->b));
-    add_list(text, 0, w->n / 2);
+    add_list(text, 0, tt_wgmma_sums(w));
     tt_text_add(text, ", ");
     if (w->a_words)
         add_list(text, a, 4);
@@ -252,11 +260,11 @@ static void add_wgmma(Text *text, const Wgmma *w, int a, int b, bool adds)
 static void wgmma(Simt *s, const Wgmma *w)
 {
     Text text = {.arena = s->arena}, constraints = {.arena = s->arena};
-    int count = w->n / 2, a_size = w->a_words ? 4 : 1, a = 2 * count, b = a + a_size * w->steps;
+    int count = tt_wgmma_sums(w), a_size = w->a_words ? 4 : 1, a = 2 * count, b = a + a_size * w->steps;
     LLVMValueRef *arguments = TT_NEW_ARRAY(s->arena, LLVMValueRef, b - count + w->steps);
     for (int i = 0; i < w->steps; i++)
         add_wgmma(&text, w, a + a_size * i, b + i, i || w->adds);
-    add_constraints(&constraints, w->sum == TT_I32 ? "=&r" : "=&f", count);
+    add_constraints(&constraints, tt_arena_format(s->arena, "=&%s", sum_constraint(w->sum)), count);
     add_tied(&constraints, count);
     add_constraints(&constraints, w->a_words ? "r" : "l", a_size * w->steps);
     add_constraints(&constraints, "l", w->steps);

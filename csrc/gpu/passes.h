@@ -95,9 +95,12 @@ Value *tt_step_of(const Loop *loop, const Value *distance);
 int tt_staged_axis(const AxisInfos *infos, const Value *value, int along_k);
 /* Is the product's tile one for wgmma, as it is or `turned`? */
 bool tt_fits_wgmma(const Op *dot, const GpuOptions *options, bool turned);
-/* Registers of a thread that a wgmma of so many columns needs: one for two columns, and what ptxas 13.0 insists on besides, 30
- * with a left operand in registers. */
-static inline int64_t tt_wgmma_registers(int64_t columns) { return columns / 2 + 32; }
+/* Registers of a thread that a wgmma with so many columns of such sums needs: one for two columns, or of fp16 for four, and what
+ * ptxas 13.0 insists on besides, 30 with a left operand in registers. */
+static inline int64_t tt_wgmma_registers(int64_t columns, const Type *sum)
+{
+    return columns * tt_byte_width(sum) / 8 + 32;
+}
 
 /* ---- stagger.c: warpgroups that take turns ------------------------------------------------------------------------------- */
 

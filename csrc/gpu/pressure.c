@@ -142,7 +142,8 @@ static void visit(Pressure *p, Op *op)
     p->on_tensor_cores |= tt_is_on_tensor_cores(op);
     if (op->opcode == OP_wgmma)
         p->least = TT_MAX(p->least, tt_wgmma_registers((1ll << op->results[0]->layout->out_bits[1]) /
-                                                       tt_find_attr(op, ATTR_warps)->ints[1]));
+                                                           tt_find_attr(op, ATTR_warps)->ints[1],
+                                                       op->results[0]->type));
     for (int i = 0; i < op->operand_count; i++)
         begin(p, tt_operand(op, i));
 }

@@ -55,13 +55,31 @@ static bool takes_element(const Op *dot, const GpuOptions *options)
     }
 }
 
-/* Columns that one wgmma has registers for, of what so many threads share, or the launch asked for. */
-static int64_t most_columns(const GpuOptions *options)
+/* How much of K may be added up at once; 0: all. Sums of 8-bit floats keep about 14 bits of the fractions within wgmma. */
+static int64_t imprecise_depth(const Op *dot)
+{
+    const Type *a = tt_operand(dot, 0)->type;
+    int64_t most = tt_int_attr(dot, ATTR_max_imprecise, 0), step = instruction_k(a);
+    if (!tt_is_fp8(a) || most <= 0 || most > a->shape[1])
+        return 0;
+    return TT_MAX(step, most / step * step);
+}
+
+/* Of 16 bits, and of 8 where these become 16. (From sm_120 on mma.sync has them, too, in PTX of 8.7.) */
+static bool has_half_sums(const Op *dot, const GpuOptions *options)
+{
+    const Type *a = tt_operand(dot, 0)->type;
+    bool is_narrow = tt_is_fp8(a) && options->sm >= 90 && options->sm < 120 && !imprecise_depth(dot);
+    return tt_element(a)->kind == TT_F16 || is_narrow;
+}
+
+/* Columns that one wgmma with such sums has registers for, of what so many threads share, or the launch asked for. */
+static int64_t most_columns(const GpuOptions *options, const Type *sum)
 {
     int64_t registers = TT_REGISTERS / (TT_LANES * options->num_warps), columns = MOST_N;
     if (options->max_registers)
         registers = TT_MIN(registers, options->max_registers);
-    while (columns && tt_wgmma_registers(columns) > registers)
+    while (columns && tt_wgmma_registers(columns, sum) > registers)
         columns /= 2;
     return columns;
 }
@@ -73,14 +91,15 @@ static bool share_by_warpgroups(const Op *dot, const GpuOptions *options, bool t
     const Type *a = tt_operand(dot, 0)->type, *sum = dot->results[0]->type;
     if (options->sm != 90 || options->num_warps % TT_WARPGROUP || options->strips > 1 || sum->rank != 2)
         return false;
-    int64_t m = tt_next_pow2(sum->shape[turned]), n = tt_next_pow2(sum->shape[!turned]);
+    int64_t m = tt_next_pow2(sum->shape[turned]), n = tt_next_pow2(sum->shape[!turned]),
+            most = most_columns(options, sum);
     if (m < 64 || tt_element(sum)->kind == TT_F64 || tt_next_pow2(a->shape[1]) < instruction_k(a))
         return false;
     warps[0] = TT_MIN(options->num_warps, m / 16);
-    while (n * warps[0] / options->num_warps > most_columns(options) && warps[0] > TT_WARPGROUP)
+    while (n * warps[0] / options->num_warps > most && warps[0] > TT_WARPGROUP)
         warps[0] /= 2;
     warps[1] = options->num_warps / warps[0];
-    return n / warps[1] >= LEAST_N && n / warps[1] <= most_columns(options);
+    return n / warps[1] >= LEAST_N && n / warps[1] <= most;
 }
 
 bool tt_fits_wgmma(const Op *dot, const GpuOptions *options, bool turned)
@@ -459,12 +478,12 @@ static void see_proxy(Value *buffer)
     tt_set_attr(buffer->op, tt_attr_int(buffer->op->parent->function->module, ATTR_proxy, 1, NULL));
 }
 
-/* Tensor cores add in f32 (or i32, f64): sums in f16 are rounded behind each product. */
+/* Where tensor cores do not add in f16, its sums are of f32, rounded behind each product. */
 static void widen_sum(Selector *s, Op *dot)
 {
     Value *result = dot->results[0];
     const Type *narrow = result->type, *f32 = tt_scalar_type(s->module, TT_F32);
-    if (tt_element(narrow)->kind != TT_F16)
+    if (tt_element(narrow)->kind != TT_F16 || has_half_sums(dot, s->options))
         return;
     Builder before = tt_builder_before(dot), after = tt_builder_after(dot);
     tt_set_operand(dot, 2, tt_build_cast(&before, OP_float_cast, tt_operand(dot, 2), f32));
@@ -541,16 +560,6 @@ static Value *build_wgmma(Builder *b, Value *const operands[3], Attr *attrs)
     Op *wait = tt_build_op(b, OP_wgmma_wait, product->results, 1, &type, 1,
                            tt_attr_int(b->module, ATTR_left, 0, NULL));
     return wait->results[0];
-}
-
-/* How much of K may be added up at once; 0: all. Sums of 8-bit floats keep about 14 bits of the fractions within wgmma. */
-static int64_t imprecise_depth(const Op *dot)
-{
-    const Type *a = tt_operand(dot, 0)->type;
-    int64_t most = tt_int_attr(dot, ATTR_max_imprecise, 0), step = instruction_k(a);
-    if (!tt_is_fp8(a) || most <= 0 || most > a->shape[1])
-        return 0;
-    return TT_MAX(step, most / step * step);
 }
 
 /* Sums of `depth` of K each, which are added up in f32. */
@@ -657,7 +666,8 @@ bool tt_gpu_select_dot(Module *module, const GpuOptions *options, Arena *scratch
         int64_t warps[2];
         widen_sum(&s, dot);
         if (share_by_warpgroups(dot, options, false, warps) && has_rows(&s, dot) && choose_wgmma(module)) {
-            warps[0] = choose_rows(&s, dot, TT_WARPGROUP, most_columns(options), warps[0]);
+            int64_t most = most_columns(options, dot->results[0]->type);
+            warps[0] = choose_rows(&s, dot, TT_WARPGROUP, most, warps[0]);
             warps[1] = options->num_warps / warps[0];
             use_wgmma(&s, dot, warps);
             s.dots.data[i] = NULL; /* it is gone */

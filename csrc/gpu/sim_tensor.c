@@ -84,10 +84,11 @@ static void mma(Simt *s, const Mma *mma, LLVMValueRef const *a, LLVMValueRef con
     LLVMValueRef memory = machine_scratch(s, scratch_words(sizeof(SimMma)));
     put(s, memory, offsetof(SimMma, a), 8, a, 4);
     put(s, memory, offsetof(SimMma, b), 8, b, 2);
-    put(s, memory, offsetof(SimMma, sums), 8, sums, 4);
-    MACHINE(s, tt_sim_mma, s->none, machine_thread(s), element(s, mma->a), element(s, mma->b), memory,
-            machine_site(s));
-    get(s, memory, offsetof(SimMma, sums), 8, sum, sums, 4);
+    int count = mma->sum == TT_F16 ? 2 : 4;
+    put(s, memory, offsetof(SimMma, sums), 8, sums, count);
+    MACHINE(s, tt_sim_mma, s->none, machine_thread(s), element(s, mma->a), element(s, mma->b),
+            simt_i32(s, mma->sum == TT_F16), memory, machine_site(s));
+    get(s, memory, offsetof(SimMma, sums), 8, sum, sums, count);
 }
 
 static void wgmma_begin(Simt *s) { MACHINE(s, tt_sim_wgmma_begin, s->none, machine_thread(s)); }
@@ -101,6 +102,7 @@ static void wgmma(Simt *s, const Wgmma *w)
 {
     LLVMTypeRef sum = LLVMTypeOf(w->sums[0]);
     LLVMValueRef memory = machine_scratch(s, scratch_words(sizeof(SimWgmma)));
+    LLVMValueRef in_halves = simt_i32(s, w->sum == TT_F16);
     LLVMValueRef a_major = w->a_words ? simt_i32(s, SIM_IN_REGISTERS) : major(s, w->a_is_transposed);
     for (int i = 0; i < w->steps; i++) {
         LLVMValueRef adds = simt_i32(s, i || w->adds);
@@ -110,10 +112,11 @@ static void wgmma(Simt *s, const Wgmma *w)
             put(s, memory, offsetof(SimWgmma, a_matrix), 8, w->a_matrices + i, 1);
         put(s, memory, offsetof(SimWgmma, b_matrix), 8, w->b_matrices + i, 1);
         put(s, memory, offsetof(SimWgmma, adds), 4, &adds, 1);
-        put(s, memory, offsetof(SimWgmma, sums), 4, w->sums, w->n / 2);
+        put(s, memory, offsetof(SimWgmma, in_halves), 4, &in_halves, 1);
+        put(s, memory, offsetof(SimWgmma, sums), 4, w->sums, tt_wgmma_sums(w));
         MACHINE(s, tt_sim_wgmma, s->none, machine_thread(s), element(s, w->a), element(s, w->b),
                 simt_i32(s, w->n), a_major, major(s, w->b_is_transposed), memory, machine_site(s));
-        get(s, memory, offsetof(SimWgmma, sums), 4, sum, w->sums, w->n / 2);
+        get(s, memory, offsetof(SimWgmma, sums), 4, sum, w->sums, tt_wgmma_sums(w));
     }
 }
 

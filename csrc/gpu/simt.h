@@ -25,6 +25,7 @@ struct Simt {
     LLVMValueRef function;
     const Op *op; /* being lowered */
     bool has_products;
+    Map pairs; /* layouts of sums in fp16, see simt_pairs.c */
     LLVMTypeRef i1, i8, i16, i32, i64, f16, bf16, f32, f64, global_ptr, none;
     LLVMValueRef entry_end; /* where values that do not depend on the program's course are computed */
     LLVMValueRef thread, lane, warp;
@@ -218,6 +219,13 @@ Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayo
                    const LinearLayout *to, int64_t scratch);
 LLVMValueRef simt_shuffle_xor(Simt *s, LLVMValueRef value, int mask); /* of any type */
 LLVMValueRef simt_shuffle_index(Simt *s, LLVMValueRef value, LLVMValueRef lane);
+
+/* ---- simt_pairs.c: sums in fp16 --------------------------------------------------------------------------------------------- */
+
+void simt_find_pairs(Simt *s, const Function *function);
+/* The value's tile with two elements in a register, i32, where they are in pairs; else as it is. And back. */
+Tile *simt_to_words(Simt *s, const Value *value, Tile *tile);
+Tile *simt_from_words(Simt *s, const Value *value, Tile *words);
 
 /* ---- simt_buffers.c, simt_mma.c, simt_wgmma.c ------------------------------------------------------------------------------- */
 

@@ -101,7 +101,10 @@ static void build_phis(Simt *s, Carried *c)
         c->phis[g] = LLVMBuildPhi(s->b, c->type, "");
 }
 
-static Tile *carried_tile(Simt *s, const Carried *c)
+/* What `value` is as words: sums in pairs are carried so. */
+static Tile *words_of(Simt *s, const Value *value) { return simt_to_words(s, value, simt_tile(s, value)); }
+
+static Tile *carried_tile(Simt *s, const Carried *c, const Value *value)
 {
     Tile *tile = simt_new_tile(s, c->registers);
     Access access = {0};
@@ -110,7 +113,7 @@ static Tile *carried_tile(Simt *s, const Carried *c)
         simt_unpack(s, &c->phis[r / IN_WORD], &access, IN_WORD, 1, s->i8, &tile->at[r]);
     for (int r = 0; r < c->registers && c->in_word == 1; r++)
         tile->at[r] = add_distance(s, c->phis[c->group[r]], c->distance[r]);
-    return tile;
+    return simt_from_words(s, value, tile);
 }
 
 /* The values of the groups, of what the registers are in `tile`. */
@@ -152,7 +155,7 @@ static void lower_body(Simt *s, const Op *op, ForLoop *loop, LLVMBasicBlockRef b
         simt_enter_phase(s);
     simt_set_scalar(s, region->args[0], loop->index);
     for (int i = 0; i < loop->count; i++)
-        simt_set(s, region->args[1 + i], carried_tile(s, &loop->inside[i]));
+        simt_set(s, region->args[1 + i], carried_tile(s, &loop->inside[i], region->args[1 + i]));
     simt_lower_region(s, region);
     LLVMValueRef next = LLVMBuildAdd(s->b, loop->index, loop->step, ""), left = NULL, again;
     if (loop->left) {
@@ -163,7 +166,7 @@ static void lower_body(Simt *s, const Op *op, ForLoop *loop, LLVMBasicBlockRef b
     }
     LLVMValueRef **values = TT_NEW_ARRAY(s->arena, LLVMValueRef *, loop->count);
     for (int i = 0; i < loop->count; i++)
-        values[i] = group_values(s, &loop->inside[i], simt_tile(s, tt_operand(region->last, i)));
+        values[i] = group_values(s, &loop->inside[i], words_of(s, tt_operand(region->last, i)));
     if (loop->meets)
         simt_leave_phase(s);
     for (int i = 0; i < loop->count; i++) {
@@ -194,7 +197,7 @@ static LLVMValueRef **begin_loop(Simt *s, const Op *op, ForLoop *loop)
         loop->distance = LLVMBuildSub(s->b, loop->upper, loop->lower, "");
     LLVMValueRef **initial = TT_NEW_ARRAY(s->arena, LLVMValueRef *, loop->count);
     for (int i = 0; i < loop->count; i++) {
-        const Tile *tile = simt_tile(s, tt_operand(op, 3 + i));
+        const Tile *tile = words_of(s, tt_operand(op, 3 + i));
         bool moves_as_one = is_uniform_step(tt_operand(region->last, i), region->args[1 + i]);
         loop->inside[i] = loop->after[i] = carry(s, tile, moves_as_one);
         loop->after[i].phis = TT_NEW_ARRAY(s->arena, LLVMValueRef, loop->after[i].groups);
@@ -238,7 +241,7 @@ void simt_for(Simt *s, const Op *op)
     if (loop.meets)
         simt_enter_phase(s);
     for (int i = 0; i < loop.count; i++)
-        simt_set(s, op->results[i], carried_tile(s, &loop.after[i]));
+        simt_set(s, op->results[i], carried_tile(s, &loop.after[i], op->results[i]));
 }
 
 /* ---- while --------------------------------------------------------------------------------------------------------------------------- */
@@ -253,8 +256,9 @@ void simt_while(Simt *s, const Op *op)
                       after = simt_new_block(s, "");
     LLVMValueRef **initial = TT_NEW_ARRAY(s->arena, LLVMValueRef *, count);
     for (int i = 0; i < count; i++) {
-        carried[i] = carry(s, simt_tile(s, tt_operand(op, i)), false);
-        initial[i] = group_values(s, &carried[i], simt_tile(s, tt_operand(op, i)));
+        const Tile *tile = words_of(s, tt_operand(op, i));
+        carried[i] = carry(s, tile, false);
+        initial[i] = group_values(s, &carried[i], tile);
     }
     if (meets)
         simt_leave_phase(s);
@@ -267,7 +271,7 @@ void simt_while(Simt *s, const Op *op)
     if (s->options->debug) /* it may wait for a program that has failed: for a lock, say */
         s->ops->stop_after_failure(s);
     for (int i = 0; i < count; i++) {
-        Tile *tile = carried_tile(s, &carried[i]);
+        Tile *tile = carried_tile(s, &carried[i], op->results[i]);
         simt_set(s, test->args[i], tile);
         simt_set(s, region->args[i], tile);
         simt_set(s, op->results[i], tile);
@@ -282,7 +286,7 @@ void simt_while(Simt *s, const Op *op)
         simt_enter_phase(s);
     simt_lower_region(s, region);
     for (int i = 0; i < count; i++)
-        next[i] = group_values(s, &carried[i], simt_tile(s, tt_operand(region->last, i)));
+        next[i] = group_values(s, &carried[i], words_of(s, tt_operand(region->last, i)));
     if (meets)
         simt_leave_phase(s);
     for (int i = 0; i < count; i++)
@@ -332,7 +336,7 @@ void simt_if(Simt *s, const Op *op)
             simt_enter_phase(s);
         simt_lower_region(s, i ? no : yes);
         for (int j = 0; j < op->result_count; j++)
-            tiles[i][j] = simt_tile(s, tt_operand((i ? no : yes)->last, j));
+            tiles[i][j] = words_of(s, tt_operand((i ? no : yes)->last, j));
         if (meets)
             simt_leave_phase(s);
         ends[i] = LLVMGetInsertBlock(s->b);
@@ -340,7 +344,9 @@ void simt_if(Simt *s, const Op *op)
     }
     LLVMPositionBuilderAtEnd(s->b, after);
     for (int i = 0; i < op->result_count; i++)
-        simt_set(s, op->results[i], merge(s, tiles[0][i], ends[0], tiles[1][i], ends[1]));
+        tiles[0][i] = merge(s, tiles[0][i], ends[0], tiles[1][i], ends[1]);
+    for (int i = 0; i < op->result_count; i++) /* behind all phis */
+        simt_set(s, op->results[i], simt_from_words(s, op->results[i], tiles[0][i]));
     if (meets)
         simt_enter_phase(s);
 }

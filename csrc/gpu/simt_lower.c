@@ -68,6 +68,7 @@ int tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options,
                 .context = codegen->context,
                 .llvm = codegen->module,
                 .known_zeros = {.arena = arena},
+                .pairs = {.arena = arena},
                 .per_thread = {.arena = arena},
                 .sums = {.arena = arena},
                 .symbols = {.arena = arena}};
@@ -78,6 +79,7 @@ int tt_lower_kernel(Codegen *codegen, Module *module, const GpuOptions *options,
     tt_arena_on_release(arena, dispose_builder, s->b);
     set_types(s);
     simt_find_maps(s, function);
+    simt_find_pairs(s, function);
     ops->add_kernel(s, function);
     s->debug_info = tt_new_debug_info(codegen, s->function, function->name, function->loc);
     tt_debug_at(s->debug_info, s->b, function->loc);

@@ -298,7 +298,7 @@ static Step load_step(Product *p, int64_t k)
     return step;
 }
 
-/* Registers of the four sums of a tile: two columns of two rows, eight apart. */
+/* Registers of the four sums of a tile: two columns of two rows, eight apart. In fp16 those of a row are one word. */
 static void sum_registers(const Product *p, int row, int column, int registers[4])
 {
     const LinearLayout *layout = p->rows.layout;
@@ -312,6 +312,20 @@ static void sum_registers(const Product *p, int row, int column, int registers[4
         registers[i] = first | (i & 1 ? column_bit : 0) | (i & 2 ? row_bit : 0);
 }
 
+static void multiply_tile(Product *p, LLVMValueRef const *a, LLVMValueRef const *b, LLVMValueRef sums[4])
+{
+    Simt *s = p->s;
+    bool in_pairs = p->mma.sum == TT_F16;
+    LLVMValueRef words[2];
+    Access word = {0};
+    simt_set_words(&word, 4);
+    if (in_pairs)
+        simt_pack(s, sums, 4, 2, &word, words);
+    s->ops->tensor->mma(s, &p->mma, a, b, in_pairs ? words : sums);
+    if (in_pairs)
+        simt_unpack(s, words, &word, 4, 2, s->f16, sums);
+}
+
 static void multiply_step(Product *p, const Step *step)
 {
     for (int j = 0; j < p->columns.count; j++)
@@ -321,7 +335,7 @@ static void multiply_step(Product *p, const Step *step)
             sum_registers(p, i, j, registers);
             for (int r = 0; r < 4; r++)
                 sums[r] = p->sums[registers[r]];
-            p->s->ops->tensor->mma(p->s, &p->mma, step->a + 4 * i, step->b + 2 * j, sums);
+            multiply_tile(p, step->a + 4 * i, step->b + 2 * j, sums);
             for (int r = 3; r >= 0; r--) /* of copies the first counts */
                 p->sums[registers[r]] = sums[r];
         }

@@ -136,18 +136,21 @@ static LLVMValueRef *make_words(Product *p, int64_t rows, int64_t rows_at_once)
     return words;
 }
 
-/* The products of 64 rows, whose sums the instruction takes in order: several steps at once, but for words in registers, which
+/* The products of 64 rows, whose sums (of fp16: pairs of them) the instruction takes in order: several steps at once, but for words in registers, which
  * are made while the steps before are under way (attention in tf32 lost 5 % where they came first). */
 static void multiply_rows(Product *p, int64_t row)
 {
     Simt *s = p->s;
     Wgmma *w = &p->wgmma;
-    int count = w->n / 2, start = tt_layout_axis_start(p->layout, 0);
+    int pair_bits = w->sum == TT_F16, count = w->n / 2 >> pair_bits,
+        start = tt_layout_axis_start(p->layout, 0);
     int *registers = TT_NEW_ARRAY(s->arena, int, count);
     w->sums = TT_NEW_ARRAY(s->arena, LLVMValueRef, count);
     for (int i = 0; i < count; i++) {
-        uint64_t column = (uint64_t)(i / 4 * 8 + i % 2);
-        registers[i] = tt_register_of(p->layout, (uint64_t)(row + i / 2 % 2 * 8) << start | column);
+        int at = i << pair_bits;
+        uint64_t column = (uint64_t)(at / 4 * 8 + at % 2);
+        registers[i] =
+            tt_register_of(p->layout, (uint64_t)(row + at / 2 % 2 * 8) << start | column) >> pair_bits;
         LLVMValueRef sum = p->tile->at[registers[i]];
         w->sums[i] = p->adds ? sum : LLVMGetUndef(LLVMTypeOf(sum));
     }
@@ -196,7 +199,7 @@ void simt_wgmma(Simt *s, const Op *op)
 {
     const Value *a = tt_operand(op, 0), *b = tt_operand(op, 1), *result = op->results[0];
     const int64_t *warps = tt_find_attr(op, ATTR_warps)->ints;
-    const Tile *initial = simt_tile(s, tt_operand(op, 2));
+    const Tile *initial = simt_to_words(s, result, simt_tile(s, tt_operand(op, 2)));
     Product p = {.s = s, .a = matrix_of(s, op, 0), .b = matrix_of(s, op, 1), .layout = result->layout};
     const Attr *part = tt_find_attr(op, ATTR_k);
     p.first = part ? part->ints[0] : 0;
@@ -228,15 +231,16 @@ void simt_wgmma(Simt *s, const Op *op)
         multiply_rows(&p, row);
     if (!tt_find_attr(op, ATTR_open))
         s->ops->tensor->wgmma_commit(s);
-    simt_set(s, result, p.tile);
+    simt_set(s, result, simt_from_words(s, result, p.tile));
 }
 
 void simt_wgmma_wait(Simt *s, const Op *op)
 {
-    const Tile *before = simt_tile(s, tt_operand(op, 0));
+    const Value *result = op->results[0];
+    const Tile *before = simt_to_words(s, result, simt_tile(s, tt_operand(op, 0)));
     Tile *tile = simt_new_tile(s, before->count);
     memcpy(tile->at, before->at, sizeof(LLVMValueRef) * (size_t)tile->count);
     if (simt_has_next_sync(s))
         s->ops->tensor->wgmma_wait(s, (int)tt_int_attr(op, ATTR_left, 0), tile->at, tile->count);
-    simt_set(s, op->results[0], tile);
+    simt_set(s, result, simt_from_words(s, result, tile));
 }

@@ -62,7 +62,7 @@ typedef struct Assembly {
  * is tf32. ------------------------------------------------------------------------------------------------------------- */
 
 /* A product of a warp: 16 x K by K x 8, where K is 32 bytes of elements (f64: 8 elements). Four words of a and two of b
- * (of f64: values instead of words); four sums: f32, i32 or f64. */
+ * (of f64: values instead of words); four sums: f32, i32 or f64; of f16 two words, each of a row's. */
 typedef struct Mma {
     TypeKind a, b, sum;
 } Mma;
@@ -77,8 +77,10 @@ typedef struct Wgmma {
     LLVMValueRef *a_matrices, *b_matrices; /* i64, of each step */
     bool a_is_transposed, b_is_transposed; /* M, or N, is contiguous in shared memory, not K */
     bool adds;                             /* the old sums are added; false: they are not read */
-    LLVMValueRef *sums;                    /* n / 2 of f32 or i32: before, then after */
+    LLVMValueRef *sums; /* n / 2 of f32 or i32, or n / 4 words of f16: before, then after */
 } Wgmma;
+
+static inline int tt_wgmma_sums(const Wgmma *w) { return w->sum == TT_F16 ? w->n / 4 : w->n / 2; }
 
 typedef struct TensorOps {
     /* 8 x 8 matrices of 16-bit elements from and to shared memory: lanes 8 i .. 8 i + 7 give the places (i32, plus a

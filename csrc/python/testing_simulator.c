@@ -26,20 +26,21 @@ static const char *const opcodes[] = {"store",         "load",           "barrie
 
 static void product(SimThread *self, const Instruction *i, uint32_t *registers, const SimSite *site)
 {
-    SimWgmma given = {.adds = (uint32_t)i->x[5]};
+    SimWgmma given = {.adds = (uint32_t)i->x[5], .in_halves = (uint32_t)i->x[2] >> 16};
     uint32_t *sums = registers + i->x[1];
+    size_t bytes = (size_t)i->x[3] * (given.in_halves ? 1 : 2);
     memcpy(&given, registers + i->r, 2 * sizeof(uint64_t));
     memcpy(given.a_words, registers + i->x[0], sizeof given.a_words);
-    memcpy(given.sums, sums, (size_t)i->x[3] * 2);
-    tt_sim_wgmma(self, i->x[2] & 255, i->x[2] >> 8, i->x[3], i->x[4] & 255, i->x[4] >> 8, &given, site);
-    memcpy(sums, given.sums, (size_t)i->x[3] * 2);
+    memcpy(given.sums, sums, bytes);
+    tt_sim_wgmma(self, i->x[2] & 255, i->x[2] >> 8 & 255, i->x[3], i->x[4] & 255, i->x[4] >> 8, &given, site);
+    memcpy(sums, given.sums, bytes);
 }
 
 static void multiply(SimThread *self, const Instruction *i, uint32_t *at, const SimSite *site)
 {
     SimMma given;
     memcpy(&given, at, sizeof given);
-    tt_sim_mma(self, i->x[0], i->x[1], &given, site);
+    tt_sim_mma(self, i->x[0], i->x[1], i->x[2], &given, site);
     memcpy(at, &given, sizeof given);
 }
 

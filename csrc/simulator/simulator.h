@@ -174,15 +174,16 @@ void tt_sim_store_matrices(SimThread *self, uint32_t offset, int32_t count, int3
                            const uint32_t *words, const SimSite *site);
 /* What a lane gives to mma.sync m16n8k(32 bytes), each register in the low bits of its own. */
 typedef struct SimMma {
-    uint64_t a[4], b[2], sums[4];
+    uint64_t a[4], b[2], sums[4]; /* in_halves: two words of sums in fp16, two of a row in each */
 } SimMma;
-void tt_sim_mma(SimThread *self, int32_t a, int32_t b, SimMma *mma, const SimSite *site);
+void tt_sim_mma(SimThread *self, int32_t a, int32_t b, int32_t in_halves, SimMma *mma, const SimSite *site);
 
 /* What a thread gives to wgmma m64nNk(32 bytes). */
 typedef struct SimWgmma {
     uint64_t a_matrix, b_matrix; /* descriptors */
-    uint32_t adds, a_words[4];   /* a_words are read if a is in registers */
-    uint32_t sums[128];          /* n / 2 of them; read if adds */
+    uint32_t adds, in_halves;    /* in_halves: sums in fp16, two of a row in a word */
+    uint32_t a_words[4];         /* read if a is in registers */
+    uint32_t sums[128];          /* n / 2 of them, or n / 4 words in_halves; read if adds */
 } SimWgmma;
 typedef enum SimMajor { SIM_K_MAJOR, SIM_MN_MAJOR, SIM_IN_REGISTERS } SimMajor;
 /* wgmma.fence: products of the next group may use the registers as they are. Those that add to the sums of a product before

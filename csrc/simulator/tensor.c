@@ -67,13 +67,19 @@ double sim_decode(SimElement element, const void *place)
     }
 }
 
+static double sum_of_products(SimElement element, const SimRow *a, const SimRow *b)
+{
+    double products = 0;
+    for (int k = 0, depth = depth_of(element); k < depth; k++)
+        products += a->at[k] * b->at[k];
+    return products;
+}
+
 /* Products are exact; their sum, in double, is rounded once. */
 uint32_t sim_add_products(SimElement element, bool saturates, uint32_t sum, const SimRow *a, const SimRow *b)
 {
-    double products = 0;
+    double products = sum_of_products(element, a, b);
     float total;
-    for (int k = 0, depth = depth_of(element); k < depth; k++)
-        products += a->at[k] * b->at[k];
     if (element == SIM_I8) {
         int64_t exact = (int64_t)(int32_t)sum + (int64_t)products;
         return (uint32_t)(saturates ? TT_MAX(INT32_MIN, TT_MIN(INT32_MAX, exact)) : exact);
@@ -82,6 +88,18 @@ uint32_t sim_add_products(SimElement element, bool saturates, uint32_t sum, cons
     total = (float)((double)total + products);
     memcpy(&sum, &total, sizeof sum);
     return sum;
+}
+
+/* Once an instruction, too. */
+uint32_t sim_add_to_halves(SimElement element, uint32_t sums, const SimRow *a, const SimRow *b)
+{
+    uint32_t result = 0;
+    for (int i = 0; i < 2; i++) {
+        double total =
+            decode_float(&tt_format_f16, sums >> 16 * i & 0xffff) + sum_of_products(element, a, &b[i]);
+        result |= (uint32_t)tt_float_encode(&tt_format_f16, total, false) << 16 * i;
+    }
+    return result;
 }
 
 /* ---- mma.sync -------------------------------------------------------------------------------------------------------------- */
@@ -115,7 +133,7 @@ static void add_doubles(uint64_t *slot, const SimRow *a, const SimRow *b)
     memcpy(slot, &sum, sizeof sum);
 }
 
-void tt_sim_mma(SimThread *self, int32_t a, int32_t b, SimMma *mma, const SimSite *site)
+void tt_sim_mma(SimThread *self, int32_t a, int32_t b, int32_t in_halves, SimMma *mma, const SimSite *site)
 {
     if (!sim_meet(self, SIM_WARP, mma, site))
         return;
@@ -123,10 +141,13 @@ void tt_sim_mma(SimThread *self, int32_t a, int32_t b, SimMma *mma, const SimSit
     SimRow rows[16], columns[8];
     gather(warp, a, b, rows, columns);
     for (int lane = 0; lane < SIM_WARP; lane++)
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < (in_halves ? 2 : 4); i++) {
             uint64_t *slot = &((SimMma *)(uintptr_t)warp[lane].value)->sums[i];
-            const SimRow *row = &rows[lane / 4 + i / 2 * 8], *column = &columns[lane % 4 * 2 + i % 2];
-            if (a == SIM_F64)
+            int at = in_halves ? 2 * i : i;
+            const SimRow *row = &rows[lane / 4 + at / 2 * 8], *column = &columns[lane % 4 * 2 + at % 2];
+            if (in_halves)
+                *slot = sim_add_to_halves(a, (uint32_t)*slot, row, column);
+            else if (a == SIM_F64)
                 add_doubles(slot, row, column);
             else
                 *slot = sim_add_products(a, true, (uint32_t)*slot, row, column);

@@ -14,3 +14,5 @@ typedef struct SimRow {
 void sim_put_register(SimElement element, int lane, int number, const void *word, SimRow *rows);
 /* A word of sums, i32 or f32, and K products of such elements. An i32 wraps, or stays at its limits. */
 uint32_t sim_add_products(SimElement element, bool saturates, uint32_t sum, const SimRow *a, const SimRow *b);
+/* The same of a word of two sums in fp16, of which the second is that with the column b[1]. */
+uint32_t sim_add_to_halves(SimElement element, uint32_t sums, const SimRow *a, const SimRow *b);

@@ -1,15 +1,20 @@
 /* Products of a warpgroup (wgmma): begun by its threads one after the other, carried out where they are waited for.
  *
  * A product in flight is a record of what the threads gave. Its sums are tickets until then: the number of the product
- * and of the register, as a signaling NaN, which arithmetic neither makes nor lets pass. A later product that is given
- * tickets for its sums goes on from them; the wait puts results in their place. What a program makes of sums that it did
- * not wait for is so wrong every time. Operands in shared memory are read by the wait. */
+ * and of the register, as a signaling NaN (or two in fp16), which arithmetic neither makes nor lets pass. A later product
+ * that is given tickets for its sums goes on from them; the wait puts results in their place. What a program makes of sums
+ * that it did not wait for is so wrong every time. Operands in shared memory are read by the wait. */
 #include "simulator/machine.h"
 #include "simulator/tensor.h"
 
 #include <stdlib.h>
 
-enum { ROWS = 64, UNIT = 16 /* bytes that lie together */, TICKETS = (1 << 15) - 1 };
+enum {
+    ROWS = 64,
+    UNIT = 16 /* bytes that lie together */,
+    TICKETS = (1 << 15) - 1,
+    HALF_TICKETS = (1 << 10) - 1
+};
 
 typedef struct SimProduct {
     struct SimProduct *next;
@@ -18,15 +23,20 @@ typedef struct SimProduct {
     SimMoment began;
     SimElement a, b;
     SimMajor a_major, b_major;
-    int n, arrived, fetched; /* columns; threads that gave their part; sums that were waited for */
-    bool adds, done;
+    int n, arrived, fetched; /* columns; threads that gave their part; words of sums that were waited for */
+    bool adds, in_halves, done;
     uint64_t a_matrix, b_matrix;
     struct SimProduct *before; /* not done, to whose sums this one adds; NULL: to those in `sums` */
     uint32_t a_words[SIM_WARPGROUP][4];
-    uint32_t sums[]; /* n / 2 of each thread */
+    uint32_t sums[]; /* words_of of each thread */
 } SimProduct;
 
-static uint32_t *sums_of(SimProduct *product, int thread) { return product->sums + thread * product->n / 2; }
+static int words_of(const SimProduct *product) { return product->n / (product->in_halves ? 4 : 2); }
+
+static uint32_t *sums_of(SimProduct *product, int thread)
+{
+    return product->sums + thread * words_of(product);
+}
 
 static SimProduct **products_of(const SimThread *self)
 {
@@ -45,26 +55,33 @@ static void free_product(SimProduct **list, SimProduct *product)
 static void note_fetched(const SimThread *self, SimProduct *product, int sums)
 {
     product->fetched += sums;
-    if (product->fetched >= ROWS * product->n)
+    if (product->fetched >= SIM_WARPGROUP * words_of(product))
         free_product(products_of(self), product);
 }
 
 /* ---- tickets --------------------------------------------------------------------------------------------------------------- */
 
+/* Signaling NaNs with no other bits. */
+static const uint32_t SINGLE = 0x7f800000, HALVES = 0x7d007d00;
+
 static uint32_t ticket_of(const SimProduct *product, int index)
 {
-    return 0x7f800000u | (product->number % TICKETS + 1) << 7 | (uint32_t)index;
+    if (!product->in_halves)
+        return SINGLE | (product->number % TICKETS + 1) << 7 | (uint32_t)index;
+    uint32_t ticket = (product->number % HALF_TICKETS + 1) << 6 | (uint32_t)index;
+    return HALVES | (ticket & 0xff) | ticket >> 8 << 16;
 }
 
 /* The product that gave the word as a ticket, for its register `index`. */
 static SimProduct *find_ticket(SimProduct *products, uint32_t word, int *index)
 {
-    *index = word & 127;
-    if (word >> 22 != 0x7f800000u >> 22)
+    bool in_halves = (word & 0xff00ff00u) == HALVES;
+    *index = (int)(word & (in_halves ? 63 : 127));
+    if (!in_halves && word >> 22 != SINGLE >> 22)
         return NULL;
     while (products && ticket_of(products, *index) != word)
         products = products->next;
-    return products && *index < products->n / 2 ? products : NULL;
+    return products && *index < words_of(products) ? products : NULL;
 }
 
 /* The product whose sums these are: all of them, in place, or none. */
@@ -72,10 +89,10 @@ static SimProduct *product_before(SimThread *self, const SimProduct *product, co
 {
     int index;
     SimProduct *products = *products_of(self), *before = find_ticket(products, sums[0], &index);
-    for (int i = 0; i < product->n / 2; i++)
+    for (int i = 0; i < words_of(product); i++)
         if (find_ticket(products, sums[i], &index) != before || (before && index != i))
             sim_fail(self, FAILURE_RACE, product->site, "sums of products in flight, mixed with others");
-    if (before && before->n != product->n)
+    if (before && (before->n != product->n || before->in_halves != product->in_halves))
         sim_fail(self, FAILURE_RACE, product->site, "sums of a product in flight of another shape");
     return before;
 }
@@ -205,7 +222,8 @@ static void check_descriptor(SimThread *self, const SimProduct *product, uint64_
 
 static SimProduct *new_product(SimThread *self, const SimProduct *shape)
 {
-    SimProduct *product = calloc(1, sizeof *product + ROWS * (size_t)shape->n * sizeof *product->sums);
+    size_t words = SIM_WARPGROUP * (size_t)words_of(shape);
+    SimProduct *product = calloc(1, sizeof *product + words * sizeof *product->sums);
     if (!product)
         sim_fail(self, FAILURE_OTHER, shape->site, "out of memory for a product of a warpgroup");
     *product = *shape;
@@ -218,7 +236,8 @@ static SimProduct *new_product(SimThread *self, const SimProduct *shape)
 static bool same_product(const SimProduct *a, const SimProduct *b)
 {
     return a->site == b->site && a->group == b->group && a->began.block_epoch == b->began.block_epoch &&
-           a->n == b->n && a->adds == b->adds && a->a_matrix == b->a_matrix && a->b_matrix == b->b_matrix;
+           a->n == b->n && a->in_halves == b->in_halves && a->adds == b->adds && a->a_matrix == b->a_matrix &&
+           a->b_matrix == b->b_matrix;
 }
 
 /* The one that other threads of the warpgroup have begun, or a new one. */
@@ -247,7 +266,7 @@ static void check_registers(SimThread *self, const SimProduct *product, const Si
 static void contribute(SimThread *self, SimProduct *product, const SimWgmma *given)
 {
     int thread = self->index % SIM_WARPGROUP;
-    size_t bytes = sizeof(uint32_t) * (size_t)product->n / 2;
+    size_t bytes = sizeof(uint32_t) * (size_t)words_of(product);
     SimProduct *before = product->adds ? product_before(self, product, given->sums) : NULL;
     check_registers(self, product, before);
     memcpy(product->a_words[thread], given->a_words, sizeof given->a_words);
@@ -258,7 +277,7 @@ static void contribute(SimThread *self, SimProduct *product, const SimWgmma *giv
         return;
     }
     memcpy(sums_of(product, thread), sums_of(before, thread), bytes);
-    note_fetched(self, before, product->n / 2);
+    note_fetched(self, before, words_of(product));
 }
 
 void tt_sim_wgmma_begin(SimThread *self) { self->begins = true; }
@@ -276,6 +295,7 @@ void tt_sim_wgmma(SimThread *self, int32_t a, int32_t b, int32_t n, int32_t a_ma
                         .b_major = (SimMajor)b_major,
                         .n = n,
                         .adds = given->adds,
+                        .in_halves = given->in_halves,
                         .a_matrix = a_major == SIM_IN_REGISTERS ? 0 : given->a_matrix,
                         .b_matrix = given->b_matrix};
     check_warpgroup(self, site);
@@ -286,7 +306,7 @@ void tt_sim_wgmma(SimThread *self, int32_t a, int32_t b, int32_t n, int32_t a_ma
     contribute(self, product, given);
     if (product->arrived == SIM_WARPGROUP)
         note_operands(self, product, true);
-    for (int i = 0; i < n / 2; i++)
+    for (int i = 0; i < words_of(&shape); i++)
         given->sums[i] = ticket_of(product, i);
 }
 
@@ -302,10 +322,13 @@ static void add_products(SimProduct *product, int thread, const SimRow *rows, co
 {
     int lane = thread % SIM_WARP, row = thread / SIM_WARP * 16 + lane / 4;
     uint32_t *sums = sums_of(product, thread);
-    for (int i = 0; i < product->n / 2; i++) {
-        const SimRow *column = &columns[i / 4 * 8 + lane % 4 * 2 + i % 2];
-        sums[i] = sim_add_products(product->a, false, product->adds ? sums[i] : 0, &rows[row + i / 2 % 2 * 8],
-                                   column);
+    for (int i = 0; i < words_of(product); i++) {
+        int at = product->in_halves ? 2 * i : i;
+        const SimRow *own = &rows[row + at / 2 % 2 * 8],
+                     *column = &columns[at / 4 * 8 + lane % 4 * 2 + at % 2];
+        uint32_t before = product->adds ? sums[i] : 0;
+        sums[i] = product->in_halves ? sim_add_to_halves(product->a, before, own, column)
+                                     : sim_add_products(product->a, false, before, own, column);
     }
 }
 
@@ -341,7 +364,8 @@ static bool hand_over(const SimProduct *product)
     bool handed = false;
     for (SimProduct *after = product->next; after; after = after->next)
         if (after->before == product) {
-            memcpy(after->sums, product->sums, ROWS * (size_t)product->n * sizeof *product->sums);
+            memcpy(after->sums, product->sums,
+                   SIM_WARPGROUP * (size_t)words_of(product) * sizeof *product->sums);
             after->before = NULL;
             handed = true;
         }

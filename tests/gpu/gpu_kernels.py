@@ -131,14 +131,14 @@ def cast(x_ptr, y_ptr, BLOCK: tl.constexpr):
 @triton.jit
 def matmul(
     a_ptr, b_ptr, c_ptr, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    PRECISION: tl.constexpr = "ieee", IMPRECISE: tl.constexpr = None,
+    PRECISION: tl.constexpr = "ieee", IMPRECISE: tl.constexpr = None, SUM: tl.constexpr = tl.float32,
 ):  # fmt: skip
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     cols = tl.program_id(1) * BN + tl.arange(0, BN)
     ks = tl.arange(0, BK)
     a_ptrs = a_ptr + rows[:, None] * k + ks[None, :]
     b_ptrs = b_ptr + ks[:, None] * n + cols[None, :]
-    acc = tl.zeros([BM, BN], dtype=tl.float32)
+    acc = tl.zeros([BM, BN], dtype=SUM)
     for _ in range(0, k, BK):
         acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc, input_precision=PRECISION, max_num_imprecise_acc=IMPRECISE)
         a_ptrs += BK

@@ -184,11 +184,14 @@ def test_products_of_warpgroups(columns, left, barriers):
     assert (used.stack, used.spills) == (0, 0)
 
 
-@pytest.mark.parametrize("warps, most, columns", [(8, 0, 256), (8, 128, 128), (16, 0, 128), (32, 0, 64)])
-def test_products_have_registers_for_an_instruction(warps, most, columns):
+@pytest.mark.parametrize(
+    "sums, warps, most, columns",
+    [("fp32", 8, 0, 256), ("fp32", 8, 128, 128), ("fp32", 16, 0, 128), ("fp32", 32, 0, 64), ("fp16", 16, 0, 256)],
+)
+def test_products_have_registers_for_an_instruction(sums, warps, most, columns):
     """ptxas refuses a wgmma whose sums leave it none."""
-    entries = [F16, F16, F32, integer(), integer(), integer()]
-    text = ir(matmul, *entries, BM=256, BN=256, BK=16)
+    entries = [F16, F16, pointer(sums), integer(), integer(), integer()]
+    text = ir(matmul, *entries, BM=256, BN=256, BK=16, SUM={"fp16": tl.float16, "fp32": tl.float32}[sums])
     compiled = compile_ir(text, 90, warps, pipeline=True, max_registers=most)
     assert compiled.count(r"wgmma\.mma_async") == compiled.count(rf"m64n{columns}k16") > 0
     assemble(compiled, 90)
@@ -239,9 +242,9 @@ def test_tiles_in_one_loop_are_loaded_ahead(by):
     assemble(compiled, 90)
 
 
-def product_in_this_way(way, sm):
+def product_in_this_way(way, sm, sums=F32):
     operand = pointer("i16") if way == "bits" else F16
-    text = ir(product_in_a_way, operand, operand, integer(), integer(), F32, WAY=way, BM=128, BN=128, BK=64)
+    text = ir(product_in_a_way, operand, operand, integer(), integer(), sums, WAY=way, BM=128, BN=128, BK=64)
     return compile_ir(text, sm, 8, pipeline=True)
 
 
@@ -463,6 +466,44 @@ def test_products_of_the_oldest_tensor_cores():
     assert compiled.count(r"mma\.sync\.aligned\.m16n8k8\.row\.col\.f32\.f16\.f16\.f32") == 128
     assert "cp.async" not in compiled.ptx
     assemble(compiled, 75)
+
+
+HALVES_OF_A_WORD = r"mov\.b32\s+(\{%rs\d+, |%r\d+, \{%rs)"
+
+
+@pytest.mark.parametrize(
+    "sm, instruction, products", [(75, "m16n8k8", 128), (80, "m16n8k16", 64), (90, "m64n128k16", 4)]
+)
+def test_sums_of_halves(sm, instruction, products):
+    """Tensor cores add up in fp16; nothing takes their words apart, neither between products nor behind a loop."""
+    entries = [F16, F16, pointer("fp16"), integer(), integer(), integer()]
+    compiled = compile_kernel(matmul, *entries, sm=sm, num_warps=8, SUM=tl.float16, **TILE)
+    sums = r"f16\.f16\.f16" if sm == 90 else r"row\.col\.f16\.f16\.f16\.f16"
+    assert compiled.count(rf"mma\S*\.{instruction}\.{sums} ") == products
+    assert compiled.count(r"cvt\.\S*f16") == 0
+    assert sm < 80 or compiled.count(HALVES_OF_A_WORD) == 0  # before that loads go through registers
+    assemble(compiled, sm)
+
+
+@pytest.mark.parametrize("most, sums", [(None, "f16"), (32, "f32")])
+def test_sums_of_halves_of_8_bit_floats(most, sums):
+    """By wgmma; partial sums are added up in fp32."""
+    entries = [pointer("fp8e4nv"), pointer("fp8e4nv"), pointer("fp16"), integer(), integer(), integer()]
+    compiled = compile_kernel(matmul, *entries, sm=90, BM=64, BN=32, BK=64, IMPRECISE=most, SUM=tl.float16)
+    assert compiled.count(r"wgmma\.mma_async") == compiled.count(rf"{sums}\.e4m3\.e4m3") == 2
+    assemble(compiled, 90)
+
+
+@pytest.mark.parametrize("way", WAYS + AHEAD + BRANCHES)
+def test_sums_of_halves_are_carried_in_words(way):
+    """Through loops and branches, as those of fp32 are under way in them."""
+    compiled = product_in_this_way(way, 90, pointer("fp16"))
+    assert compiled.count(r"wgmma\.mma_async") == compiled.count(r"f16\.f16\.f16 ") >= 4
+    assert compiled.count(HALVES_OF_A_WORD) == 0
+    waits = [
+        re.findall(r"wgmma\.wait_group\.sync\.aligned (\d);", c.ptx) for c in (compiled, product_in_this_way(way, 90))
+    ]
+    assert waits[0] == waits[1]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,10 @@ def depth(name):
     return 8 if name == "float64" else 32 // BYTES[name]
 
 
-def random_codes(generator, name, shape):
+OF_HALVES = 30  # the largest operands whose sums fp16 has
+
+
+def random_codes(generator, name, shape, most=1e4):
     """Elements as bits; every code of a format may come up, but for infinities and NaN."""
     if name == "float64":
         return generator.standard_normal(shape).view(np.uint64)
@@ -60,7 +63,7 @@ def random_codes(generator, name, shape):
     if name == "int8":
         return generator.integers(0, 256, shape).astype(np.uint8)
     values = code_values(name)
-    modest = np.flatnonzero(np.isfinite(values) & (np.abs(values) < 1e4))
+    modest = np.flatnonzero(np.isfinite(values) & (np.abs(values) < most))
     return generator.choice(modest, shape).astype(f"u{BYTES[name]}")
 
 
@@ -75,12 +78,15 @@ def values(name, codes):
     return code_values(name)[codes]
 
 
+HALVES = [pair for pair in PAIRS if pair[0] == "float16" or pair[0].startswith("float8")]  # that have sums in fp16
+
+
 def sum_type(name):
     return {"int8": np.int32, "float64": np.float64}.get(name, np.float32)
 
 
-def random_sums(generator, name, shape):
-    dtype = sum_type(name)
+def random_sums(generator, name, shape, dtype=None):
+    dtype = dtype or sum_type(name)
     return (
         generator.integers(-1000, 1000, shape).astype(dtype)
         if name == "int8"
@@ -94,8 +100,9 @@ def check_sums(name, found, sums, a, b, instructions=1):
     if name == "int8":
         assert (found == exact.astype(np.int64).astype(np.int32)).all()
     else:
-        size = np.abs(sums) + np.abs(a) @ np.abs(b)
-        assert (np.abs(found - exact) <= size * (1e-15 if name == "float64" else instructions * 2.0**-23)).all()
+        size, unit = np.abs(sums.astype(np.float64)) + np.abs(a) @ np.abs(b), {2: 2.0**-11, 4: 2.0**-23, 8: 1e-15}
+        assert (np.abs(found.astype(np.float64) - exact) <= size * instructions * unit[sums.itemsize]).all()
+        assert instructions > 1 or sums.itemsize > 2 or (found == exact.astype(np.float16)).all()
 
 
 # ---- mma.sync -------------------------------------------------------------------------------------------------------
@@ -125,13 +132,17 @@ def slots(fragment):
 def mma(names, a, b, sums):
     """The sums after mma.sync, (16, 8)."""
     rows, columns = G[:, None] + 8 * np.array([0, 0, 1, 1]), 2 * T[:, None] + np.array([0, 1, 0, 1])
-    own = np.ascontiguousarray(sums[rows, columns])
-    own = slots(own.view(f"u{own.itemsize}"))
-    registers = np.hstack([slots(a_fragment(names[0], a)), slots(b_fragment(names[1], b)), own])
-    succeed([("mma", 0, ELEMENTS.index(names[0]), ELEMENTS.index(names[1]))], registers)
-    found = np.ascontiguousarray(registers[:, 12:]).view(np.uint64)
+    own, in_halves = np.ascontiguousarray(sums[rows, columns]), sums.itemsize == 2
+    wide = f"u{max(4, own.itemsize)}"
+    own = slots(own.view(wide))
+    registers = np.hstack(
+        [slots(a_fragment(names[0], a)), slots(b_fragment(names[1], b)), np.zeros((32, 8), np.uint32)]
+    )
+    registers[:, 12 : 12 + own.shape[1]] = own
+    succeed([("mma", 0, ELEMENTS.index(names[0]), ELEMENTS.index(names[1]), in_halves)], registers)
+    found = np.ascontiguousarray(registers[:, 12 : 12 + own.shape[1]]).view(np.uint64)
     result = np.empty_like(sums)
-    result[rows, columns] = found.astype(f"u{sums.itemsize}").view(sums.dtype)
+    result[rows, columns] = found.astype(wide).view(sums.dtype)
     return result
 
 
@@ -144,6 +155,16 @@ def test_mma(names):
         sums = random_sums(generator, names[0], (16, 8))
         found = mma(names, a, b, sums)
         check_sums(names[0], found, sums, values(names[0], a), values(names[1], b))
+
+
+@pytest.mark.parametrize("names", HALVES)
+def test_mma_with_sums_of_halves(names):
+    for seed in range(20):
+        generator = np.random.default_rng(seed)
+        a = random_codes(generator, names[0], (16, depth(names[0])), OF_HALVES)
+        b = random_codes(generator, names[1], (depth(names[1]), 8), OF_HALVES)
+        sums = random_sums(generator, names[0], (16, 8), np.float16)
+        check_sums(names[0], mma(names, a, b, sums), sums, values(names[0], a), values(names[1], b))
 
 
 @pytest.mark.parametrize("name", ELEMENTS)
@@ -294,7 +315,7 @@ def pack(*numbers):
 
 
 def sum_places(n):
-    """Rows and columns of (thread, register)."""
+    """Rows and columns of (thread, register); of fp16 two are one register."""
     i = np.arange(n // 2)
     rows = 16 * W[:, None] + G[THREADS % 32, None] + 8 * (i >> 1 & 1)
     return rows, 8 * (i >> 2) + 2 * T[THREADS % 32, None] + (i & 1)
@@ -305,7 +326,8 @@ def wgmma_registers(memory, n, sums=None):
     registers[:, :WORDS] = memory.view(np.uint32).reshape(128, WORDS)
     registers[:, PLACE] = THREADS * WORDS * 4
     if sums is not None:
-        registers[:, SUMS:] = sums[sum_places(n)].view(np.uint32)
+        own = np.ascontiguousarray(sums[sum_places(n)]).view(np.uint32)
+        registers[:, SUMS : SUMS + own.shape[1]] = own
     return registers
 
 
@@ -324,14 +346,15 @@ def end(n, left=0):
     return [("commit_wgmma",), ("wait_wgmma", SUMS, n // 2, left)]
 
 
-def product(names, n, majors, adds=1, descriptors=DESCRIPTORS, sums=SUMS):
-    kinds = pack(*map(ELEMENTS.index, names))
+def product(names, n, majors, adds=1, descriptors=DESCRIPTORS, sums=SUMS, in_halves=0):
+    kinds = pack(*map(ELEMENTS.index, names)) | in_halves << 16
     return ("wgmma", descriptors, A_WORDS, sums, kinds, n, pack(*majors), adds)
 
 
 def sums_of(registers, n, dtype, at=SUMS):
     result = np.empty((64, n), dtype)
-    result[sum_places(n)] = np.ascontiguousarray(registers[:, at : at + n // 2]).view(dtype)
+    words = n // 2 * result.itemsize // 4
+    result[sum_places(n)] = np.ascontiguousarray(registers[:, at : at + words]).view(dtype)
     return result
 
 
@@ -343,23 +366,24 @@ def majors_of(name):
     return [(a, b) for a in (0, 1, IN_REGISTERS) for b in (0, 1)] if BYTES[name] == 2 else [(0, 0), (IN_REGISTERS, 0)]
 
 
-def random_operand(generator, name, rows, major, mode, start):
+def random_operand(generator, name, rows, major, mode, start, most=1e4):
     """In shared memory, as large as its panels: the instruction multiplies the first rows, and K from some place on."""
     k, panel = depth(name), SPANS[mode] // BYTES[name]
     shape = (max(rows, panel), k) if major == 1 else (rows, max(k, panel))
-    operand = Operand(random_codes(generator, name, shape), major % 2, mode, start)
+    operand = Operand(random_codes(generator, name, shape, most), major % 2, mode, start)
     return operand, int(generator.integers(shape[1] // k)) * k
 
 
-def wgmma(names, n, majors, modes, seed, adds=1):
+def wgmma(names, n, majors, modes, seed, adds=1, dtype=None):
     """One product of random operands, checked."""
     generator = np.random.default_rng(seed)
     memory = generator.integers(0, 256, SHARED).astype(np.uint8)
-    sums = random_sums(generator, names[0], (64, n))
+    sums = random_sums(generator, names[0], (64, n), dtype)
     starts, factors, descriptors = generator.permutation([1, 34]) * 1024, [], []
     for i, rows in enumerate((64, n)):
         start = int(starts[i]) + (int(generator.integers(30)) * 16 if modes[i] == NONE else 0)
-        operand, first = random_operand(generator, names[i], rows, majors[i], modes[i], start)
+        most = OF_HALVES if sums.itemsize == 2 else 1e4
+        operand, first = random_operand(generator, names[i], rows, majors[i], modes[i], start, most)
         if majors[i] != IN_REGISTERS:
             operand.write(memory)
         factors.append(operand.codes[:rows, first : first + depth(names[i])])
@@ -367,7 +391,8 @@ def wgmma(names, n, majors, modes, seed, adds=1):
     registers = wgmma_registers(memory, n, sums)
     set_descriptors(registers, *descriptors)
     registers[:, A_WORDS : A_WORDS + 4] = a_words(names[0], factors[0])
-    succeed([*FILL, product(names, n, majors, adds), *end(n)], registers, SHARED)
+    one = product(names, n, majors, adds, in_halves=int(sums.itemsize == 2))
+    succeed([*FILL, one, *end(n)], registers, SHARED)
     a, b = map(values, names, factors)
     check_sums(names[0], sums_of(registers, n, sums.dtype), sums * adds, a, b.T)
 
@@ -388,6 +413,13 @@ def test_wgmma_of_matrices_laid_out_differently():
         wgmma(("float16", "float16"), int(generator.integers(1, 33)) * 8, majors, modes, seed, seed % 2)
 
 
+@pytest.mark.parametrize("names", HALVES)
+def test_wgmma_with_sums_of_halves(names):
+    for seed, majors in enumerate(majors_of(names[0])):
+        for n in (8, 24, 64, 256):
+            wgmma(names, n, majors, (SWIZZLED_128, SWIZZLED_64), (seed, n), seed % 2, np.float16)
+
+
 SECOND = SUMS + 16  # other sums of 32 columns
 SLICES = [SUMS + 32 + 4 * i for i in range(4)]  # descriptors, by slice of K
 
@@ -397,7 +429,7 @@ def operands():
     """Registers and values for products of (64, 64) by (64, 32), in four slices of K that lie in shared memory."""
     generator = np.random.default_rng(0)
     memory = np.zeros(SHARED, np.uint8)
-    a, b = random_codes(generator, "float16", (64, 64)), random_codes(generator, "float16", (32, 64))
+    a, b = (random_codes(generator, "float16", (rows, 64), OF_HALVES) for rows in (64, 32))
     matrices = Operand(a, 0, SWIZZLED_128, 0), Operand(b, 0, SWIZZLED_128, 8192)
     for matrix in matrices:
         matrix.write(memory)
@@ -432,6 +464,19 @@ def test_products_on_the_same_sums(operands, program):
     registers, sums, a, b = operands
     found = succeed([*FILL, *program], registers.copy(), SHARED)
     check_sums("float16", sums_of(found, 32, np.float32), sums, a, b, 4)
+
+
+def test_sums_of_halves_are_no_numbers_until_they_are_waited_for(operands):
+    registers, sums, a, b = operands
+    halves, registers = sums.astype(np.float16), registers.copy()
+    registers[:, SUMS : SUMS + 8] = np.ascontiguousarray(halves[sum_places(32)]).view(np.uint32)
+    steps = [product(("float16", "float16"), 32, (0, 0), 1, place, in_halves=1) for place in SLICES]
+    begun = [*FILL, *(x for step in steps for x in (step, COMMIT))]
+    found = succeed([*begun, ("wait_wgmma", SUMS, 8, 0)], registers.copy(), SHARED)
+    check_sums("float16", sums_of(found, 32, np.float16), halves, a, b, 4)
+    found = succeed([*begun, ("wait_wgmma", SUMS, 0, 0)], registers.copy(), SHARED)
+    assert np.isnan(sums_of(found, 32, np.float16)).all()
+    fails([*FILL, steps[0], SLICE[1], *end(32)], registers, SHARED, "program:5: sums of products in flight, mixed")
 
 
 def test_old_sums_are_not_read_unless_added_to(operands):

@@ -101,12 +101,12 @@ def matmul(
     tl.store(c + rows[:, None] * N + columns[None, :], acc, mask=(rows[:, None] < M) & (columns[None, :] < N))
 
 
-def multiply(x, y, blocks, turned=(False, False), **options):
-    """The product by `matmul`; turned: the operand lies in memory as its transposed matrix."""
+def multiply(x, y, blocks, turned=(False, False), sums=None, **options):
+    """The product by `matmul`; turned: the operand lies in memory as its transposed matrix. `sums`: their dtype."""
     (m, k), n = x.shape, y.shape[1]
     arrays = [Array(np.ascontiguousarray(o.values.T), o.dtype) if t else o for o, t in zip((x, y), turned, strict=True)]
     strides = [(s[1], 1) if not t else (1, s[0]) for s, t in zip((x.shape, y.shape), turned, strict=True)]
-    kind = sum_of(x.dtype)
+    kind = sums or sum_of(x.dtype)
     return launch(
         matmul, (triton.cdiv(m, blocks[0]), triton.cdiv(n, blocks[1])), *arrays, m, n, k, *strides[0], *strides[1],
         out=blank((m, n), kind), BM=blocks[0], BN=blocks[1], BK=blocks[2], SUM=getattr(tl, kind), **options,
@@ -1151,8 +1151,77 @@ def random_product(seed, target):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype, m, n, warps", [("float16", 64, 64, 8), ("float16", 64, 64, 4), ("int8", 128, 64, 4)])
-def test_sums_that_are_read_between_products(dtype, m, n, warps):
+# ---- sums in fp16 ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float8e4nv"])
+@pytest.mark.parametrize("warps", [1, 4, 8])
+@pytest.mark.parametrize(
+    "blocks",
+    [(64, 64, 32), (128, 64, 64), (64, 256, 16), (16, 16, 16), (96, 48, 32), (64, 8, 40), (1, 64, 32), (64, 1, 32)],
+)
+def test_sums_of_halves(dtype, blocks, warps):
+    """Of whole numbers that fp16 has."""
+    x, y = operands(dtype, blocks[0], blocks[1], 3 * blocks[2], whole=True)
+    near(multiply(x, y, blocks, sums="float16", num_warps=warps), exact(x) @ exact(y), 0)
+
+
+@pytest.mark.parametrize("stages, warps", [(1, 4), (3, 4), (4, 8), (2, 1)])
+@pytest.mark.parametrize("turned", [(False, False), (True, True)])
+def test_sums_of_halves_are_rounded_to_them(stages, warps, turned):
+    """By each instruction, at most."""
+    k = 200
+    x, y = operands("float16", 64, 128, k)
+    found = multiply(x, y, (64, 64, 32), turned, sums="float16", STAGES=stages, num_warps=warps)
+    near(found, exact(x) @ exact(y), np.abs(exact(x)) @ np.abs(exact(y)) * (k / 8) * 2.0**-11)
+
+
+def test_sums_that_halves_do_not_have_are_infinite():
+    x, y = Array(np.full((64, 64), 100, np.float16), "float16"), Array(np.full((64, 64), -100, np.float16), "float16")
+    assert (exact(multiply(x, y, (64, 64, 32), sums="float16")) == -np.inf).all()
+
+
+@pytest.mark.parametrize("most", [0, 32])
+def test_partial_sums_of_halves(most):
+    x, y = operands("float8e5", 64, 64, 192, whole=True)
+    near(multiply(x, y, (64, 32, 64), sums="float16", IMPRECISE=most), exact(x) @ exact(y), 0)
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize("batch, m, n, k", [(2, 32, 32, 32), (3, 64, 16, 32), (8, 4, 2, 24), (16, 1, 16, 3)])
+def test_batches_of_halves(batch, m, n, k, warps):
+    x, y = small((batch, m, k), "float16", 1), small((batch, k, n), "float16", 2)
+    sizes = {"B": batch, "M": m, "N": n, "K": k, "SUM": tl.float16, "TURNED": False, "num_warps": warps}
+    found = launch(batched, (1,), x, y, out=blank((batch, m, n), "float16"), **sizes)
+    near(found, exact(x) @ exact(y), 0)
+
+
+@pytest.mark.parametrize("warps", [1, 4, 8])
+def test_halves_of_a_product_are_operands_of_the_next(warps):
+    kernel = jit("""
+        def kernel(a_ptr, b_ptr, d_ptr, steps, N: tl.constexpr, out):
+            i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+            a, sums = tl.load(a_ptr + i * N + j), tl.full((N, N), 1, tl.float16)
+            for step in range(steps):
+                part = tl.dot(a, tl.load(b_ptr + (step * N + i) * N + j), out_dtype=tl.float16)
+                part = tl.minimum(tl.maximum(part, -4), 3)
+                sums = tl.dot(part, tl.load(d_ptr + (step * N + i) * N + j), sums)
+            tl.store(out + i * N + j, sums * 0.5)
+    """)
+    n, steps = 64, 3
+    a, (b, d) = small((n, n), "float16", 1), (small((steps, n, n), "float16", i) for i in (2, 3))
+    found = launch(kernel, (1,), a, b, d, steps, n, out=blank((n, n), "float16"), num_warps=warps)
+    near(found, ((np.clip(exact(a) @ exact(b), -4, 3) @ exact(d)).sum(0) + 1) / 2, 0)
+
+
+@pytest.mark.parametrize(
+    "dtype, kind, m, n, warps",
+    [
+        ("float16", "float32", 64, 64, 8), ("float16", "float32", 64, 64, 4), ("int8", "int32", 128, 64, 4),
+        ("float16", "float16", 64, 64, 8), ("float16", "float16", 128, 64, 4), ("float16", "float16", 32, 64, 2),
+    ],
+)  # fmt: skip
+def test_sums_that_are_read_between_products(dtype, kind, m, n, warps):
     """Of each iteration the sums are clamped before its second product and after it, and added up behind both."""
     kernel = jit("""
         def kernel(a_ptr, b_ptr, steps, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, out):
@@ -1173,7 +1242,7 @@ def test_sums_that_are_read_between_products(dtype, m, n, warps):
     """)
     k, steps = 32, 3
     a, b = small((steps, m, k), dtype, 1), small((steps, k, n), dtype, 2)
-    found = launch(kernel, (1,), a, b, steps, m, n, k, out=blank((3, m, n), sum_of(dtype)), num_warps=warps)
+    found = launch(kernel, (1,), a, b, steps, m, n, k, out=blank((3, m, n), kind), num_warps=warps)
     products = exact(a) @ exact(b)
     sums = np.cumsum(np.repeat(products, 2, axis=0), axis=0)
     clamped = np.clip(sums, -20, 20)
@@ -1183,10 +1252,11 @@ def test_sums_that_are_read_between_products(dtype, m, n, warps):
 @pytest.mark.parametrize("by", ["pointers", "descriptor"])
 @pytest.mark.parametrize("warps, stages", [(4, 3), (8, 2), (4, 1), (2, 4), (4, 5)])
 @pytest.mark.parametrize("m, n, k, programs", [(200, 136, 72, 3), (64, 64, 32, 2), (130, 64, 200, 1), (64, 320, 40, 5)])
-def test_tiles_in_one_loop(m, n, k, programs, warps, stages, by):
+@pytest.mark.parametrize("sums", ["float32", "float16"])
+def test_tiles_in_one_loop(m, n, k, programs, warps, stages, by, sums):
     x, y = small((m, k), "float16", 1), small((k, n), "float16", 2)
     sizes = {"BM": 64, "BN": 64, "BK": 32, "BY": by, "STAGES": stages, "num_warps": warps}
-    found = launch(tiles_in_one_loop, (programs,), x, y, m, n, k, out=blank((m, n), "float32"), **sizes)
+    found = launch(tiles_in_one_loop, (programs,), x, y, m, n, k, out=blank((m, n), sums), **sizes)
     near(found, exact(x) @ exact(y), 0)
 
 
@@ -1199,13 +1269,14 @@ def test_tiles_in_one_loop(m, n, k, programs, warps, stages, by):
         if k > 32 or way != "two"  # of which an iteration has two steps
     ],
 )
-def test_ways_to_write_a_product(way, warps, k):
+@pytest.mark.parametrize("sums", ["float32", "float16"])
+def test_ways_to_write_a_product(way, warps, k, sums):
     x, y = small((64, k), "float16", 1), small((k, 128), "float16", 2)
     a, b = x, y
     if way == "bits":
         a, b = (Array(z.values.astype(np.float16).view(np.int16), "int16") for z in (x, y))
     sizes = {"WAY": way, "BM": 64, "BN": 64, "BK": 32, "num_warps": warps}
-    found = launch(product_in_a_way, (1, 2), a, b, 128, k, out=blank((64, 128), "float32"), **sizes)
+    found = launch(product_in_a_way, (1, 2), a, b, 128, k, out=blank((64, 128), sums), **sizes)
     near(found, exact(x) @ exact(y), 0)
 
 

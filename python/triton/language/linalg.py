@@ -39,8 +39,9 @@ def dot(
         of K, rounded down to a multiple of 32, partial sums are added in ``float32``. None, 0, and more than the K
         of this product leave all of it to the tensor cores.
     :param out_dtype: type of the accumulator and the result: ``float32``, or ``float16`` for ``float16``
-        operands. Operands of integers give ``int32``, those of ``float64`` give ``float64``. Of ``float32`` operands
-        without `acc`, ``float64`` is the product in ``float32``, converted.
+        operands and those of 8 bits; tensor cores round sums in ``float16`` after every 8 to 32 of K, a CPU once for
+        each product. Operands of integers give ``int32``, those of ``float64`` give ``float64``. Of ``float32``
+        operands without `acc`, ``float64`` is the product in ``float32``, converted.
     :return: a tile of ``[M, N]`` or ``[B, M, N]``.
     """
     outside()
