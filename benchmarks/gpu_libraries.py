@@ -9,8 +9,13 @@ import gpu_library_lists
 import gpu_library_products
 import gpu_library_rows
 import gpu_library_sequences
+import gpu_library_tables
 
 KERNELS = (
-    gpu_library_rows.KERNELS | gpu_library_products.KERNELS | gpu_library_sequences.KERNELS | gpu_library_lists.KERNELS
+    gpu_library_rows.KERNELS
+    | gpu_library_products.KERNELS
+    | gpu_library_sequences.KERNELS
+    | gpu_library_lists.KERNELS
+    | gpu_library_tables.KERNELS
 )
 CASES = {name: partial(make, *sizes) for name, (make, sizes, _) in KERNELS.items()}
