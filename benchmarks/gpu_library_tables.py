@@ -99,7 +99,7 @@ def picked(size, rows=128, depth=64):
 
 @triton.jit
 def insert_kernel(keys_ptr, table_ptr, place_ptr, n, CAPACITY: tl.constexpr, BLOCK: tl.constexpr):
-    """Each key looks on until it has a place in the table, whose free ones are -1. Behind them swap those that have one."""
+    """Each key looks on until it has a place in the table, whose free ones are -1; behind it swap those with one."""
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = offsets < n
     key = tl.load(keys_ptr + offsets, mask=inside, other=-1)

@@ -3,7 +3,7 @@
  * does, and of differences below 2^32 zero is the only one that is none modulo that. */
 #include "analysis/analysis.h"
 
-enum { LARGEST_LOG = 31, DEEPEST = 32, DEEPEST_TERM = 10 };
+enum { LARGEST_LOG = 31, DEEPEST = 32, DEEPEST_PRODUCT = 8, DEEPEST_TERM = 10 };
 static const int64_t LARGEST = 1ll << LARGEST_LOG;
 static const Residues anything = {.modulus = 1};
 
@@ -29,6 +29,14 @@ static Residues product(Residues a, int64_t factor)
 }
 
 static Residues residues_of(const Value *value, int depth);
+
+static bool is_zero(Residues a) { return a.modulus > 1 && !a.low && !a.high; }
+
+/* Multiples of a power of two stay such, whatever they are multiplied by. */
+static Residues product_of(Residues a, Residues b)
+{
+    return is_zero(a) && !(is_zero(b) && b.modulus > a.modulus) ? a : is_zero(b) ? b : anything;
+}
 
 /* Where all results are elements of one operand. */
 static bool passes_elements(const Op *op)
@@ -62,6 +70,11 @@ static Residues of_integer(const Value *value, int depth)
         return sum(residues_of(tt_operand(op, 0), depth), residues_of(tt_operand(op, 1), depth));
     if (op->opcode == OP_mul && by_constant)
         return product(residues_of(tt_operand(op, 0), depth), constant);
+    if (op->opcode == OP_mul && depth < DEEPEST_PRODUCT) {
+        Residues result =
+            product_of(residues_of(tt_operand(op, 0), depth), residues_of(tt_operand(op, 1), depth));
+        return result.modulus > 1 ? result : of_leaf(value);
+    }
     if (op->opcode == OP_shl && by_constant && constant >= 0 && constant < LARGEST_LOG)
         return product(residues_of(tt_operand(op, 0), depth), 1ll << constant);
     return of_leaf(value);

@@ -20,6 +20,7 @@ typedef struct Group {
     bool is_accessed;     /* a member is what a memory operation loads or stores, or its pointer or mask */
     bool is_updated;      /* by atomics, an element at a time */
     int access_depth;     /* loops around the innermost of these */
+    int64_t accesses;     /* how often members are loaded and stored */
     bool is_voted;        /* the layout is what its accesses prefer */
     bool is_masks;        /* nothing else: they go where what they mask is */
     bool is_broadcast;    /* along another dimension, to a larger tile */
@@ -311,6 +312,18 @@ static void note_accessed(LayoutGroups *g, const Value *value, int depth)
     group->access_depth = TT_MAX(group->access_depth, depth);
 }
 
+static const Value *accessed_value(const Op *op)
+{
+    return op->opcode == OP_load ? op->results[0] : tt_operand(op, op->operand_count > 1);
+}
+
+static void note_conversions(LayoutGroups *g, const Op *op, int depth)
+{
+    Group *group = accesses_memory(op) ? group_of(g, accessed_value(op)) : NULL;
+    if (group)
+        group->accesses += times_run(depth);
+}
+
 /* Atomics of integers go one by one. Those of neighbours had better be neighbouring lanes': the second cache takes a request for
  * each sector that a warp updates at once. So had those of compare and swap, which have no mask: what is not to change
  * anything swaps somewhere aside. */
@@ -337,6 +350,7 @@ static void collect_edges(LayoutGroups *g, const Region *region, int depth)
             note_accessed(g, tt_operand(op, i), depth);
         for (int i = 0; i < op->result_count && accesses_memory(op); i++)
             note_accessed(g, op->results[i], depth);
+        note_conversions(g, op, depth);
         note_combined_axes(g, op, depth);
         note_stored_axes(g, op);
         if (op->opcode == OP_dot || op->opcode == OP_wgmma)
@@ -436,6 +450,67 @@ static void note_broadcasts(LayoutGroups *g)
     }
 }
 
+/* The dimensions that a tile of `type` has of one that it is broadcast to. */
+static uint32_t axes_of(const Type *type)
+{
+    uint32_t axes = 0;
+    for (int i = 0; i < type->rank; i++)
+        axes |= (uint32_t)(type->shape[i] > 1) << i;
+    return axes;
+}
+
+/* What a group is made of and reduced to. False: there is more to it, a neighbour has its layout already, or nothing is
+ * reduced. */
+static bool collect_uses(const LayoutGroups *g, const Group *group, TileUse *uses, int *count)
+{
+    uint32_t all = (1u << group->type->rank) - 1;
+    bool reduces = false;
+    *count = 0;
+    for (int i = 0; i < g->edges.count; i++) {
+        const Edge *edge = &g->edges.data[i];
+        const Group *from = root(edge->from), *to = root(edge->to);
+        if (from != group && to != group)
+            continue;
+        TileUse use = {.weight = times_run(edge->depth), .combines = from == group};
+        if (use.combines ? edge->op->opcode != OP_reduce : edge->op->opcode != OP_broadcast || from->layout)
+            return false;
+        use.axes = use.combines ? all & ~(1u << tt_int_attr(edge->op, ATTR_axis, 0)) : axes_of(from->type);
+        reduces |= use.combines;
+        uses[(*count)++] = use;
+    }
+    return reduces;
+}
+
+static bool is_reduced_in_loop(const LayoutGroups *g, const Group *group)
+{
+    for (int i = 0; i < g->edges.count; i++) {
+        const Edge *edge = &g->edges.data[i];
+        if (root(edge->from) == group && edge->op->opcode == OP_reduce && edge->depth > group->access_depth)
+            return true;
+    }
+    return false;
+}
+
+/* What loops reduce, and accesses are outside of these, is shared out so that reductions take the least work, if that
+ * saves more than its accesses take then: trips through shared memory, or sectors in several turns. */
+static const LinearLayout *by_work(const LayoutGroups *g, const Group *group)
+{
+    enum { TRIP = 150, TRIP_OF_ELEMENT = 2, TURNS = 50 /* instructions */ };
+    int count, warps = g->options->num_warps;
+    TileUse *uses = TT_NEW_ARRAY(g->arena, TileUse, g->edges.count);
+    if (!group->is_voted || group->is_updated || group->stored_axes || group->loaded_axes ||
+        !is_reduced_in_loop(g, group) || !collect_uses(g, group, uses, &count))
+        return group->layout;
+    const LinearLayout *layout = tt_layout_of_least_work(g->module, group->type, uses, count, warps);
+    if (!layout)
+        return group->layout;
+    int64_t saved = tt_work_in(group->layout, uses, count) - tt_work_in(layout, uses, count), each = TURNS;
+    for (int i = 0; i < group->votes.count; i++)
+        if (!tt_suits(layout, &group->votes.data[i]))
+            each = TRIP + TRIP_OF_ELEMENT * tt_elements_per_thread(group->type, warps);
+    return saved > each * group->accesses ? layout : group->layout;
+}
+
 /* Does the edge lead to what a loop adds up, a reduction's result or a tile in another shape, and are accesses of that
  * outside of the loop? */
 static bool sums_in_loop(const Edge *edge)
@@ -461,6 +536,7 @@ static void decide_by_votes(LayoutGroups *g, bool all)
             (all || !(group->is_broadcast || group->is_summed || group->is_masks))) {
             group->layout = voted(g, group);
             group->is_voted = group->layout != NULL;
+            group->layout = by_work(g, group);
         }
     }
 }
@@ -662,37 +738,6 @@ static bool follow_pointers(LayoutGroups *g, const Region *region)
     return changed;
 }
 
-/* The dimensions that a tile of `type` has of one that it is broadcast to. */
-static uint32_t axes_of(const Type *type)
-{
-    uint32_t axes = 0;
-    for (int i = 0; i < type->rank; i++)
-        axes |= (uint32_t)(type->shape[i] > 1) << i;
-    return axes;
-}
-
-/* What a group is made of and reduced to. False: there is more to it, a neighbour has its layout already, or nothing is
- * reduced. */
-static bool collect_uses(const LayoutGroups *g, const Group *group, TileUse *uses, int *count)
-{
-    uint32_t all = (1u << group->type->rank) - 1;
-    bool reduces = false;
-    *count = 0;
-    for (int i = 0; i < g->edges.count; i++) {
-        const Edge *edge = &g->edges.data[i];
-        const Group *from = root(edge->from), *to = root(edge->to);
-        if (from != group && to != group)
-            continue;
-        TileUse use = {.weight = times_run(edge->depth), .combines = from == group};
-        if (use.combines ? edge->op->opcode != OP_reduce : edge->op->opcode != OP_broadcast || from->layout)
-            return false;
-        use.axes = use.combines ? all & ~(1u << tt_int_attr(edge->op, ATTR_axis, 0)) : axes_of(from->type);
-        reduces |= use.combines;
-        uses[(*count)++] = use;
-    }
-    return reduces;
-}
-
 /* What is only broadcast to, and reduced, takes as little work as can be: decides one group. */
 static bool decide_one_by_work(LayoutGroups *g)
 {
@@ -711,8 +756,7 @@ static bool decide_one_by_work(LayoutGroups *g)
 
 static const LinearLayout *layout_of_accessed(const LayoutGroups *g, const Op *op)
 {
-    const Value *value = op->opcode == OP_load ? op->results[0] : tt_operand(op, op->operand_count > 1);
-    return tt_group_layout(g, value);
+    return tt_group_layout(g, accessed_value(op));
 }
 
 /* Masks of accesses that mind are in the same threads as what these load or store. */

@@ -28,11 +28,10 @@ int64_t tt_work_of_combining(int elements, int lanes, int warps)
     return (work * STEP + STEP_TIME) * lanes + (warps ? MEETING + (work << warps) : 0);
 }
 
-static int64_t work_of(const Search *s, const TileUse *use)
+static int64_t work_of(const Shares *shares, int rank, const TileUse *use)
 {
-    const Shares *shares = &s->shares;
     int elements = 0, lanes = 0, warps = 0; /* bits: of a thread's elements, and of what has parts of one */
-    for (int axis = 0; axis < s->type->rank; axis++)
+    for (int axis = 0; axis < rank; axis++)
         if (use->axes >> axis & 1) {
             elements += shares->registers[axis];
         } else {
@@ -60,23 +59,32 @@ static void share_out(Search *s, int axis, int lanes, int warps)
         return;
     int64_t work = 0;
     for (int i = 0; i < s->use_count; i++)
-        work += work_of(s, &s->uses[i]);
+        work += work_of(&s->shares, s->type->rank, &s->uses[i]);
     if (work < s->least) {
         s->least = work;
         s->best = s->shares;
     }
 }
 
-static bool shares_alike(const LinearLayout *layout, const Shares *shares)
+static Shares shares_in(const LinearLayout *layout)
 {
+    Shares shares = {0};
     for (int axis = 0; axis < layout->rank; axis++) {
         const uint32_t *along = tt_layout_axis_bits(layout, axis).along;
-        if (__builtin_popcount(along[LAYOUT_REGISTER]) != shares->registers[axis] ||
-            __builtin_popcount(along[LAYOUT_LANE]) != shares->lanes[axis] ||
-            __builtin_popcount(along[LAYOUT_WARP]) != shares->warps[axis])
-            return false;
+        shares.registers[axis] = __builtin_popcount(along[LAYOUT_REGISTER]);
+        shares.lanes[axis] = __builtin_popcount(along[LAYOUT_LANE]);
+        shares.warps[axis] = __builtin_popcount(along[LAYOUT_WARP]);
     }
-    return true;
+    return shares;
+}
+
+int64_t tt_work_in(const LinearLayout *layout, const TileUse *uses, int use_count)
+{
+    Shares shares = shares_in(layout);
+    int64_t work = 0;
+    for (int i = 0; i < use_count; i++)
+        work += work_of(&shares, layout->rank, &uses[i]);
+    return work;
 }
 
 const LinearLayout *tt_layout_of_least_work(Module *module, const Type *type, const TileUse *uses,
@@ -89,7 +97,8 @@ const LinearLayout *tt_layout_of_least_work(Module *module, const Type *type, co
         return NULL;
     /* what is cheap and goes into the tile has the default, so that it is made once */
     const LinearLayout *usual = tt_default_layout(module, type, num_warps);
-    if (shares_alike(usual, &search.best))
+    Shares shares = shares_in(usual);
+    if (!memcmp(&shares, &search.best, sizeof shares))
         return usual;
     int order[TT_MAX_RANK];
     int64_t shape[TT_MAX_RANK], size[TT_MAX_RANK], lanes[TT_MAX_RANK], warps[TT_MAX_RANK];

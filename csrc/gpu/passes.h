@@ -66,6 +66,7 @@ typedef struct TileUse {
 } TileUse;
 /* Of combining elements along a dimension, of which as many bits are in lanes and in warps; those of a thread's results. */
 int64_t tt_work_of_combining(int elements, int lanes, int warps);
+int64_t tt_work_in(const LinearLayout *layout, const TileUse *uses, int use_count);
 /* NULL: it has fewer elements than there are threads. */
 const LinearLayout *tt_layout_of_least_work(Module *module, const Type *type, const TileUse *uses,
                                             int use_count, int num_warps);
