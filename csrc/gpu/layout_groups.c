@@ -607,12 +607,15 @@ static void decide_by_fragments(LayoutGroups *g, const Region *region)
     }
 }
 
-/* Has a thread much more of the tile than its share? So it is where a row of few elements lies across the lanes. */
-static bool is_lopsided(const LayoutGroups *g, const LinearLayout *layout)
+/* Has a thread much more of the tile than its share, if it has all that its elements are broadcast to? So it is where a row of few
+ * elements lies across the lanes. */
+static bool is_lopsided(const LayoutGroups *g, const LinearLayout *from, const LinearLayout *to)
 {
     enum { FEW = 32 /* registers */ };
-    int64_t registers = 1ll << layout->in_bits[LAYOUT_REGISTER], threads = TT_LANES * g->options->num_warps;
-    return registers > FEW && registers * threads > 2ll << tt_layout_out_total(layout);
+    int bits = tt_layout_out_total(to);
+    int64_t registers = 1ll << (from->in_bits[LAYOUT_REGISTER] + bits - tt_layout_out_total(from)),
+            threads = TT_LANES * g->options->num_warps;
+    return registers > FEW && registers * threads > 2ll << bits;
 }
 
 /* Would several threads have each of the sums that a loop carries, and do what else there is to do with them? */
@@ -637,7 +640,7 @@ static const LinearLayout *follow(const LayoutGroups *g, const Edge *edge, int w
     const LinearLayout *layout = widens == (way == WIDENING) && edge->from->layout && !edge->to->layout
                                      ? tt_layout_forward(edge->op, edge->operand, edge->from->layout)
                                      : NULL;
-    bool suits = layout && (widens ? !is_lopsided(g, layout) : !repeats_sums(g, edge, layout));
+    bool suits = layout && (widens ? !is_lopsided(g, edge->from->layout, layout) : !repeats_sums(g, edge, layout));
     return suits ? layout : NULL;
 }
 

@@ -192,11 +192,22 @@ static const LinearLayout *split_forward(const Op *op, const LinearLayout *layou
     return layout->rank > 1 && tt_layout_split(layout, &result) ? intern(op, result) : NULL;
 }
 
+/* Lanes and warps that have copies, as a reduction leaves them, have different elements; what they do not suffice for is in
+ * registers. */
 static const LinearLayout *broadcast_forward(const Op *op, const LinearLayout *layout)
 {
     int64_t shape[TT_MAX_RANK];
     padded_shape(op->results[0]->type, shape);
-    return intern(op, tt_layout_broadcast(layout, shape));
+    LinearLayout result = tt_layout_broadcast(layout, shape);
+    int total = tt_layout_in_total(&result), first = layout->in_bits[LAYOUT_REGISTER],
+        end = result.in_bits[LAYOUT_REGISTER], added = first;
+    for (int place = end; place < total && added < end; place++)
+        if (!result.bases[place])
+            result.bases[place] = result.bases[added++];
+    memmove(result.bases + first, result.bases + added, sizeof(uint64_t) * (size_t)(total - added));
+    memset(result.bases + total - (added - first), 0, sizeof(uint64_t) * (size_t)(added - first));
+    result.in_bits[LAYOUT_REGISTER] -= added - first;
+    return intern(op, result);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------------------ */
