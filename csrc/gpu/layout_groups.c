@@ -12,8 +12,9 @@ typedef struct Group {
     const Type *type;     /* any member's: the shape counts */
     const LinearLayout *layout;
     TT_VECTOR(Preference) votes;
-    int64_t combined[TT_MAX_RANK]; /* how often members are reduced or scanned along each dimension */
+    int64_t combined[TT_MAX_RANK]; /* how often members are combined along each dimension */
     uint32_t scanned_axes;
+    uint32_t exchanged_axes; /* along which they look up others at a distance, over and over: networks */
     uint32_t stored_axes; /* along which the buffers lie that members are stored in */
     uint32_t loaded_axes; /* and those that members are read from */
     bool is_under_way;    /* a member is, between wgmma and its wait */
@@ -256,12 +257,30 @@ static void collect_votes(LayoutGroups *g, const Region *region, int depth, bool
 
 static void note_combined_axes(LayoutGroups *g, const Op *op, int depth)
 {
-    Group *group = op->opcode == OP_reduce || op->opcode == OP_scan ? group_of(g, tt_operand(op, 0)) : NULL;
-    int64_t axis = group ? tt_int_attr(op, ATTR_axis, 0) : 0;
-    if (group)
-        group->combined[axis] += times_run(depth);
-    if (group && op->opcode == OP_scan)
-        group->scanned_axes |= 1u << axis;
+    uint64_t distance;
+    bool exchanges = op->opcode == OP_gather && tt_gathers_at_distance(op, &distance),
+         combines = op->opcode == OP_reduce || op->opcode == OP_scan;
+    Group *group = exchanges || combines ? group_of(g, tt_operand(op, 0)) : NULL;
+    if (!group)
+        return;
+    int64_t axis = tt_int_attr(op, ATTR_axis, 0);
+    group->combined[axis] += times_run(depth);
+    group->scanned_axes |= (uint32_t)(op->opcode == OP_scan) << axis;
+    group->exchanged_axes |= (uint32_t)exchanges << axis;
+}
+
+/* What goes permuted into a network, or comes from it, lies as the network wants it. */
+static void spread_exchanged_axes(LayoutGroups *g)
+{
+    for (int i = 0; i < g->edges.count; i++) {
+        const Edge *edge = &g->edges.data[i];
+        Group *from = root(edge->from), *to = root(edge->to);
+        const Attr *order = edge->op->opcode == OP_permute ? tt_find_attr(edge->op, ATTR_order) : NULL;
+        for (int axis = 0; order && axis < order->count; axis++) {
+            from->exchanged_axes |= (to->exchanged_axes >> axis & 1) << order->ints[axis];
+            to->exchanged_axes |= (from->exchanged_axes >> order->ints[axis] & 1) << axis;
+        }
+    }
 }
 
 static void note_stored_axes(LayoutGroups *g, const Op *op)
@@ -399,6 +418,23 @@ static int other_axis(const Group *group, const Preference *best)
     return -1;
 }
 
+/* A network along a dimension that does not lie fastest in memory has that in registers, as much as is a thread's share; of
+ * the fastest a thread has a word then. */
+static const LinearLayout *exchanged_in_registers(const LayoutGroups *g, const Group *group,
+                                                  const Preference *best)
+{
+    enum { WORD = 4 /* bytes */ };
+    int axis = __builtin_ctz(group->exchanged_axes), fastest = best->order[0];
+    int64_t share = tt_next_pow2(tt_elements_per_thread(group->type, g->options->num_warps)),
+            extent = tt_next_pow2(group->type->shape[axis]), size[TT_MAX_RANK] = {0},
+            combined[TT_MAX_RANK] = {0};
+    size[fastest] = TT_MIN(best->vector, TT_MAX(TT_MAX(1, WORD / best->bytes), share / extent));
+    size[axis] = TT_MIN(extent, TT_MAX(1, share / size[fastest]));
+    combined[axis] = 1;
+    return tt_blocked_by(g->module, group->type, best->order, size, combined, best->lanes,
+                         g->options->num_warps);
+}
+
 static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
 {
     const Preference *best = best_vote(group);
@@ -406,6 +442,8 @@ static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
         return NULL;
     if (group->is_updated)
         return tt_blocked(g->module, group->type, best->order, 1, TT_LANES, g->options->num_warps);
+    if (group->exchanged_axes && !(group->exchanged_axes >> best->order[0] & 1))
+        return exchanged_in_registers(g, group, best);
     int64_t size[TT_MAX_RANK] = {0};
     enum {
         VECTOR = 16 /* bytes */,
@@ -881,6 +919,7 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
     g->axis_infos = tt_analyze_axis_info(function, arena);
     build_groups(g, function->body);
     collect_edges(g, function->body, 0);
+    spread_exchanged_axes(g);
     spread_stored_axes(g, function->body);
     note_index_work(g, function->body, false);
     collect_votes(g, function->body, 0, false);

@@ -793,6 +793,22 @@ def test_rows_are_sorted_within_warps(k, steps):
     assert compiled.count(r"\bshfl\.sync") == 16 * steps
 
 
+@triton.jit
+def sort_columns(x_ptr, y_ptr, d, N: tl.constexpr, BLOCK: tl.constexpr):
+    i, n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, N)
+    at = n[:, None] * d + i[None, :]
+    x = tl.load(x_ptr + at, mask=i[None, :] < d, other=0)
+    tl.store(y_ptr + at, tl.trans(tl.sort(tl.trans(x))), mask=i[None, :] < d)
+
+
+@pytest.mark.parametrize("dtype, num_warps", [("fp32", 1), ("fp32", 4), ("fp16", 2)])
+def test_columns_are_sorted_in_registers(dtype, num_warps):
+    x = pointer(dtype)
+    block = 32 * num_warps * 4 // (2 if dtype == "fp16" else 4)
+    compiled = compile_kernel(sort_columns, x, x, integer(), num_warps=num_warps, N=16, BLOCK=block)
+    assert compiled.count(r"\bbar\.sync") == compiled.count(SHARED_STORE) == compiled.count(r"\bshfl\.sync") == 0
+
+
 @pytest.mark.parametrize(
     "dtype, sm, vector, elements, single",
     [
