@@ -15,20 +15,20 @@ typedef struct Group {
     int64_t combined[TT_MAX_RANK]; /* how often members are combined along each dimension */
     uint32_t scanned_axes;
     uint32_t exchanged_axes; /* along which they look up others at a distance, over and over: networks */
-    uint32_t stored_axes; /* along which the buffers lie that members are stored in */
-    uint32_t loaded_axes; /* and those that members are read from */
-    bool is_under_way;    /* a member is, between wgmma and its wait */
-    bool is_accessed;     /* a member is what a memory operation loads or stores, or its pointer or mask */
-    bool is_updated;      /* by atomics, an element at a time */
-    int access_depth;     /* loops around the innermost of these */
-    int64_t accesses;     /* how often members are loaded and stored */
-    bool is_voted;        /* the layout is what its accesses prefer */
-    bool is_masks;        /* nothing else: they go where what they mask is */
-    bool is_broadcast;    /* along another dimension, to a larger tile */
-    bool is_summed;       /* by reductions in a loop, and accessed outside of it */
-    int cheap_size;       /* > 0: operations in the chain that makes the value; it has no group */
-    int64_t index_work;   /* instructions that divide integers and compute with quotients, for each element */
-    bool is_in_loop;      /* some of that, or of what else makes members, is */
+    uint32_t stored_axes;    /* along which the buffers lie that members are stored in */
+    uint32_t loaded_axes;    /* and those that members are read from */
+    bool is_under_way;       /* a member is, between wgmma and its wait */
+    bool is_accessed;        /* a member is what a memory operation loads or stores, or its pointer or mask */
+    bool is_updated;         /* by atomics, an element at a time */
+    int access_depth;        /* loops around the innermost of these */
+    int64_t accesses;        /* how often members are loaded and stored */
+    bool is_voted;           /* the layout is what its accesses prefer */
+    bool is_masks;           /* nothing else: they go where what they mask is */
+    bool is_broadcast;       /* along another dimension, to a larger tile */
+    bool is_summed;          /* by reductions in a loop, and accessed outside of it */
+    int cheap_size;          /* > 0: operations in the chain that makes the value; it has no group */
+    int64_t index_work; /* instructions that divide integers and compute with quotients, for each element */
+    bool is_in_loop;    /* some of that, or of what else makes members, is */
 } Group;
 
 /* An operation that carries layouts from one group to another. */
@@ -628,7 +628,7 @@ static bool repeats_index_work(const LayoutGroups *g, const Group *group, const 
 }
 
 /* Ways to follow an edge, the surest first. */
-enum { EXACT_FORWARD, EXACT_BACKWARD, WIDENING, CARRIES };
+enum { EXACT_FORWARD, EXACT_BACKWARD, WIDENING, EXCHANGING };
 
 /* What products take from registers is best computed where they take it. */
 static void decide_by_fragments(LayoutGroups *g, const Region *region)
@@ -664,6 +664,18 @@ static bool repeats_sums(const LayoutGroups *g, const Edge *edge, const LinearLa
                tt_elements_per_thread(edge->to->type, g->options->num_warps);
 }
 
+/* Where the pairs of a split lie in different threads, these exchange them; not if the results meet what is broadcast to them, angles
+ * by which halves turn: threads should compute few of these. */
+static const LinearLayout *after_exchange(const LayoutGroups *g, const Edge *edge)
+{
+    if (edge->op->opcode != OP_split || !edge->from->layout || edge->to->layout)
+        return NULL;
+    for (int i = 0; i < g->edges.count; i++)
+        if (g->edges.data[i].op->opcode == OP_broadcast && root(g->edges.data[i].to) == edge->to)
+            return NULL;
+    return tt_split_after_exchange(edge->op, edge->from->layout);
+}
+
 static const LinearLayout *follow(const LayoutGroups *g, const Edge *edge, int way)
 {
     bool widens = edge->op->opcode == OP_broadcast;
@@ -675,10 +687,13 @@ static const LinearLayout *follow(const LayoutGroups *g, const Edge *edge, int w
             layout && !repeats_index_work(g, edge->from, layout) && can_access(g, edge->from, layout);
         return can_have ? layout : NULL;
     }
+    if (way == EXCHANGING)
+        return after_exchange(g, edge);
     const LinearLayout *layout = widens == (way == WIDENING) && edge->from->layout && !edge->to->layout
                                      ? tt_layout_forward(edge->op, edge->operand, edge->from->layout)
                                      : NULL;
-    bool suits = layout && (widens ? !is_lopsided(g, edge->from->layout, layout) : !repeats_sums(g, edge, layout));
+    bool suits =
+        layout && (widens ? !is_lopsided(g, edge->from->layout, layout) : !repeats_sums(g, edge, layout));
     return suits ? layout : NULL;
 }
 
@@ -944,7 +959,7 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
         follow_back(g);
     collect_votes(g, function->body, 0, true);
     decide_by_votes(g, true);
-    while (decide_by_edges(g, WIDENING) || decide_one_by_default(g))
+    while (decide_by_edges(g, EXCHANGING) || decide_one_by_default(g))
         ;
     move_to_accessed(g, function, function->body);
     return g;

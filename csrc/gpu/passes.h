@@ -19,6 +19,9 @@ enum {
 const LinearLayout *tt_layout_forward(const Op *op, int operand, const LinearLayout *layout);
 /* Layout of a tile operand, given that of the results. */
 const LinearLayout *tt_layout_backward(const Op *op, int operand, const LinearLayout *layout);
+/* Layout of the results of a split whose pairs lie in different threads, once these have exchanged them for other elements of
+ * theirs: half of what they hold moves. NULL: pairs lie elsewhere. */
+const LinearLayout *tt_split_after_exchange(const Op *op, const LinearLayout *layout);
 /* Can the operation be repeated in any layout for the price of its arithmetic? */
 bool tt_is_layout_free(const Op *op);
 /* Element of a slice's operand, in its padded order, for an element of the result; the bits that do not depend on the

@@ -192,6 +192,22 @@ static const LinearLayout *split_forward(const Op *op, const LinearLayout *layou
     return layout->rank > 1 && tt_layout_split(layout, &result) ? intern(op, result) : NULL;
 }
 
+const LinearLayout *tt_split_after_exchange(const Op *op, const LinearLayout *layout)
+{
+    LinearLayout exchanged = *layout;
+    int registers = layout->in_bits[LAYOUT_REGISTER], given = -1, pair = registers;
+    while (pair < tt_layout_in_total(layout) && layout->bases[pair] != 1)
+        pair++;
+    for (int i = 0; i < registers; i++)
+        if (layout->bases[i] && (given < 0 || layout->bases[i] < layout->bases[given]))
+            given = i;
+    if (given < 0 || pair == tt_layout_in_total(layout))
+        return NULL;
+    exchanged.bases[pair] = layout->bases[given];
+    exchanged.bases[given] = 1;
+    return split_forward(op, &exchanged);
+}
+
 /* Lanes and warps that have copies, as a reduction leaves them, have different elements; what they do not suffice for is in
  * registers. */
 static const LinearLayout *broadcast_forward(const Op *op, const LinearLayout *layout)
