@@ -56,6 +56,24 @@ static void note_alike(const AxisInfos *infos, const Op *op, int fastest, Prefer
                                                     : type->shape[axis];
 }
 
+/* Is it, of what is loaded, all that a loop of products begins its sums with? That happens once. Through shared memory it would
+ * cross beside the slots that the loop copies to. */
+static bool begins_sums(const Op *op)
+{
+    if (op->opcode != OP_load || !tt_has_one_use(op->results[0]))
+        return false;
+    const Use *use = op->results[0]->uses;
+    if (use->user->opcode != OP_for)
+        return false;
+    const Loop loop = tt_loop(use->user);
+    for (int i = 0; i < use->user->result_count; i++)
+        if (tt_init(&loop, i) == op->results[0])
+            TT_FOR_USES(sum, tt_carried(&loop, i))
+    if (tt_is_product(sum->user) && tt_operand(sum->user, 2) == sum->value)
+        return true;
+    return false;
+}
+
 bool tt_preference_of(const AxisInfos *infos, const Op *op, int num_warps, Preference *preference)
 {
     const Value *pointer = tt_operand(op, 0);
@@ -84,6 +102,7 @@ bool tt_preference_of(const AxisInfos *infos, const Op *op, int num_warps, Prefe
     preference->bytes = bytes;
     preference->next = neighbours_in_table(op, info, preference);
     preference->weight = type->count * bytes;
+    preference->is_once = begins_sums(op);
     preference->can_repeat = op->opcode == OP_load && tt_is_plain_load(op) && !tt_find_attr(op, ATTR_cache);
     note_alike(infos, op, fastest, preference);
     return run > 1 || tt_is_faster_axis(info, fastest, preference->order[type->rank - 1]);
@@ -230,7 +249,8 @@ static bool suits(const LinearLayout *layout, const Preference *preference, int6
     int64_t vector = 1ll << layout->out_bits[axis];
     int64_t run = bytes_in_a_row(layout, axis, bytes, &vector);
     int64_t whole = bytes << layout->out_bits[axis], wanted = preference->lanes * preference->vector * bytes;
-    return (run >= TT_MIN(TT_MIN(SECTOR_RUN, wanted), whole) || is_alike_in_threads(layout, preference)) &&
+    int64_t least_run = preference->is_once ? SECTOR : SECTOR_RUN;
+    return (run >= TT_MIN(TT_MIN(least_run, wanted), whole) || is_alike_in_threads(layout, preference)) &&
            vector * bytes >= TT_MIN(least, preference->vector * bytes);
 }
 

@@ -105,19 +105,19 @@ static bool has_only_wgmma(const Pipeline *p)
     return true;
 }
 
-/* Sums of wgmma that are there at once: those of one branch or of the other. */
+/* Registers for sums of wgmma that are there at once: those of one branch or of the other. */
 static int64_t count_sums(const Region *region)
 {
     int64_t sums = 0;
     TT_FOR_OPS(op, region)
     if (op->opcode == OP_wgmma)
-        sums += op->results[0]->type->count;
+        sums += op->results[0]->type->count * tt_byte_width(op->results[0]->type) / 4;
     else if (op->opcode == OP_if)
         sums += TT_MAX(count_sums(op->regions[0]), count_sums(op->regions[1]));
     return sums;
 }
 
-/* Registers of a thread for them. */
+/* Those of a thread. */
 static int64_t sums_of_thread(const Pipeline *p)
 {
     return count_sums(p->loop.body) / ((int64_t)TT_LANES * p->options->num_warps);

@@ -36,9 +36,9 @@ static const Staged *fragments_of(const Pipeline *p, const Value *value)
 static bool can_halve(const Pipeline *p, const Op *product)
 {
     enum { MANY_SUMS = 128 /* of a thread */ };
-    const Type *a = tt_operand(product, 0)->type;
+    const Type *a = tt_operand(product, 0)->type, *sum = product->results[0]->type;
     int products = 0;
-    if (product->results[0]->type->count < (int64_t)MANY_SUMS * TT_LANES * p->options->num_warps ||
+    if (sum->count * tt_byte_width(sum) / 4 < (int64_t)MANY_SUMS * TT_LANES * p->options->num_warps ||
         p->options->num_warps < 8)
         return false;
     TT_FOR_OPS(op, p->loop.body)

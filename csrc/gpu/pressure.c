@@ -8,17 +8,21 @@ enum {
     MANY = 160,         /* a thread: no more saving */
     LEAST = 40,         /* a thread: ptxas 13.0 does with no fewer for some instructions */
     FOR_ADDRESSES = 24, /* and counters, in the loop of a product */
+    BESIDE_TILES = 48,  /* addresses, counters and descriptors, in a loop of wgmma that copies ahead */
     ENOUGH_WARPS = 16,  /* on a multiprocessor: four for each scheduler */
 };
 
 typedef struct Pressure {
-    Map costs; /* Value* -> registers, plus one */
-    Map live;  /* Value* -> itself, or NULL again */
-    int now, most;
-    bool has_dot, widens; /* a dot of multiply-adds, and one of narrow elements */
-    bool on_tensor_cores; /* a product */
-    int room;             /* for so many programs a loop is to leave registers */
-    int64_t least;        /* registers of a thread, without which ptxas refuses an instruction */
+    Map costs;                    /* Value* -> registers, plus one */
+    Map live;                     /* Value* -> itself, or NULL again */
+    int now, most, most_in_loops; /* of wgmma */
+    int loops;                    /* of them that it is in */
+    bool has_dot, widens;         /* a dot of multiply-adds, and one of narrow elements */
+    bool on_tensor_cores;         /* a product */
+    bool has_bytes;               /* in a loop of wgmma; they may take a register each */
+    bool is_alone;                /* a launch of few programs, one for each multiprocessor at most */
+    int room;                     /* for so many programs a loop is to leave registers */
+    int64_t least;                /* registers of a thread, without which ptxas refuses an instruction */
 } Pressure;
 
 /* ---- what a value costs -------------------------------------------------------------------------------------------------------------- */
@@ -72,6 +76,10 @@ static void begin(Pressure *p, const Value *value)
     *slot = (void *)value;
     p->now += cost(p, value);
     p->most = TT_MAX(p->most, p->now);
+    if (!p->loops)
+        return;
+    p->most_in_loops = TT_MAX(p->most_in_loops, p->now);
+    p->has_bytes |= tt_is_tile(value->type) && !tt_is_bool(value->type) && tt_byte_width(value->type) == 1;
 }
 
 static void end(Pressure *p, const Value *value)
@@ -127,15 +135,28 @@ static void note_dot(Pressure *p, const Op *op)
 
 static void visit_region(Pressure *p, Region *region);
 
+static void find_wgmma(Op *op, void *found) { *(bool *)found |= op->opcode == OP_wgmma; }
+
+static bool has_wgmma(Region *region)
+{
+    bool found = false;
+    tt_walk(region, find_wgmma, &found);
+    return found;
+}
+
 static void visit(Pressure *p, Op *op)
 {
     for (int i = 0; i < op->result_count; i++)
         end(p, op->results[i]);
     for (int i = 0; i < op->region_count && tt_is_control(op); i++) {
-        if (tt_is_loop(op)) /* in every round */
+        bool is_loop = tt_is_loop(op), multiplies = is_loop && has_wgmma(op->regions[i]);
+        p->loops += multiplies;
+        if (is_loop) /* in every round */
             tt_walk(op->regions[i], begin_outer_operands, &(OuterUses){p, op->regions[i]});
         visit_region(p, op->regions[i]);
+        p->loops -= multiplies;
     }
+    p->is_alone |= tt_int_attr(op, ATTR_programs, 2) < 2;
     p->room = TT_MAX(p->room, (int)tt_int_attr(op, ATTR_room, 0));
     if (op->opcode == OP_dot && !tt_is_on_tensor_cores(op))
         note_dot(p, op);
@@ -165,10 +186,23 @@ static Pressure measure(Module *module)
 
 int tt_tile_registers(Module *module) { return measure(module).most; }
 
+/* A second program, if shared memory and what loops hold leave room for it, of which ptxas may take a few registers too many
+ * (of a product with a converted operand 132, where 128 do). What comes behind a loop may spill a little. */
+static bool has_room_for_two(const Pressure *p, Module *module, const GpuOptions *options)
+{
+    int64_t threads = (int64_t)TT_LANES * options->num_warps;
+    int64_t most = TT_MAX(p->most_in_loops + BESIDE_TILES, p->most + FOR_ADDRESSES);
+    return p->most_in_loops && !p->has_bytes && !p->is_alone && 2 * threads * most <= TT_REGISTERS &&
+           2 * tt_shared_bytes(module) <= tt_shared_limit(options->sm) &&
+           2 * options->num_warps <= ENOUGH_WARPS;
+}
+
 static int best_programs(const Pressure *p, Module *module, const GpuOptions *options)
 {
     if (p->room)
         return p->room;
+    if (!p->has_dot && has_room_for_two(p, module, options))
+        return 2;
     if (!p->has_dot)
         return p->most > MANY || p->on_tensor_cores ? 1 : 0;
     int threads = TT_LANES * options->num_warps, shared = TT_MAX(1, tt_shared_bytes(module));

@@ -625,6 +625,53 @@ def test_products_leave_room_for_a_second_program():
     assert ".minnctapersm" not in compile_kernel(softmax, F32, F32, integer(), integer(), BLOCK=1024).ptx
 
 
+@triton.jit
+def converted_product(a_ptr, b_ptr, c_ptr, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """The left operand is converted, in registers; K is cut off at its end."""
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    depth = tl.arange(0, BK)
+    a_ptrs, b_ptrs = a_ptr + rows[:, None] * k + depth[None, :], b_ptr + columns[None, :] * k + depth[:, None]
+    acc = tl.zeros([BM, BN], dtype=tl.float32)
+    for start in range(0, k, BK):
+        a = tl.load(a_ptrs, mask=depth[None, :] < k - start, other=0.0).to(b_ptr.dtype.element_ty)
+        acc += tl.dot(a, tl.load(b_ptrs, mask=depth[:, None] < k - start, other=0.0))
+        a_ptrs += BK
+        b_ptrs += BK
+    inside = (rows[:, None] < m) & (columns[None, :] < n)
+    tl.store(c_ptr + rows[:, None] * n + columns[None, :], acc.to(c_ptr.dtype.element_ty), mask=inside)
+
+
+def test_products_of_warpgroups_leave_room_for_a_second_program():
+    """Where shared memory has it, and what the loop holds: with 132 registers there would be one."""
+    entries = [F16, pointer("bf16"), pointer("bf16"), integer(), integer(), integer()]
+    compiled = compile_kernel(converted_product, *entries, num_warps=8, **TILE)
+    used = assemble(compiled, 90)
+    assert ".minnctapersm 2" in compiled.ptx and used.registers <= 128 and used.spills == 0
+    wide = compile_kernel(converted_product, *entries, num_warps=8, BM=128, BN=256, BK=64)
+    assert ".minnctapersm 1" in wide.ptx
+
+
+@triton.jit
+def product_onto(a_ptr, b_ptr, c_ptr, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    c_ptrs, depth = c_ptr + rows[:, None] * n + columns[None, :], tl.arange(0, BK)
+    acc = tl.load(c_ptrs)
+    for start in range(0, k, BK):
+        a = tl.load(a_ptr + rows[:, None] * k + (start + depth)[None, :])
+        acc = tl.dot(a, tl.load(b_ptr + (start + depth)[:, None] * n + columns[None, :]), acc)
+    tl.store(c_ptrs, acc)
+
+
+def test_what_sums_begin_with_is_loaded_where_the_product_has_them():
+    """By sectors: through shared memory it would cross beside the slots, which leave room for two programs."""
+    compiled = compile_kernel(product_onto, F16, F16, F32, integer(), integer(), num_warps=8, **TILE)
+    before = compiled.ptx[: compiled.ptx.index("cp.async.wait_group")]
+    assert "st.shared" not in before and before.count("ld.global.v2.b32") == 128 * 128 // 2 // 256
+    assert compiled.shared == 3 * (128 + 128) * 64 * 2 and ".minnctapersm 2" in compiled.ptx
+    used = assemble(compiled, 90)
+    assert used.registers <= 128 and used.spills == 0
+
+
 @pytest.mark.parametrize("sm", [80, 90])
 def test_copies_feed_multiply_adds(sm):
     """Nothing goes through registers, which the sums need; addresses are immediates."""

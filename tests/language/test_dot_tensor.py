@@ -1151,6 +1151,28 @@ def random_product(seed, target):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", ["float32", "float16"])
+@pytest.mark.parametrize("warps, n, depth", [(4, 72, 32), (8, 128, 64), (2, 70, 32)])
+def test_sums_that_begin_with_what_is_loaded(kind, warps, n, depth):
+    kernel = jit("""
+        def kernel(a_ptr, b_ptr, first, m, n, k, out, N: tl.constexpr, K: tl.constexpr):
+            i, j, depth = tl.arange(0, 64)[:, None], tl.program_id(0) * N + tl.arange(0, N)[None, :], tl.arange(0, K)
+            inside = (i < m) & (j < n)
+            sums = tl.load(first + i * n + j, mask=inside, other=0.0)
+            for start in range(0, k, K):
+                d = start + depth
+                a = tl.load(a_ptr + i * k + d[None, :], mask=(i < m) & (d[None, :] < k), other=0.0)
+                b = tl.load(b_ptr + d[:, None] * n + j, mask=(d[:, None] < k) & (j < n), other=0.0)
+                sums = tl.dot(a, b, sums)
+            tl.store(out + i * n + j, sums, mask=inside)
+    """)
+    m, k = 60, 200
+    a, b, first = small((m, k), "float16", 1), small((k, n), "float16", 2), small((m, n), kind, 3)
+    sizes = {"N": 64, "K": depth, "num_warps": warps}
+    found = launch(kernel, (triton.cdiv(n, 64),), a, b, first, m, n, k, out=blank((m, n), kind), **sizes)
+    near(found, exact(a) @ exact(b) + exact(first), 0)
+
+
 # ---- sums in fp16 ---------------------------------------------------------------------------------------------------
 
 
