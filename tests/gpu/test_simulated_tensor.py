@@ -194,10 +194,13 @@ def test_every_code_of_a_format(name):
         np.testing.assert_array_equal(found[:, 3], wanted[start : start + 16].astype(np.float32))
 
 
-def test_sums_of_integers_wrap():
+def test_sums_of_integers_stay_at_their_limits():
+    """Those of mma.sync, which is asked to."""
     a, b = np.full((16, 32), 0x80, np.uint8), np.full((32, 8), 0x80, np.uint8)
     found = mma(("int8", "int8"), a, b, np.full((16, 8), 2**31 - 1, np.int32))
-    assert (found == -(2**31) + 32 * 128 * 128 - 1).all()
+    assert (found == 2**31 - 1).all()
+    found = mma(("int8", "int8"), a, b ^ 0xFF, np.full((16, 8), -(2**31), np.int32))
+    assert (found == -(2**31)).all()
 
 
 # ---- ldmatrix, stmatrix ---------------------------------------------------------------------------------------------
