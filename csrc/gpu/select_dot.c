@@ -494,14 +494,21 @@ static void widen_sum(Selector *s, Op *dot)
 }
 
 /* Does mma.sync take the operand from the registers in which it was computed? Not where other warps need it as well, and
- * would have to compute it again, unless it is in the right ones after another product. */
-static bool stays_in_registers(const Op *dot, int operand, const int64_t *warps)
+ * would have to compute it again, unless it is in the right ones after another product; and what is computed as its
+ * transpose, which a buffer turns, only if it lies along K already. */
+static bool stays_in_registers(const Selector *s, const Op *dot, int operand, const int64_t *warps)
 {
-    const Value *value = tt_operand(dot, operand);
-    int rank = value->type->rank;
+    const Value *value = tt_operand(dot, operand), *source = value;
+    int rank = value->type->rank, k = rank - 1 - operand;
     bool is_alone = warps[operand ? rank - 2 : rank - 1] == 1;
-    return (!operand && follows_from_product(value, dot->parent, 0)) ||
-           (is_alone && is_computed_here(dot, value) && value->op->opcode != OP_permute);
+    if (!operand && follows_from_product(value, dot->parent, 0))
+        return true;
+    if (!is_alone || !is_computed_here(dot, value))
+        return false;
+    while (tt_def(source, OP_permute))
+        source = tt_operand(source->op, 0);
+    return source == value ||
+           (!follows_from_product(source, dot->parent, 0) && tt_staged_axis(s->axis_infos, value, k) == k);
 }
 
 static void use_mma(Selector *s, Op *dot)
@@ -517,7 +524,7 @@ static void use_mma(Selector *s, Op *dot)
     int64_t units[2] = {0};
     for (int i = 0; i < 2; i++) {
         const Value *value = tt_operand(dot, i);
-        bool stays = stays_in_registers(dot, i, warps), rounds = is_rounded(dot) && !tt_is_tf32(value);
+        bool stays = stays_in_registers(s, dot, i, warps), rounds = is_rounded(dot) && !tt_is_tf32(value);
         if (rounds && (stays || is_copied(dot, value)))
             units[i] = TT_NEAREST;
         else if (rounds)

@@ -794,6 +794,31 @@ def test_nibbles_are_unpacked_in_words(dtype):
     assemble(compiled, 90)
 
 
+@triton.jit
+def few_rows_by_nibbles(a_ptr, b_ptr, scale_ptr, c_ptr, k, SIZE: tl.constexpr, DEPTH: tl.constexpr):
+    """Weights that lie along K, as the transpose of their tile."""
+    rows, columns, depth, half = tl.arange(0, 16), tl.arange(0, SIZE), tl.arange(0, DEPTH), tl.arange(0, DEPTH // 2)
+    scales = tl.load(scale_ptr + columns)
+    sums = tl.zeros((16, SIZE), tl.float32)
+    for start in range(0, k, DEPTH):
+        a = tl.load(a_ptr + rows[:, None] * k + start + depth[None, :])
+        packed = tl.load(b_ptr + columns[:, None] * (k // 2) + start // 2 + half[None, :])
+        b = tl.join(packed & 15, packed >> 4).reshape(SIZE, DEPTH)
+        sums = tl.dot(a, tl.trans((b.to(a.dtype) - 8) * scales[:, None]), sums)
+    tl.store(c_ptr + rows[:, None] * SIZE + columns[None, :], sums)
+
+
+@pytest.mark.parametrize("sm", [80, 90])
+def test_transposes_that_lie_along_k_stay_in_registers(sm):
+    """Each warp unpacks the weights of its columns where mma takes them: nothing is stored, and threads meet once."""
+    pointers = [F16, pointer("u8"), F16, F32]
+    options = {"num_warps": 4, "num_stages": 3, "SIZE": 64, "DEPTH": 128}
+    compiled = compile_kernel(few_rows_by_nibbles, *pointers, integer(), sm=sm, **options)
+    loop = re.search(r"cp\.async\.wait_group 1.*\n.*mma\.sync", compiled.ptx, re.S)[0]
+    assert loop.count("st.shared") == 0 and loop.count("bar.sync") == 1
+    assemble(compiled, sm)
+
+
 def test_partial_results_are_vectors():
     """A thread's partial results of several columns go to the other warps as one vector, and come back so."""
     compiled = compile_kernel(column_sums, F32, F32, integer(), ROWS=64, COLS=64)
