@@ -17,6 +17,7 @@ typedef struct Group {
     uint32_t exchanged_axes; /* along which they look up others at a distance, over and over: networks */
     uint32_t stored_axes;    /* along which the buffers lie that members are stored in */
     uint32_t loaded_axes;    /* and those that members are read from */
+    bool is_spread;          /* stored_axes are those of what members are pointers or masks of */
     bool is_under_way;       /* a member is, between wgmma and its wait */
     bool is_accessed;        /* a member is what a memory operation loads or stores, or its pointer or mask */
     bool is_updated;         /* by atomics, an element at a time */
@@ -303,8 +304,10 @@ static void spread_stored_axes(LayoutGroups *g, const Region *region)
         const Group *loaded = op->opcode == OP_load ? group_of(g, op->results[0]) : NULL;
         for (int i = 0; loaded && i < op->operand_count; i++) {
             Group *group = group_of(g, tt_operand(op, i));
-            if (group)
+            if (group) {
+                group->is_spread |= loaded->stored_axes && !group->stored_axes;
                 group->stored_axes |= loaded->stored_axes;
+            }
         }
         for (int i = 0; i < op->region_count; i++)
             spread_stored_axes(g, op->regions[i]);
@@ -749,49 +752,27 @@ static const LinearLayout *along_buffer(const LayoutGroups *g, const Group *grou
 }
 
 /* What only goes to buffers, or only comes from them, goes in whole vectors: decides one group. Buffers take vectors of a row
- * as well as those of rows, so that scales of a row, say, are in as few threads as possible. Those that mind come first: what
- * is loaded then follows its pointers. */
+ * as well as those of rows, so that scales of a row, say, are in as few threads as possible. Pointers and masks of what is
+ * loaded for one follow that: pointers are wider, and would cross shared memory. */
 static bool decide_one_by_buffer(LayoutGroups *g, bool stored)
 {
-    for (int all = 0; all < 2; all++)
-        for (int i = 0; i < g->all.count; i++) {
-            Group *group = g->all.data[i];
-            uint32_t axes = stored ? group->stored_axes : group->loaded_axes;
-            if (group->parent || group->layout || !axes)
-                continue;
-            const LinearLayout *layouts[2];
-            int64_t registers[2];
-            for (int in_thread = 0; in_thread < 2; in_thread++) {
-                Map asked = {.arena = g->arena};
-                layouts[in_thread] = along_buffer(g, group, __builtin_ctz(axes), in_thread);
-                registers[in_thread] = broadcast_registers(g, group, layouts[in_thread], &asked);
-            }
-            if (registers[1] == registers[0] && !all)
-                continue;
-            group->layout = layouts[registers[1] < registers[0]];
-            return true;
+    for (int i = 0; i < g->all.count; i++) {
+        Group *group = g->all.data[i];
+        uint32_t axes = stored ? group->stored_axes : group->loaded_axes;
+        if (group->parent || group->layout || !axes || (stored && group->is_spread))
+            continue;
+        const LinearLayout *layouts[2];
+        int64_t registers[2];
+        for (int in_thread = 0; in_thread < 2; in_thread++) {
+            Map asked = {.arena = g->arena};
+            layouts[in_thread] = along_buffer(g, group, __builtin_ctz(axes), in_thread);
+            registers[in_thread] = broadcast_registers(g, group, layouts[in_thread], &asked);
         }
-    return false;
-}
-
-/* What is loaded for a buffer has the layout of its pointers, if nothing else is known of it: they are four times as wide. */
-static bool follow_pointers(LayoutGroups *g, const Region *region)
-{
-    bool changed = false;
-    TT_FOR_OPS(op, region)
-    {
-        Preference preference;
-        Group *loaded = op->opcode == OP_load ? group_of(g, op->results[0]) : NULL;
-        const Group *pointers = loaded ? group_of(g, tt_operand(op, 0)) : NULL;
-        if (pointers && pointers->layout && !loaded->layout && loaded->stored_axes &&
-            !is_strong(g, op, &preference)) {
-            loaded->layout = pointers->layout;
-            changed = true;
-        }
-        for (int i = 0; i < op->region_count; i++)
-            changed |= follow_pointers(g, op->regions[i]);
+        bool in_thread = registers[1] < registers[0];
+        group->layout = layouts[in_thread];
+        return true;
     }
-    return changed;
+    return false;
 }
 
 /* What is only broadcast to, and reduced, takes as little work as can be: decides one group. */
@@ -946,9 +927,7 @@ LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Ar
     follow_back(g);
     for (int stored = 1; stored >= 0; stored--)
         while (decide_one_by_buffer(g, stored))
-            do
-                follow_back(g);
-            while (follow_pointers(g, function->body));
+            follow_back(g);
     decide_masks(g, function->body);
     follow_back(g);
     decide_by_votes(g, true);
