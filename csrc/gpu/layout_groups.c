@@ -546,9 +546,13 @@ static const LinearLayout *by_work(const LayoutGroups *g, const Group *group)
     if (!layout)
         return group->layout;
     int64_t saved = tt_work_in(group->layout, uses, count) - tt_work_in(layout, uses, count), each = TURNS;
-    for (int i = 0; i < group->votes.count; i++)
-        if (!tt_suits(layout, &group->votes.data[i]))
+    for (int i = 0; i < group->votes.count; i++) {
+        const Preference *vote = &group->votes.data[i];
+        if (!tt_suits(layout, vote))
             each = TRIP + TRIP_OF_ELEMENT * tt_elements_per_thread(group->type, warps);
+        else if (!tt_suits_in_vectors(layout, vote))
+            return group->layout;
+    }
     return saved > each * group->accesses ? layout : group->layout;
 }
 

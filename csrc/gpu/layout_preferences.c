@@ -259,6 +259,11 @@ bool tt_suits(const LinearLayout *layout, const Preference *preference)
     return suits(layout, preference, 4);
 }
 
+bool tt_suits_in_vectors(const LinearLayout *layout, const Preference *preference)
+{
+    return suits(layout, preference, preference->vector * preference->bytes);
+}
+
 bool tt_suits_by_element(const LinearLayout *layout, const Preference *preference)
 {
     return suits(layout, preference, preference->bytes);

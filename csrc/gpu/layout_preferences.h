@@ -26,7 +26,9 @@ static inline int64_t tt_elements_per_thread(const Type *type, int num_warps)
 bool tt_preference_of(const AxisInfos *infos, const Op *op, int num_warps, Preference *preference);
 /* Does an access in this layout use memory about as well as in the one it prefers? */
 bool tt_suits(const LinearLayout *layout, const Preference *preference);
-/* And if threads may access small elements one by one? */
+/* And in vectors as wide? */
+bool tt_suits_in_vectors(const LinearLayout *layout, const Preference *preference);
+/* Or if threads may access small elements one by one? */
 bool tt_suits_by_element(const LinearLayout *layout, const Preference *preference);
 /* vectors: neighbours that a thread takes at once along each dimension (0 is 1). Lanes along the fastest dimension first,
  * or no more than `first_lanes` before those along the others. combined: how often elements are combined along each
