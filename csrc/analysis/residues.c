@@ -115,11 +115,6 @@ typedef struct Spread {
 
 static const Spread any_distance = {1, LARGEST};
 
-static int64_t greatest_common_divisor(int64_t a, int64_t b)
-{
-    return b ? greatest_common_divisor(b, a % b) : a;
-}
-
 static Spread spread(int64_t step, int64_t most)
 {
     return most >= LARGEST ? any_distance : most ? (Spread){step, most} : (Spread){0};
@@ -139,7 +134,7 @@ static Spread spread_of(const Value *value, int depth)
         return spread_of(tt_operand(op, 0), depth + 1);
     if (op->opcode == OP_add || op->opcode == OP_sub) {
         Spread a = spread_of(tt_operand(op, 0), depth + 1), b = spread_of(tt_operand(op, 1), depth + 1);
-        return spread(greatest_common_divisor(a.step, b.step), a.most + b.most);
+        return spread(tt_gcd(a.step, b.step), a.most + b.most);
     }
     bool scales = op->opcode == OP_mul && tt_constant_int(tt_operand(op, 1), &factor);
     if (!scales || factor <= -LARGEST || factor >= LARGEST)
@@ -175,7 +170,7 @@ static void add_terms(OffsetSum *into, const Value *value, int depth)
     } else if (into->count < TT_OFFSET_TERMS && !is_in_loop(value)) {
         Spread term = spread_of(value, 0);
         into->terms[into->count++] = value;
-        into->step = greatest_common_divisor(into->step, term.step);
+        into->step = tt_gcd(into->step, term.step);
         into->most = TT_MIN(LARGEST, into->most + term.most);
     } else {
         into->is_known = false;

@@ -21,6 +21,7 @@ typedef struct Exit {
     Op *choice;  /* the branch, in the loop's body */
     Map can;     /* Value* -> itself if it can be had in front of the branch, else the map */
     Map outside; /* Value* -> what it is there */
+    Map seen;    /* values whose loads have been found */
     Builder before;
     TT_VECTOR(Copied) copied;
     TT_VECTOR(Leaving) leaving;
@@ -137,22 +138,14 @@ static void take_along(Exit *exit, Op *load)
     tt_push(arena, exit->leaving, leaving);
 }
 
-static bool is_noted(const Exit *exit, const Op *load)
-{
-    for (int i = 0; i < exit->leaving.count; i++)
-        for (int j = 0; j < exit->leaving.data[i].loads.count; j++)
-            if (exit->leaving.data[i].loads.data[j] == load)
-                return true;
-    return false;
-}
-
 /* The loads of the branches that a product's operand is made of. */
 static void find_loads(Exit *exit, const Value *value)
 {
     Op *op = value->op;
-    if (!is_inside(exit, value))
+    if (!is_inside(exit, value) || tt_map_find_ptr(&exit->seen, value))
         return;
-    if (op->opcode == OP_load && !is_noted(exit, op) && can_have(exit, value))
+    *tt_map_slot_ptr(&exit->seen, value) = op;
+    if (op->opcode == OP_load && can_have(exit, value))
         take_along(exit, op);
     if (!pipeline_passes_on(op))
         return;
@@ -178,6 +171,7 @@ static bool leave(Pipeline *p, Op *choice)
                  .choice = choice,
                  .can = {.arena = p->scratch},
                  .outside = {.arena = p->scratch},
+                 .seen = {.arena = p->scratch},
                  .before = tt_builder_before(choice)};
     find_products(&exit, choice);
     for (int i = 0; i < exit.leaving.count; i++) {

@@ -77,22 +77,6 @@ static Value *carried_at(const Place *place, int index)
                                     : loop->op->results[index];
 }
 
-/* The value in front of the loop, if it is the same in all iterations; else NULL. */
-static Value *as_invariant(const CarriedLoad *load, Value *value, Builder *b)
-{
-    const Op *op = value->op;
-    if (!tt_is_in_loop(&load->loop, value))
-        return value;
-    if (!op || !tt_is_pure(op) || op->region_count || op->result_count != 1)
-        return NULL;
-    Value **operands = TT_NEW_ARRAY(load->scratch, Value *, op->operand_count);
-    for (int i = 0; i < op->operand_count; i++)
-        if (!(operands[i] = as_invariant(load, tt_operand(op, i), b)))
-            return NULL;
-    return tt_build(b, op->opcode, operands, op->operand_count, value->type,
-                    tt_copy_attrs(b->module, op->attrs));
-}
-
 /* What a tile repeats, or the value if it is none; NULL: it repeats nothing. */
 static Value *repeated(Value *value, Builder *b)
 {
@@ -150,15 +134,15 @@ static int carry_behind(CarriedLoad *load, int index)
     const Op *next = tt_next(loop, index)->op;
     if (known)
         return tt_carried_index(loop, known);
-    bool adds =
-        next && (next->opcode == OP_addptr || next->opcode == OP_add) && tt_operand(next, 0) == carried;
-    Builder outside = tt_builder_before(loop->op), b = tt_builder_before(loop->yield);
-    Value *step = adds ? as_invariant(load, tt_operand(next, 1), &outside) : NULL;
+    bool adds = next && (next->opcode == OP_addptr || next->opcode == OP_add) &&
+                tt_operand(next, 0) == carried && !tt_is_in_loop(loop, tt_operand(next, 1));
+    Value *step = adds ? tt_operand(next, 1) : NULL;
     Value *start =
         step ? find_start(load, next->opcode, step, tt_init(loop, index), load->first, DEEPEST) : NULL;
     if (!start)
         return -1;
     int behind = tt_add_carried(loop, start);
+    Builder b = tt_builder_before(loop->yield);
     b.loc = next->loc;
     tt_set_operand(loop->yield, behind, tt_build2(&b, next->opcode, tt_carried(loop, behind), step));
     *tt_map_slot_ptr(&load->behind, carried) = tt_carried(loop, behind);

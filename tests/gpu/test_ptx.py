@@ -270,6 +270,26 @@ def test_products_in_branches(way, sm):
 
 
 @triton.jit
+def doubled_in_a_branch(a, b, c, k, TIMES: tl.constexpr):
+    lines = tl.arange(0, 64)
+    places = lines[:, None] * 64 + lines[None, :]
+    sums = tl.zeros((64, 64), tl.float32)
+    for step in range(k):
+        if step % 2 == 0:
+            x = tl.load(a + step * 4096 + places)
+            for _ in tl.static_range(TIMES):
+                x = x * x + x
+            sums = tl.dot(x, tl.load(b + step * 4096 + places), sums)
+    tl.store(c + places, sums)
+
+
+def test_long_computations_of_what_a_branch_loads():
+    """Each value is looked at once, however often others are made of it."""
+    compiled = compile_kernel(doubled_in_a_branch, F16, F16, F32, integer(), num_warps=4, TIMES=40)
+    assert compiled.count(r"cp\.async\.c[ag]") > 0
+
+
+@triton.jit
 def loaded_arrays(pointers, sizes, c, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """A product of matrices whose addresses and extents lie in memory; rows have as many elements as they are apart."""
     m, n, k = tl.load(sizes), tl.load(sizes + 1), tl.load(sizes + 2)
