@@ -230,9 +230,10 @@ static LLVMValueRef bytes_behind(Simt *s, LLVMValueRef offset, int64_t bytes)
 {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(s->b);
     LLVMValueRef next = LLVMGetNextInstruction(offset);
-    while (LLVMGetInstructionOpcode(next) == LLVMPHI)
+    while (next && LLVMGetInstructionOpcode(next) == LLVMPHI)
         next = LLVMGetNextInstruction(next);
-    LLVMPositionBuilderBefore(s->b, next);
+    if (next) /* NULL: it ends the block that is under way */
+        LLVMPositionBuilderBefore(s->b, next);
     offset = bytes_of(s, offset, bytes);
     LLVMPositionBuilderAtEnd(s->b, here);
     return offset;

@@ -167,3 +167,28 @@ def test_strips_are_left_where_shared_memory_does_not_suffice(target, strips, mo
     once = a.astype(np.float32) @ b.astype(np.float32)
     assert ("strip" in compiled.asm["llir"]) == strips
     np.testing.assert_array_equal(c, 2 * once + np.maximum(0, np.maximum(once.T, 2 * once.T)))
+
+
+@triton.jit
+def sums_by_steps(q_ptr, k_ptr, v_ptr, state_ptr, out_ptr, n, D: tl.constexpr, E: tl.constexpr):
+    head, features, columns = tl.program_id(1), tl.arange(0, D), tl.program_id(0) * 32 + tl.arange(0, 32)
+    row = n * 2 + head
+    q_ptrs, k_ptrs = q_ptr + row * D + features, k_ptr + row * D + features
+    v_ptrs, out_ptrs = v_ptr + row * E + columns, out_ptr + row * E + columns
+    place = head.to(tl.int64) * D * E + features[:, None] * E + columns[None, :]
+    state = tl.load(state_ptr + place)
+    for _ in range(0, n):
+        q, k = tl.load(q_ptrs).to(tl.float32), tl.load(k_ptrs).to(tl.float32)
+        state += k[:, None] * tl.load(v_ptrs).to(tl.float32)[None, :]
+        tl.store(out_ptrs, tl.sum(state * q[:, None], 0).to(out_ptr.dtype.element_ty))
+        v_ptrs += 2 * E
+        out_ptrs += 2 * E
+
+
+def test_a_shared_offset_that_nothing_follows():
+    """The offset of two pointers of a loop is read again from local memory, as the last thing before it is used."""
+    halves, floats = ("*bf16", 16), ("*fp32", 16)
+    compiled = compile_kernel(
+        sums_by_steps, halves, halves, halves, floats, halves, ("i32", 1), num_warps=1, D=128, E=128
+    )
+    assert assemble(compiled, 90).spills == 0
