@@ -68,7 +68,7 @@ def matmul_kernel(
     for start in range(0, k, DEPTH):
         a = tl.load(a_ptrs, mask=depth[None, :] < k - start, other=0.0)
         b = tl.load(b_ptrs, mask=depth[:, None] < k - start, other=0.0)
-        sums = tl.dot(a, b, sums, input_precision=PRECISION)
+        sums = tl.dot(a, b, sums, input_precision=PRECISION, out_dtype=SUM)
         a_ptrs += DEPTH * a_column
         b_ptrs += DEPTH * b_row
     rows = first_row + tl.arange(0, ROWS)

@@ -21,6 +21,9 @@ import triton  # noqa: E402
 IMPORT_MILLISECONDS = (time.perf_counter() - START) * 1e3
 import gpu_kernels  # noqa: E402
 
+from triton.compiler.errors import CompilationError  # noqa: E402
+from triton.runtime.errors import OutOfResources  # noqa: E402
+
 CLEARED_BYTES = 256 << 20  # more than the second-level cache holds
 
 
@@ -84,16 +87,26 @@ class Worker:
         }
 
     def do_prepare(self, case):
-        """Make the case's arguments, verify each configuration, and keep the fastest one."""
+        """Make the case's arguments, verify each configuration, and keep the fastest one.
+
+        One that this compiler does not take, for its size or for lack of shared memory, is left out, and said to be.
+        """
         self.case = None  # so that two cases never fill the memory at once
         torch.manual_seed(0)
         self.case = gpu_kernels.CASES[case]()
-        medians = {}
+        medians, refused = {}, {}
         for label, launch in self.case.configs.items():
-            launch()
+            try:
+                launch()
+            except (OutOfResources, CompilationError) as error:
+                refused[label] = str(error).strip().split("\n")[-1]
+                print(f"  {case}: without {label}: {refused[label]}", file=sys.stderr)
+                continue
             self.case.verify()
             self.clock.sample(launch, 3)
             medians[label] = statistics.median(self.clock.sample(launch, 15))
+        if not medians:
+            raise RuntimeError(f"no configuration compiles: {refused}")
         label = min(medians, key=medians.get)
         self.best = self.case.configs[label]
         return {"config": label, "configs": medians, "bytes": self.case.bytes, "estimate": medians[label]}
