@@ -144,7 +144,10 @@ const LinearLayout *tt_factor_layout(Module *module, const Op *dot, int operand,
 /* ---- scratch.c: the shared memory that an operation works in ----------------------------------------------------------
  * Such an operation writes to its scratch, meets all threads at a barrier, and reads from it last. */
 int64_t tt_scratch_bytes(const Op *op, const GpuOptions *options);
-int64_t tt_scratch_offset(const Op *op);          /* once allocated */
+int64_t tt_scratch_offset(const Op *op); /* once allocated */
+/* Half of these bytes, if they will do where the operation's elements cross in turns; else 0. */
+int64_t tt_half_scratch(const Op *op, int64_t bytes);
+int tt_least_halving_bit(const Type *type); /* of an element: the vectors that threads exchange stay whole */
 int64_t tt_buffer_bytes(const Value *buffer);     /* all slots */
 int64_t tt_buffer_alignment(const Value *buffer); /* of each slot, in bytes */
 int64_t tt_shared_limit(int sm);                  /* bytes of shared memory that a program can have */

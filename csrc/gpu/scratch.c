@@ -19,6 +19,30 @@ static int64_t conversion_bytes(const Op *op)
     return plan.kind == CONVERT_SHARED ? padded_bytes(from) : 0;
 }
 
+int tt_least_halving_bit(const Type *type)
+{
+    enum { VECTOR = 16 };
+    return tt_log2(TT_MAX(1, VECTOR / tt_byte_width(type)));
+}
+
+int64_t tt_half_scratch(const Op *op, int64_t bytes)
+{
+    enum { LEAST = 8 << 10 };
+    if (op->opcode != OP_convert_layout || bytes / 2 < LEAST)
+        return 0;
+    const Value *value = tt_operand(op, 0);
+    LinearLayout from = *value->layout, to = *op->results[0]->layout;
+    int unused;
+    for (int64_t room = padded_bytes(value); room >= bytes; room /= 2) {
+        int bit = tt_layout_halving_bit(&from, &to, tt_least_halving_bit(value->type));
+        if (bit < 0)
+            return 0;
+        from = tt_layout_half(&from, bit, &unused);
+        to = tt_layout_half(&to, bit, &unused);
+    }
+    return bytes / 2;
+}
+
 bool tt_moves_elements(const Op *op)
 {
     const Value *operand = tt_operand(op, 0), *result = op->results[0];

@@ -2,7 +2,8 @@
  * all of a loop that it was not made in, and until the products that read it are waited for; scratch lives while its
  * operation runs. So all scratch could lie in one place; but then each operation would have to wait for the readers of the
  * one before. Small scratch therefore avoids what may still be read when its operation begins (one barrier in each, none
- * between them); large scratch shares. */
+ * between them); large scratch shares. Where all of it is too much, tiles that change their layout cross in halves, of
+ * halves if need be, for two barriers each: a loop keeps its slots. */
 #include "gpu/flow.h"
 
 enum {
@@ -175,6 +176,30 @@ static _Noreturn void out_of_shared_memory(Allocator *a, Buffer **order, int64_t
     tt_raise(&diag);
 }
 
+/* Of everything. */
+static int64_t place_all(const Allocator *a, Buffer **order)
+{
+    int64_t needed = 0;
+    sort_by_size(order, a->buffers.count);
+    for (int i = 0; i < a->buffers.count; i++) {
+        place(order[i], i, order);
+        needed = TT_MAX(needed, order[i]->offset + order[i]->bytes);
+    }
+    return needed;
+}
+
+static bool halve_largest(const Allocator *a, Buffer **order)
+{
+    for (int i = 0; i < a->buffers.count; i++) {
+        int64_t half = tt_half_scratch(order[i]->op, order[i]->bytes);
+        if (half) {
+            order[i]->bytes = half;
+            return true;
+        }
+    }
+    return false;
+}
+
 bool tt_gpu_shared_memory(Module *module, const GpuOptions *options, Arena *scratch)
 {
     Function *function = module->functions;
@@ -193,15 +218,15 @@ bool tt_gpu_shared_memory(Module *module, const GpuOptions *options, Arena *scra
     tt_flow_region(&flow, function->body);
     tt_return_marks(function);
     avoid_what_lives(&a);
-    sort_by_size(order, a.buffers.count);
-    int64_t needed = 0;
+    int64_t needed = place_all(&a, order), limit = tt_shared_limit(options->sm);
+    bool has_strips = options->strips > 1; /* whose elements do not cross at once */
+    while (needed > limit && !has_strips && halve_largest(&a, order))
+        needed = place_all(&a, order);
+    if (needed > limit)
+        out_of_shared_memory(&a, order, needed);
     for (int i = 0; i < a.buffers.count; i++) {
-        place(order[i], i, order);
-        needed = TT_MAX(needed, order[i]->offset + order[i]->bytes);
         int64_t scratch[] = {order[i]->offset, order[i]->bytes};
         tt_set_attr(order[i]->op, tt_attr_ints(module, ATTR_scratch, scratch, 2, NULL));
     }
-    if (needed > tt_shared_limit(options->sm))
-        out_of_shared_memory(&a, order, needed);
     return a.buffers.count > 0;
 }

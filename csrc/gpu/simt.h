@@ -215,8 +215,9 @@ typedef struct SharedSide {
 bool simt_is_in_part(const LinearLayout *layout, const Attr *part, int reg);
 void simt_store_side(Simt *s, const SharedSide *side, const Tile *tile, int64_t scratch);
 Tile *simt_load_side(Simt *s, const SharedSide *side, LLVMTypeRef type, int64_t scratch);
+/* Through `room` bytes at `scratch`, in halves if these are fewer than the tile's. */
 Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayout *from,
-                   const LinearLayout *to, int64_t scratch);
+                   const LinearLayout *to, int64_t scratch, int64_t room);
 LLVMValueRef simt_shuffle_xor(Simt *s, LLVMValueRef value, int mask); /* of any type */
 LLVMValueRef simt_shuffle_index(Simt *s, LLVMValueRef value, LLVMValueRef lane);
 

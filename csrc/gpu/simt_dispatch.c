@@ -40,9 +40,10 @@ static void lower_splat(Simt *s, const Op *op)
 static void lower_convert_layout(Simt *s, const Op *op)
 {
     const Value *from = tt_operand(op, 0), *to = op->results[0];
-    simt_set(
-        s, to,
-        simt_convert(s, simt_tile(s, from), from->type, from->layout, to->layout, tt_scratch_offset(op)));
+    const Attr *scratch = tt_find_attr(op, ATTR_scratch);
+    simt_set(s, to,
+             simt_convert(s, simt_tile(s, from), from->type, from->layout, to->layout, tt_scratch_offset(op),
+                          scratch ? scratch->ints[1] : 0));
 }
 
 static void lower_op(Simt *s, const Op *op)

@@ -447,8 +447,34 @@ static Tile *convert_in_registers(Simt *s, const Tile *tile, const ConvertPlan *
     return result;
 }
 
+static int with_bit(int number, int bit, int value)
+{
+    int below = (1 << bit) - 1;
+    return (number & below) | value << bit | (number & ~below) << 1;
+}
+
+/* One half after the other crosses in the same place. */
+static Tile *convert_in_halves(Simt *s, const Tile *tile, const Type *type, const LinearLayout *from,
+                               const LinearLayout *to, int64_t scratch, int64_t room)
+{
+    int bit = tt_layout_halving_bit(from, to, tt_least_halving_bit(type)), from_bit, to_bit;
+    LinearLayout from_half = tt_layout_half(from, bit, &from_bit), to_half = tt_layout_half(to, bit, &to_bit);
+    Tile *half = simt_new_tile(s, 1 << from_half.in_bits[LAYOUT_REGISTER]);
+    Tile *result = simt_new_tile(s, 1 << to->in_bits[LAYOUT_REGISTER]);
+    for (int upper = 0; upper < 2; upper++) {
+        for (int r = 0; r < 1 << from_half.in_bits[LAYOUT_REGISTER]; r++)
+            half->at[r] = tile->at[with_bit(r, from_bit, upper)];
+        if (upper)
+            simt_sync(s);
+        Tile *converted = simt_convert(s, half, type, &from_half, &to_half, scratch, room);
+        for (int r = 0; r < 1 << to_half.in_bits[LAYOUT_REGISTER]; r++)
+            result->at[with_bit(r, to_bit, upper)] = converted->at[r];
+    }
+    return result;
+}
+
 Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayout *from,
-                   const LinearLayout *to, int64_t scratch)
+                   const LinearLayout *to, int64_t scratch, int64_t room)
 {
     int bytes = tt_byte_width(type);
     ConvertPlan plan = tt_layout_plan_conversion(from, to, bytes);
@@ -462,6 +488,8 @@ Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayo
     case CONVERT_SHARED:
         break;
     }
+    if ((int64_t)bytes << tt_layout_out_total(from) > room)
+        return convert_in_halves(s, tile, type, from, to, scratch, room);
     SharedSide stored = shared_side(s, from, &plan.shared, true, bytes);
     SharedSide loaded = shared_side(s, to, &plan.shared, false, bytes);
     simt_store_side(s, &stored, tile, scratch);

@@ -165,6 +165,44 @@ LinearLayout tt_layout_without_register_copies(const LinearLayout *layout)
     return result;
 }
 
+/* The register bit whose whole image is this element bit, which no other bit's image has in it; -1: there is none. */
+static int register_of(const LinearLayout *layout, int element_bit)
+{
+    int found = -1;
+    for (int i = 0; i < tt_layout_in_total(layout); i++) {
+        if (!(layout->bases[i] >> element_bit & 1))
+            continue;
+        if (found >= 0 || i >= layout->in_bits[LAYOUT_REGISTER] || layout->bases[i] != 1ull << element_bit)
+            return -1;
+        found = i;
+    }
+    return found;
+}
+
+int tt_layout_halving_bit(const LinearLayout *a, const LinearLayout *b, int least)
+{
+    int bit = tt_layout_out_total(a) - 1;
+    while (bit >= least && (register_of(a, bit) < 0 || register_of(b, bit) < 0))
+        bit--;
+    return bit >= least ? bit : -1;
+}
+
+LinearLayout tt_layout_half(const LinearLayout *layout, int element_bit, int *register_bit)
+{
+    LinearLayout half = *layout;
+    uint64_t below = (1ull << element_bit) - 1;
+    *register_bit = register_of(layout, element_bit);
+    for (int i = 0, to = 0; i < tt_layout_in_total(layout); i++)
+        if (i != *register_bit)
+            half.bases[to++] = (layout->bases[i] & below) | (layout->bases[i] >> 1 & ~below);
+    half.in_bits[LAYOUT_REGISTER]--;
+    int axis = layout->rank - 1;
+    while (element_bit >= tt_layout_axis_start(layout, axis) + layout->out_bits[axis])
+        axis--;
+    half.out_bits[axis]--;
+    return half;
+}
+
 LinearLayout tt_layout_swizzled(const int64_t *shape, int rank, int64_t vec, int64_t per_phase,
                                 int64_t max_phase)
 {

@@ -95,6 +95,11 @@ bool tt_layout_split(const LinearLayout *layout,
                      LinearLayout *out); /* false when the last dimension is no register */
 /* Drops register bits that hold copies. */
 LinearLayout tt_layout_without_register_copies(const LinearLayout *layout);
+/* The highest element bit, at least `least`, that is the whole image of a register bit, and of no other bit a part, in both
+ * layouts; -1: there is none. By it a tile falls into halves, each in other registers of every thread. */
+int tt_layout_halving_bit(const LinearLayout *a, const LinearLayout *b, int least);
+/* The layout of such a half, and which register bit says which half it is. */
+LinearLayout tt_layout_half(const LinearLayout *layout, int element_bit, int *register_bit);
 /* Row-major shared memory, swizzled: vectors of `vec` elements of the last dimension are XORed by the row divided by
  * per_phase, modulo max_phase. vec = per_phase = max_phase = 1 is plain row-major. Rank 1 or more. */
 LinearLayout tt_layout_swizzled(const int64_t *shape, int rank, int64_t vec, int64_t per_phase,

@@ -1,12 +1,15 @@
 """Products on tensor cores with one synchronisation left out, as in test_synchronisation.py: the waits for copies and
 for products, the fences, and the barriers around buffers are all needed, and the simulator notices each."""
 
+import re
+
 import numpy as np
 import pytest
 from synchronised import Case, floats
 
 import triton
 import triton.language as tl
+from triton import _C
 
 
 @triton.jit
@@ -201,6 +204,30 @@ def nested():
     return Case(nested_kernel, [a, b, np.zeros_like(expected), 128, 3], {2: expected}, N=64, BK=32)
 
 
+@triton.jit
+def tiles_kernel(a, b, c, K, steps, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    """Tiles of rows in one loop over the steps of all: their sums leave while the buffers are in use. The last tile's
+    steps may not be all."""
+    i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
+    acc = tl.zeros((M, N), tl.float32)
+    for step in range(steps):
+        row, depth = step // (K // BK) * M + i, step % (K // BK) * BK + k
+        acc = tl.dot(tl.load(a + row * K + depth[None, :]), tl.load(b + depth[:, None] * N + j), acc)
+        if step % (K // BK) == K // BK - 1:
+            tl.store(c + row * N + j, acc)
+            acc = tl.zeros((M, N), tl.float32)
+    tl.store(c + (steps // (K // BK) * M + i) * N + j, acc)
+
+
+def sums_in_parts(depth=64):
+    """Of 128 KB, which cross 32 KB of shared memory that the buffers leave. The second tile has half of its steps."""
+    a, b = halves(256, 4 * depth), halves(4 * depth, 256)
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    expected[128:] = a[128:, : 2 * depth].astype(np.float32) @ b[: 2 * depth].astype(np.float32)
+    arguments = [a, b, np.zeros((256, 256), np.float32), 4 * depth, 6]
+    return Case(tiles_kernel, arguments, {2: expected}, M=128, N=256, BK=depth)
+
+
 CASES = {
     "product, 1 stage": lambda: product(1),
     "product, 2 stages": lambda: product(2),
@@ -237,3 +264,10 @@ def test_each_one_is_needed_where_warpgroups_take_turns(warpgroups):
 
 def test_each_one_is_needed_in_halves():
     product_in_halves().check_each(8, 90)
+
+
+def test_each_one_is_needed_where_sums_cross_in_parts():
+    case = sums_in_parts()
+    case.check_each(8, 90)
+    compiled = _C._compile_gpu(case.text, 90, 8, pipeline=True)
+    assert re.findall(r"convert_layout .*scratch = \[196608, (\d+)\]", compiled["ttgir"]) == ["32768"]
