@@ -1,4 +1,4 @@
-/* Gives every tile a layout. layout_groups.c says which one each value should have; here every use gets its operand in
+/* Gives every tile a layout. decide_layouts.c says which one each value should have; here every use gets its operand in
  * the layout it wants: the value itself, or, when the value is a chain of cheap operations, the chain once more in that
  * layout, or a convert_layout. Conversions stand before the outermost operation that needs them, so they leave loops,
  * and in front of widening casts and broadcasts, so that fewer bytes move. What nobody wanted is erased. */
@@ -375,7 +375,7 @@ bool tt_gpu_assign_layouts(Module *module, const GpuOptions *options, Arena *scr
     {
         Assigner assigner = {
             .module = module, .options = options, .scratch = scratch, .granted = {.arena = scratch}};
-        assigner.groups = tt_group_layouts(function, options, scratch);
+        assigner.groups = tt_decide_layouts(function, options, scratch);
         assign_region(&assigner, function->body);
         erase_unwanted(function->body);
     }

@@ -1,4 +1,4 @@
-/* Internal to the choice of layouts (layout_groups.c): blocked layouts, and what accesses of memory prefer. */
+/* Internal to the choice of layouts (layout_groups.c, decide_layouts.c): blocked layouts, and what accesses of memory prefer. */
 #pragma once
 #include "gpu/passes.h"
 

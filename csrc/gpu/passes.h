@@ -45,10 +45,10 @@ bool tt_acquires(const Op *op);
 /* NULL, or the IR with each value whose layout does not follow from its operation's others. */
 const char *tt_verify_layouts(const Module *module, Arena *arena);
 
-/* ---- layout_groups.c: which layout each tile should have ------------------------------------------------------------ */
+/* ---- decide_layouts.c: which layout each tile should have ------------------------------------------------------------ */
 
 typedef struct LayoutGroups LayoutGroups;
-LayoutGroups *tt_group_layouts(Function *function, const GpuOptions *options, Arena *arena);
+LayoutGroups *tt_decide_layouts(Function *function, const GpuOptions *options, Arena *arena);
 /* Layout for a value, or NULL when it has none of its own: it is cheap to make in any. */
 const LinearLayout *tt_group_layout(const LayoutGroups *groups, const Value *value);
 /* Layout in which a memory operation runs. */
