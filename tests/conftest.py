@@ -23,6 +23,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     target = config.getoption("--target")
     os.environ["TRITON_TARGET"] = "cpu" if target == "interpret" else target
+    os.environ.pop("TRITON_INTERPRET", None)  # what is marked as compiled would be interpreted
     if target == "interpret":
         os.environ["TRITON_INTERPRET"] = "1"
     os.environ.setdefault("TRITON_VERIFY", "1")
