@@ -303,6 +303,7 @@ Partial simt_combine(Simt *s, const Combine *combine, Partial first, Partial sec
 /* The value of a register, neutral or not valid where the tile is padding. */
 Partial simt_partial_of(Simt *s, const Combine *combine, Tile *const *tiles, int reg);
 Partial simt_shuffled(Simt *s, const Combine *combine, Partial partial, int mask);
+Partial simt_partial_from(Simt *s, const Combine *combine, Partial partial, LLVMValueRef lane);
 /* Combines each partial with those of the strips whose numbers differ in the bits `folded` of the warp, lowest first. */
 void simt_fold_strips(Simt *s, const Combine *combine, uint32_t folded, Partial *partials, int count);
 

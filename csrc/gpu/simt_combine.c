@@ -116,3 +116,13 @@ Partial simt_shuffled(Simt *s, const Combine *combine, Partial partial, int mask
         partial.valid = simt_shuffle_xor(s, partial.valid, mask);
     return partial;
 }
+
+/* That of another lane. */
+Partial simt_partial_from(Simt *s, const Combine *combine, Partial partial, LLVMValueRef lane)
+{
+    for (int i = 0; i < combine->count; i++)
+        partial.at[i] = simt_shuffle_index(s, partial.at[i], lane);
+    if (partial.valid)
+        partial.valid = simt_shuffle_index(s, partial.valid, lane);
+    return partial;
+}

@@ -142,12 +142,13 @@ static void load_row(Simt *s, LLVMValueRef at, int64_t constant, int count, LLVM
         simt_shared_load_vector(s, at, constant + (int64_t)i * bytes, vector, type, out + i);
 }
 
-void simt_load_partials(Simt *s, const WarpExchange *x, int first, Partial *own, Partial rows[][MOST_WARPS])
+void simt_load_partials(Simt *s, const WarpExchange *x, int first, int warp, int warps, Partial *own,
+                        Partial rows[][MOST_WARPS])
 {
-    int vector = 1 << x->vector_bits, warps = simt_partials_read(x);
+    int vector = 1 << x->vector_bits;
     for (int j = 0; j < vector; j++)
         for (int w = 0; w < warps; w++)
-            rows[j][w] = own[first + j];
+            rows[j][warp + w] = own[first + j];
     for (int i = 0; i <= x->combine->count; i++) {
         LLVMValueRef loaded[MOST_IN_VECTOR * MOST_WARPS], elements[MOST_IN_VECTOR];
         if (!collect_parts(s, x, &own[first], i, elements))
@@ -156,13 +157,13 @@ void simt_load_partials(Simt *s, const WarpExchange *x, int first, Partial *own,
         int64_t constant, bytes = simt_bytes(type);
         LLVMValueRef at = place(s, x, x->read_columns, first, i, (int)bytes, &constant);
         if (!x->vector_bits)
-            load_row(s, at, constant, warps, type, loaded);
+            load_row(s, at, constant + warp * bytes, warps, type, loaded);
         for (int w = 0; x->vector_bits && w < warps; w++)
-            load_row(s, at, constant + ((int64_t)w << x->warp_bit) * bytes, vector, type,
+            load_row(s, at, constant + ((int64_t)(warp + w) << x->warp_bit) * bytes, vector, type,
                      loaded + w * vector);
         for (int w = 0; w < warps; w++)
             for (int j = 0; j < vector; j++)
                 if (*part(x, &own[first + j], i))
-                    *part(x, &rows[j][w], i) = loaded[w * vector + j];
+                    *part(x, &rows[j][warp + w], i) = loaded[w * vector + j];
     }
 }

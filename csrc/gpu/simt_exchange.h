@@ -36,5 +36,7 @@ void simt_plan_exchange(WarpExchange *x);
 void simt_store_partials(Simt *s, const WarpExchange *x, Partial *partials);
 /* How many partials of an element a thread reads. */
 int simt_partials_read(const WarpExchange *x);
-/* Loads for the vector that starts with number `first`: rows[j][w] for its element j. `own`: what was stored. */
-void simt_load_partials(Simt *s, const WarpExchange *x, int first, Partial *own, Partial rows[][MOST_WARPS]);
+/* Loads for the vector that starts with number `first` those of `warps` warps from `warp` on: rows[j][w] for its element j.
+ * `own`: what was stored. */
+void simt_load_partials(Simt *s, const WarpExchange *x, int first, int warp, int warps, Partial *own,
+                        Partial rows[][MOST_WARPS]);

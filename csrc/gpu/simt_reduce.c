@@ -270,7 +270,7 @@ static void combine_warps(Simt *s, const Combine *combine, const ReducePlan *pla
         LLVMPositionBuilderAtEnd(s->b, combining);
     }
     for (int first = 0; first < different; first += vector) {
-        simt_load_partials(s, &x, first, own, rows);
+        simt_load_partials(s, &x, first, 0, simt_partials_read(&x), own, rows);
         for (int j = 0; j < vector; j++)
             partials[register_of(&x, registers, first + j)] =
                 reduce_lanes(s, combine, x.readers, combine_tree(s, combine, rows[j], read));

@@ -28,7 +28,8 @@ typedef struct Scan {
     Combine combine;
     const ScanPlan *plan;
     bool reverse;
-    Partial *prefix; /* by register: over its chain up to here */
+    Partial *
+        prefix; /* by register: over its chain up to here, over blocks in front of a chain of one element, too */
     Chain *chains;
     int chain_count;
     int *chain_of; /* register -> its chain */
@@ -138,11 +139,13 @@ static void join_registers(Scan *x, int bit, int count)
 
 static Partial choose(Scan *x, LLVMValueRef condition, const Partial *a, const Partial *b)
 {
+    LLVMValueRef yes = LLVMConstAllOnes(LLVMTypeOf(condition));
     Partial result = {0};
     for (int i = 0; i < x->combine.count; i++)
         result.at[i] = LLVMBuildSelect(x->s->b, condition, a->at[i], b->at[i], "");
-    if (a->valid)
-        result.valid = LLVMBuildSelect(x->s->b, condition, a->valid, b->valid, "");
+    if (a->valid || b->valid)
+        result.valid =
+            LLVMBuildSelect(x->s->b, condition, a->valid ? a->valid : yes, b->valid ? b->valid : yes, "");
     return result;
 }
 
@@ -160,7 +163,7 @@ static bool commutes(const Scan *x)
     return single != TT_OPCODES && tt_op_infos[single].traits & COMMUTES;
 }
 
-static void join_lanes(Scan *x, int bit)
+static void exchange_totals(Scan *x, int bit)
 {
     LLVMValueRef second = is_second(x, x->s->lane, bit);
     for (int c = 0; c < x->chain_count; c++) {
@@ -174,6 +177,62 @@ static void join_lanes(Scan *x, int bit)
         }
         chain->total = simt_combine(x->s, &x->combine, mine, other);
     }
+}
+
+/* The lane so far in front of this one; beyond the warp any. */
+static LLVMValueRef lane_before(Scan *x, int distance)
+{
+    Simt *s = x->s;
+    LLVMValueRef lane = LLVMBuildAdd(s->b, s->lane, simt_i32(s, x->reverse ? distance : -distance), "");
+    return LLVMBuildAnd(s->b, lane, simt_i32(s, TT_LANES - 1), "");
+}
+
+/* Lanes in `count` bits from `lowest` on: the total of each becomes that of all up to it, over twice as many lanes with each
+ * step. Where order counts that is one combination a step, where lanes that exchange their totals have two, of operands
+ * that they sort, and carry twice as many values. But it takes two more shuffles, which commuting operations of one
+ * instruction had better not. */
+static void step_through_lanes(Scan *x, int lowest, int count, bool is_last)
+{
+    Simt *s = x->s;
+    LLVMValueRef mask = simt_i32(s, (int64_t)((1u << count) - 1) << lowest);
+    LLVMValueRef place = LLVMBuildAnd(s->b, x->reverse ? LLVMBuildNot(s->b, s->lane, "") : s->lane, mask, "");
+    for (int i = 0; i < count; i++) {
+        int distance = 1 << (lowest + i);
+        LLVMValueRef source = lane_before(x, distance);
+        LLVMValueRef exists = LLVMBuildICmp(s->b, LLVMIntUGE, place, simt_i32(s, distance), "");
+        for (int c = 0; c < x->chain_count; c++) {
+            Partial before = simt_partial_from(s, &x->combine, x->chains[c].total, source);
+            before = only_where(x, before, exists);
+            x->chains[c].total = simt_combine(s, &x->combine, before, x->chains[c].total);
+        }
+    }
+    LLVMValueRef neighbour = lane_before(x, 1 << lowest);
+    LLVMValueRef exists = LLVMBuildICmp(s->b, LLVMIntNE, place, simt_i32(s, 0), "");
+    LLVMValueRef last = x->reverse ? LLVMBuildAnd(s->b, s->lane, LLVMBuildNot(s->b, mask, ""), "")
+                                   : LLVMBuildOr(s->b, s->lane, mask, "");
+    for (int c = 0; c < x->chain_count; c++) {
+        Chain *chain = &x->chains[c];
+        if (x->plan->chain_bits || chain->has_carry)
+            prepend(x, chain,
+                    only_where(x, simt_partial_from(s, &x->combine, chain->total, neighbour), exists));
+        else
+            x->prefix[chain->first] = chain->total;
+        if (!is_last)
+            chain->total = simt_partial_from(s, &x->combine, chain->total, last);
+    }
+}
+
+static void join_lanes(Scan *x, int bit, int count)
+{
+    const ScanBit *bits = x->plan->bits + bit;
+    bool in_order = true;
+    for (int i = 0; i < count; i++)
+        in_order &= bits[i].bit == bits[0].bit + i;
+    if (in_order && !commutes(x) && count > 1)
+        step_through_lanes(x, bits[0].bit, count, bit + count == x->plan->axis_bits);
+    else
+        for (int i = 0; i < count; i++)
+            exchange_totals(x, bits[i].bit);
 }
 
 /* ---- warps -------------------------------------------------------------------------------------------------------------------------- */
@@ -229,19 +288,34 @@ static WarpExchange plan_run(Scan *x, int first_bit, int bits, int *registers)
     return run;
 }
 
-/* What stands before this thread's warp, and all warps' total. */
-static void combine_totals(Scan *x, const Partial *row, int warps, LLVMValueRef own, Partial *before,
-                           Partial *total)
+/* Takes in the total of the warp that is the i-th in the order of the scan. */
+static void add_warp(Scan *x, int i, const Partial *part, LLVMValueRef follows, Partial *before,
+                     Partial *total)
+{
+    if (i)
+        *before = i > 1 ? choose(x, follows, total, before) : only_where(x, *total, follows);
+    *total = i ? simt_combine(x->s, &x->combine, *total, *part) : *part;
+}
+
+/* What stands before this thread's warp, and all warps' totals, for a vector of totals. Warp by warp, so that no more of
+ * them than one wait in registers. */
+static void combine_totals(Scan *x, const WarpExchange *run, int first, LLVMValueRef own, Partial *before,
+                           Partial *totals)
 {
     Simt *s = x->s;
-    for (int i = 0; i < warps; i++) {
-        int warp = x->reverse ? warps - 1 - i : i;
-        LLVMValueRef precedes =
-            LLVMBuildICmp(s->b, x->reverse ? LLVMIntULT : LLVMIntUGT, own, simt_i32(s, warp), "");
-        Partial part = only_where(x, row[warp], precedes);
-        if (i + 1 < warps)
-            *before = i ? simt_combine(s, &x->combine, *before, part) : part;
-        *total = i ? simt_combine(s, &x->combine, *total, row[warp]) : row[warp];
+    int vector = 1 << run->vector_bits;
+    Partial(*rows)[MOST_WARPS] = tt_arena_alloc(s->arena, sizeof(Partial[MOST_WARPS]) * (size_t)vector);
+    Partial *stored = tt_arena_copy(s->arena, totals, sizeof(Partial) * (size_t)(first + vector));
+    if (vector == 1)
+        simt_load_partials(s, run, first, 0, run->warps, stored, rows);
+    for (int i = 0; i < run->warps; i++) {
+        int warp = x->reverse ? run->warps - 1 - i : i;
+        if (vector > 1)
+            simt_load_partials(s, run, first, warp, 1, stored, rows);
+        LLVMValueRef follows =
+            LLVMBuildICmp(s->b, x->reverse ? LLVMIntULE : LLVMIntUGE, own, simt_i32(s, warp), "");
+        for (int j = 0; j < vector; j++)
+            add_warp(x, i, &rows[j][warp], follows, &before[first + j], &totals[first + j]);
     }
 }
 
@@ -270,17 +344,13 @@ static void join_warps(Scan *x, int first_bit, int bits)
     int count = 1 << run.index_bits, vector = 1 << run.vector_bits;
     Partial *totals = TT_NEW_ARRAY(s->arena, Partial, count),
             *before = TT_NEW_ARRAY(s->arena, Partial, count);
-    Partial(*rows)[MOST_WARPS] = tt_arena_alloc(s->arena, sizeof(Partial[MOST_WARPS]) * (size_t)vector);
     for (int c = 0; c < x->chain_count; c++)
         totals[number_of(&run, registers, x->chains[c].first)] = x->chains[c].total;
     simt_store_partials(s, &run, totals);
     simt_sync(s);
     LLVMValueRef own = warp_number(s, &run);
-    for (int first = 0; first < count; first += vector) {
-        simt_load_partials(s, &run, first, totals, rows);
-        for (int j = 0; j < vector; j++)
-            combine_totals(x, rows[j], run.warps, own, &before[first + j], &totals[first + j]);
-    }
+    for (int first = 0; first < count; first += vector)
+        combine_totals(x, &run, first, own, before, totals);
     for (int c = 0; c < x->chain_count; c++) {
         int number = number_of(&run, registers, x->chains[c].first);
         prepend(x, &x->chains[c], before[number]);
@@ -300,8 +370,7 @@ static void join_blocks(Scan *x)
         else if (input == LAYOUT_WARP)
             join_warps(x, bit, count);
         else
-            for (int i = 0; i < count; i++)
-                join_lanes(x, x->plan->bits[bit + i].bit);
+            join_lanes(x, bit, count);
     }
 }
 

@@ -331,14 +331,33 @@ static bool simplify_assert(Op *op)
     return masked == 1;
 }
 
+/* An atomic update that changes nothing and releases nothing only looks: a load, for which whoever else looks there need
+ * not wait. */
+static bool make_atomic_load(Op *op)
+{
+    static const char *const kinds[] = {"add", "or", "xor", "max_u"};
+    const char *kind = tt_string_attr(op, ATTR_kind, ""), *sem = tt_string_attr(op, ATTR_sem, "acq_rel");
+    int64_t value;
+    if (!tt_constant_int(tt_operand(op, 1), &value) || value ||
+        (strcmp(sem, "relaxed") && strcmp(sem, "acquire")))
+        return false;
+    for (size_t i = 0; i < TT_COUNT(kinds); i++)
+        if (!strcmp(kind, kinds[i])) {
+            tt_set_attr(op, tt_attr_string(op->parent->function->module, ATTR_kind, "load", NULL));
+            return true;
+        }
+    return false;
+}
+
 static bool simplify_effect(Op *op)
 {
     switch (op->opcode) {
     case OP_load:
         return known_mask(op, 1) == 1 && simplify_masked(op, 1);
     case OP_store:
-    case OP_atomic_rmw:
         return simplify_masked(op, 2);
+    case OP_atomic_rmw:
+        return simplify_masked(op, 2) || make_atomic_load(op);
     case OP_assert:
         return simplify_assert(op);
     case OP_assume:

@@ -1470,6 +1470,41 @@ def test_sums_that_are_read_before_the_next_product_have_registers_of_their_own(
     assert len(products) == 4 and products[0] == products[1] != products[2] == products[3]
 
 
+def test_scans_in_order_combine_once_a_step():
+    """Lanes take what stands before them, five times, their neighbour's prefix and the last lane's total: each of two
+    values and four vectors. Rows of 4096 leave a multiprocessor three programs of eight warps."""
+
+    @triton.jit
+    def later_largest(a, i, b, j):
+        later = (b > a) | ((b == a) & (j > i))
+        return tl.where(later, b, a), tl.where(later, j, i)
+
+    @triton.jit
+    def running_largest(x_ptr, out_ptr, place_ptr, n, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + tl.program_id(0) * n + i, mask=i < n, other=-float("inf"))
+        x, place = tl.associative_scan((x, i), 0, later_largest)
+        tl.store(out_ptr + tl.program_id(0) * n + i, x, mask=i < n)
+        tl.store(place_ptr + tl.program_id(0) * n + i, place.to(tl.int64), mask=i < n)
+
+    compiled = compile_kernel(running_largest, F32, F32, pointer("i64"), integer(), num_warps=8, BLOCK=4096)
+    assert compiled.count(r"shfl\.sync\.idx") == 2 * 4 * 7 and compiled.count(r"shfl\.sync\.bfly") == 0
+    used = assemble(compiled, 90)
+    assert used.spills == 0 and used.registers <= 80
+
+
+def test_atomic_updates_that_change_nothing_are_loads():
+    @triton.jit
+    def look_back(flag_ptr, out_ptr):
+        word = tl.atomic_add(flag_ptr, 0, sem="acquire")
+        while word == 0:
+            word = tl.atomic_add(flag_ptr, 0, sem="acquire")
+        tl.store(out_ptr, word + tl.atomic_add(flag_ptr, 0))
+
+    compiled = compile_kernel(look_back, I32, I32)
+    assert compiled.count(r"ld\.acquire\.gpu\.global") == 2 and compiled.count(r"\batom\.") == 1
+
+
 @pytest.mark.parametrize("sm", SMS)
 @pytest.mark.parametrize("combine", [tl.reduce, tl.associative_scan])
 def test_lanes_tell_each_other_nothing_that_nobody_uses(combine, sm):

@@ -117,7 +117,7 @@ def test_a_running_maximum_begins_with_nan(shape, num_warps):
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("shape", [(1,), (6,), (33,), (4, 9)])
+@pytest.mark.parametrize("shape", [(1,), (6,), (33,), (700,), (4, 9), (2, 300)])
 def test_a_combination_that_does_not_commute(shape, reverse):
     """h[i] = a[i] * h[i - 1] + b[i] as a scan of affine maps."""
     a = round_to(np.where(random(shape, seed=1).values > 0, 1.0, -1.0), "float32").values
