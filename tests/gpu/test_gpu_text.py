@@ -22,6 +22,7 @@ BEFORE_LAYOUTS = (
     "unroll_networks",
     "decompose_dot",
     "advance_pointers",
+    "branch_pointers",
     "repeated_loads",
     "narrow_loads",
     "load_windows",
