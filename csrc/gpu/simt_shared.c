@@ -225,7 +225,7 @@ static SharedSide shared_side(Simt *s, const LinearLayout *layout, const SharedP
     SharedSide side = {.layout = layout,
                        .offsets = stores ? plan->store_offsets : plan->load_offsets,
                        .registers = stores ? plan->store_registers : plan->load_registers,
-                       .vector_bits = plan->vector_bits,
+                       .vector_bits = stores ? plan->store_bits : plan->load_bits,
                        .element_bytes = element_bytes};
     side.base = simt_thread_offset(s, side.offsets + layout->in_bits[LAYOUT_REGISTER],
                                    layout->in_bits[LAYOUT_LANE], layout->in_bits[LAYOUT_WARP], element_bytes);

@@ -132,6 +132,39 @@ static int common_vector(const LinearLayout *from, const LinearLayout *to, const
     return count;
 }
 
+/* Rows of 16 bytes of which four lanes of `words` hold a word each, and threads of `vectors` all, as bits of the row; or
+ * none. What else is in `words`, and the threads of `vectors`, are *fixed: they move by whole rows. */
+static int find_row(const LinearLayout *words, const LinearLayout *vectors, int element_bytes, uint64_t *row,
+                    uint64_t *fixed, int *fixed_count)
+{
+    int registers = words->in_bits[LAYOUT_REGISTER],
+        in_word = element_bytes < 4 ? tt_log2(4 / element_bytes) : 0;
+    uint64_t all[128], span[64];
+    int count = 0, bits = in_word + 2;
+    if (element_bytes > 4 || registers < in_word || words->in_bits[LAYOUT_LANE] < 5)
+        return 0;
+    for (int i = 0; i < tt_layout_in_total(words); i++) {
+        bool is_in_row = i < in_word || (i >= registers && i < registers + 2);
+        if (!words->bases[i])
+            return 0; /* copies, of which matrices have none */
+        if (is_in_row)
+            row[i < in_word ? i : in_word + i - registers] = words->bases[i];
+        else
+            all[count++] = words->bases[i];
+    }
+    memcpy(span, vectors->bases, sizeof(uint64_t) * (size_t)vectors->in_bits[LAYOUT_REGISTER]);
+    memcpy(span + vectors->in_bits[LAYOUT_REGISTER], row, sizeof(uint64_t) * (size_t)bits);
+    if (tt_f2_rank(span, vectors->in_bits[LAYOUT_REGISTER] + bits) !=
+        tt_f2_rank(span, vectors->in_bits[LAYOUT_REGISTER]))
+        return 0;
+    for (int i = vectors->in_bits[LAYOUT_REGISTER]; i < tt_layout_in_total(vectors); i++)
+        all[count++] = vectors->bases[i];
+    *fixed_count = tt_f2_basis(all, count, fixed);
+    memcpy(span, fixed, sizeof(uint64_t) * (size_t)*fixed_count);
+    memcpy(span + *fixed_count, row, sizeof(uint64_t) * (size_t)bits);
+    return tt_f2_rank(span, *fixed_count + bits) == *fixed_count + bits ? bits : 0;
+}
+
 /* Members of `candidates` that are independent of `basis` and each other. */
 static int independent_of(const uint64_t *basis, int count, const uint64_t *candidates, int candidate_count,
                           uint64_t *out)
@@ -167,10 +200,10 @@ static int common_complement(uint64_t *a, int a_count, uint64_t *b, int b_count,
     return count + tt_f2_extend(sum, a_count + private_count, space, space_count, space_count, out + count);
 }
 
-/* The first `served` lane bits: lanes whose vectors one wavefront of 128 bytes serves together. */
-static int wavefront_span(const LinearLayout *layout, int served, uint64_t *span)
+/* `served` lane bits from `first` on: lanes whose vectors one wavefront of 128 bytes serves together. */
+static int wavefront_span(const LinearLayout *layout, int first, int served, uint64_t *span)
 {
-    return tt_f2_basis(layout->bases + layout->in_bits[LAYOUT_REGISTER],
+    return tt_f2_basis(layout->bases + layout->in_bits[LAYOUT_REGISTER] + first,
                        TT_MIN(served, layout->in_bits[LAYOUT_LANE]), span);
 }
 
@@ -179,8 +212,26 @@ static SharedPlan plan_shared(const LinearLayout *from, const LinearLayout *to, 
     SharedPlan plan = {.memory = *from};
     int bits = tt_layout_out_total(from);
     uint64_t fixed[64], space[64], a[64], b[64], columns[64], rows[64], inverse[64];
-    int fixed_count = fixed_span(from, to, fixed);
+    int fixed_count = fixed_span(from, to, fixed),
+        in_word = element_bytes < 4 ? tt_log2(4 / element_bytes) : 0;
     int vector_bits = common_vector(from, to, fixed, fixed_count, element_bytes, columns);
+    int first_stored = 0, first_loaded = 0; /* lanes that a wavefront tells apart */
+    plan.store_bits = plan.load_bits = vector_bits;
+    for (int stores = 1; stores >= 0 && vector_bits <= in_word; stores--) {
+        uint64_t row[8], moving[64];
+        int moving_count;
+        const LinearLayout *words = stores ? from : to, *vectors = stores ? to : from;
+        int row_bits = find_row(words, vectors, element_bytes, row, moving, &moving_count);
+        if (!row_bits)
+            continue;
+        memcpy(columns, row, sizeof(uint64_t) * (size_t)row_bits);
+        memcpy(fixed, moving, sizeof(uint64_t) * (size_t)moving_count);
+        fixed_count = moving_count;
+        vector_bits = row_bits;
+        plan.store_bits = stores ? in_word : row_bits;
+        plan.load_bits = stores ? row_bits : in_word;
+        *(stores ? &first_stored : &first_loaded) = 2;
+    }
     int served = TT_MIN(5, 7 - TT_MIN(7, tt_log2(element_bytes) + vector_bits));
     int bank_bits = TT_MAX(0, 7 - tt_log2(element_bytes) - vector_bits); /* vectors in 128 bytes */
     /* Everything but the vectors happens in a complement of them that contains `fixed`. */
@@ -192,7 +243,8 @@ static SharedPlan plan_shared(const LinearLayout *from, const LinearLayout *to, 
     tt_f2_extend(grown, vector_bits + fixed_count, NULL, 0, bits, space + fixed_count);
     int row_count = 0;
     if (space_count > bank_bits) {
-        int a_count = wavefront_span(from, served, a), b_count = wavefront_span(to, served, b);
+        int a_count = wavefront_span(from, first_stored, served, a),
+            b_count = wavefront_span(to, first_loaded, served, b);
         row_count = common_complement(a, a_count, b, b_count, bank_bits, space, space_count, rows);
     }
     /* Offsets: vector lowest, then banks (source lanes first, for plain store addresses), then rows. */
@@ -205,17 +257,20 @@ static SharedPlan plan_shared(const LinearLayout *from, const LinearLayout *to, 
     plan.memory.in_bits[LAYOUT_REGISTER] = bits;
     memcpy(plan.memory.bases, columns, sizeof(uint64_t) * (size_t)bits);
     tt_layout_right_inverse(&plan.memory, inverse);
-    plan.vector_bits = vector_bits;
     for (int i = 0; i < tt_layout_in_total(from); i++)
         plan.store_offsets[i] = tt_f2_apply(inverse, from->bases[i]);
     for (int i = 0; i < tt_layout_in_total(to); i++)
         plan.load_offsets[i] = tt_f2_apply(inverse, to->bases[i]);
     for (int i = 0; i < vector_bits; i++) {
         uint64_t registers;
-        tt_f2_solve(from->bases, from->in_bits[LAYOUT_REGISTER], columns[i], &registers);
-        plan.store_registers[i] = (uint32_t)registers;
-        tt_f2_solve(to->bases, to->in_bits[LAYOUT_REGISTER], columns[i], &registers);
-        plan.load_registers[i] = (uint32_t)registers;
+        if (i < plan.store_bits) {
+            tt_f2_solve(from->bases, from->in_bits[LAYOUT_REGISTER], columns[i], &registers);
+            plan.store_registers[i] = (uint32_t)registers;
+        }
+        if (i < plan.load_bits) {
+            tt_f2_solve(to->bases, to->in_bits[LAYOUT_REGISTER], columns[i], &registers);
+            plan.load_registers[i] = (uint32_t)registers;
+        }
     }
     return plan;
 }

@@ -140,11 +140,12 @@ typedef struct ShufflePlan {
     uint64_t keep_lane[8], source_round[16], source_lane[8], send_round[16], send_lane[8];
 } ShufflePlan;
 
-/* Shared memory. `memory` maps offsets (in elements) to elements; a vector of 2^vector_bits elements is stored and
- * loaded at once; neither access has a bank conflict. */
+/* Shared memory. `memory` maps offsets (in elements) to elements; vectors of 2^store_bits elements are stored and of
+ * 2^load_bits loaded at once; neither access has a bank conflict. The bits differ where one side has rows of 16 bytes and
+ * the other a word of each in four lanes, as 8 x 8 matrices are stored or loaded, too. */
 typedef struct SharedPlan {
     LinearLayout memory;
-    int vector_bits;
+    int store_bits, load_bits;
     uint64_t store_offsets[64]; /* columns: offset of each source place bit (register, lane, warp) */
     uint64_t load_offsets[64];  /* ... of each destination place bit */
     uint32_t store_registers[16],

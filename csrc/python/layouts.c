@@ -243,12 +243,12 @@ static PyObject *access_cost(const LinearLayout *layout, const uint64_t *offsets
 static PyObject *shared_plan(const SharedPlan *plan, const LinearLayout *from, const LinearLayout *to,
                              int element_bytes)
 {
-    return Py_BuildValue("{s:s,s:N,s:i,s:N,s:N,s:N,s:N}", "kind", "shared", "memory",
-                         write_layout(&plan->memory), "vector_bits", plan->vector_bits, "store_offsets",
-                         mask_tuple(plan->store_offsets, tt_layout_in_total(from)), "load_offsets",
-                         mask_tuple(plan->load_offsets, tt_layout_in_total(to)), "store_cost",
-                         access_cost(from, plan->store_offsets, plan->vector_bits, element_bytes),
-                         "load_cost", access_cost(to, plan->load_offsets, plan->vector_bits, element_bytes));
+    return Py_BuildValue("{s:s,s:N,s:(ii),s:N,s:N,s:N,s:N}", "kind", "shared", "memory",
+                         write_layout(&plan->memory), "vector_bits", plan->store_bits, plan->load_bits,
+                         "store_offsets", mask_tuple(plan->store_offsets, tt_layout_in_total(from)),
+                         "load_offsets", mask_tuple(plan->load_offsets, tt_layout_in_total(to)), "store_cost",
+                         access_cost(from, plan->store_offsets, plan->store_bits, element_bytes), "load_cost",
+                         access_cost(to, plan->load_offsets, plan->load_bits, element_bytes));
 }
 
 static PyObject *plan_conversion(PyObject *module, PyObject *args)

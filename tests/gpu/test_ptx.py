@@ -437,6 +437,17 @@ def test_fragments_cross_shared_memory_as_matrices(turned):
     assemble(compiled, 90)
 
 
+@pytest.mark.parametrize("sm", [80, 90])
+def test_fragments_are_stored_in_rows(sm):
+    """A thread's words become vectors of a row: four matrices at once where there are such stores, else words."""
+    sizes = {"BM": 64, "BN": 32, "BK": 32}
+    compiled = compile_kernel(matmul, F16, F16, F16, integer(), integer(), integer(), sm=sm, **sizes)
+    assert compiled.count(SHARED_LOAD) == compiled.count(r"\bld\.shared") == 2
+    assert compiled.count(r"stmatrix\S*\.x4\.shared") == (2 if sm == 90 else 0)
+    assert compiled.count(r"\bst\.shared\.b32") == compiled.count(r"\bst\.shared") == (0 if sm == 90 else 8)
+    assemble(compiled, sm)
+
+
 @triton.jit
 def chained_products_of_bytes(a_ptr, b_ptr, c_ptr, out_ptr, n):
     rows = tl.arange(0, 64)

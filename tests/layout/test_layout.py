@@ -374,6 +374,21 @@ def test_accumulators_that_are_the_next_operand():
     assert check_plan(accumulator, a, 2) in ("none", "registers")
 
 
+@pytest.mark.parametrize("element_bytes, row_bits", [(1, 4), (2, 3), (4, 2)])
+def test_words_of_fragments_become_rows(element_bytes, row_bits):
+    """Four lanes have a word each of the 16 bytes that a thread stores at once: one side words, the other vectors."""
+    word_bits = row_bits - 2
+    shape = 64, 8 << word_bits
+    words = make("blocked", shape, (1, 1 << word_bits), (8, 4), (4, 1), (1, 0))
+    rows = make("blocked", shape, (1, 1 << row_bits), (16, 2), (4, 1), (1, 0))
+    for source, target, bits in (words, rows, (word_bits, row_bits)), (rows, words, (row_bits, word_bits)):
+        assert check_plan(source, target, element_bytes) == "shared"
+        assert _C._layout_plan(source.raw, target.raw, element_bytes)["vector_bits"] == bits
+    accumulator = make("mma", (64, 32), (PARTS["accumulator"], 2), (4, 1))
+    rows = make("blocked", (64, 32), (1, 8), (8, 4), (4, 1), (1, 0))
+    assert _C._layout_plan(accumulator.raw, rows.raw, 2)["vector_bits"] == (1, 3)
+
+
 def test_conversions_between_arbitrary_layouts():
     rng = random.Random(7)
     kinds = set()
