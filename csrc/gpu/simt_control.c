@@ -345,8 +345,8 @@ void simt_if(Simt *s, const Op *op)
     LLVMPositionBuilderAtEnd(s->b, after);
     for (int i = 0; i < op->result_count; i++)
         tiles[0][i] = merge(s, tiles[0][i], ends[0], tiles[1][i], ends[1]);
-    for (int i = 0; i < op->result_count; i++) /* behind all phis */
-        simt_set(s, op->results[i], simt_from_words(s, op->results[i], tiles[0][i]));
     if (meets)
         simt_enter_phase(s);
+    for (int i = 0; i < op->result_count; i++) /* behind all phis, and for each strip */
+        simt_set(s, op->results[i], simt_from_words(s, op->results[i], tiles[0][i]));
 }

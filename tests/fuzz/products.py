@@ -18,7 +18,16 @@ from loop_memory import LEAST_ROW  # noqa: E402
 
 TARGETS = "sim:90", "sim:80"
 SUMS = {"int8": "int32", "float64": "float64"}
-LOADS = ["recomputed", "carried", "block pointer", "descriptor", "indirect", "stored", "in branches"]
+LOADS = [
+    "recomputed",
+    "carried",
+    "block pointer",
+    "descriptor",
+    "indirect",
+    "stored",
+    "in branches",
+    "lines of branches",
+]
 FORMATS = {"float16": "fp16", "bfloat16": "bf16", "float8e5": "e5m2", "float8e4nv": "e4m3"}
 
 
@@ -173,6 +182,16 @@ class Generator(Chooser):
         self.inside.append(
             f"x{o.name} = tl.load({o.name} + {kept} + ({place} + {deep}) * {apart}, {self.masked(o, deep, place)})"
         )
+
+    def load_lines_of_branches(self, o):
+        """Branches say which rows or columns they are."""
+        kept, deep, apart = self.index(o)
+        lines, all_lines = f"lines{o.name}", f"tl.arange(0, {o.rows if o.along else o.columns})"
+        self.before.append(f"{lines} = {all_lines}")
+        self.inside.append(f"if start // {self.k} % 2 == {self.pick(0, 1)}:")
+        self.inside.append(f"    {lines} = ({all_lines} + start // {self.k}) % {o.rows if o.along else o.columns}")
+        place = f"{kept.replace(all_lines, lines)} + (start + {deep}) * {apart}"
+        self.inside.append(f"x{o.name} = tl.load({o.name} + {place}, {self.masked(o, deep, 'start')})")
 
     def load_stored(self, o):
         """Of what the iteration before stored through the same parameter: the load cannot move."""

@@ -218,6 +218,28 @@ def test_long_loop_that_combines_lanes():
     check(code, {"x": x, "n": n}, out, **ONE_WARP)
 
 
+def test_sums_in_fp16_that_a_branch_adds_to():
+    """They leave the branch two to a word, which is taken apart for each strip."""
+    a, b = (random(shape, "int32", low=-1, high=2).values.astype(np.float16) for shape in [(64, 192), (192, 128)])
+    code = """
+    i, j, k = tl.arange(0, 64), tl.arange(0, 128), tl.arange(0, 64)
+    out, other, rows = tl.zeros((64, 128), tl.float16), tl.zeros((64, 128), tl.float16), i
+    for start in range(0, n, 64):
+        if start != 64:
+            if start == 128:
+                rows = i // 2
+            x = tl.load(a_ptr + rows[:, None] * n + start + k[None, :])
+            y = tl.load(b_ptr + (start + k)[:, None] * 128 + j[None, :])
+            out = tl.dot(x, y, out, out_dtype=tl.float16)
+            if start == 0:
+                other += out
+    """
+    whole, rows = a.astype(np.float32), np.arange(64) // 2
+    before = whole[:, :64] @ b[:64]
+    expected = {"out": before + whole[rows, 128:] @ b[128:], "other": before}
+    check(code, {"a": a, "b": b, "n": 192}, {k: v.astype(np.float16) for k, v in expected.items()}, **ONE_WARP)
+
+
 @pytest.mark.parametrize("stages", [1, 3])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "float8e5", "float64"])
 def test_products_whose_sums_are_too_many_for_the_registers(dtype, stages):
