@@ -183,6 +183,8 @@ void simt_pack(Simt *s, LLVMValueRef const *elements, int count, int element_byt
 void simt_unpack(Simt *s, LLVMValueRef const *words, const Access *access, int count, int element_bytes,
                  LLVMTypeRef type, LLVMValueRef *elements);
 void simt_set_words(Access *access, int bytes);
+/* An access of nothing, to pack into and unpack from registers by. */
+Access simt_register_access(int bytes);
 
 /* ---- simt_shared.c: scratch, conversions between layouts -------------------------------------------------------------------- */
 

@@ -107,8 +107,7 @@ static Tile *words_of(Simt *s, const Value *value) { return simt_to_words(s, val
 static Tile *carried_tile(Simt *s, const Carried *c, const Value *value)
 {
     Tile *tile = simt_new_tile(s, c->registers);
-    Access access = {0};
-    simt_set_words(&access, IN_WORD);
+    Access access = simt_register_access(IN_WORD);
     for (int r = 0; r < c->registers && c->in_word > 1; r += IN_WORD)
         simt_unpack(s, &c->phis[r / IN_WORD], &access, IN_WORD, 1, s->i8, &tile->at[r]);
     for (int r = 0; r < c->registers && c->in_word == 1; r++)
@@ -120,8 +119,7 @@ static Tile *carried_tile(Simt *s, const Carried *c, const Value *value)
 static LLVMValueRef *group_values(Simt *s, const Carried *c, const Tile *tile)
 {
     LLVMValueRef *values = TT_NEW_ARRAY(s->arena, LLVMValueRef, c->groups);
-    Access access = {0};
-    simt_set_words(&access, IN_WORD);
+    Access access = simt_register_access(IN_WORD);
     for (int g = 0; g < c->groups && c->in_word > 1; g++)
         simt_pack(s, &tile->at[g * IN_WORD], IN_WORD, 1, &access, &values[g]);
     for (int g = 0; g < c->groups && c->in_word == 1; g++)

@@ -12,6 +12,13 @@ void simt_set_words(Access *access, int bytes)
     access->words = 8 * bytes / access->word_bits;
 }
 
+Access simt_register_access(int bytes)
+{
+    Access access = {0};
+    simt_set_words(&access, bytes);
+    return access;
+}
+
 static LLVMTypeRef vector_of(LLVMTypeRef element, int count)
 {
     return count == 1 ? element : LLVMVectorType(element, (unsigned)count);

@@ -94,8 +94,7 @@ static LLVMValueRef pack(Simt *s, const Operand *x, LLVMValueRef const *elements
     int count = 4 / x->bytes;
     for (int i = 0; i < count; i++)
         all[i] = i >> x->word_bits ? LLVMConstNull(LLVMTypeOf(elements[0])) : elements[i];
-    Access access = {0};
-    simt_set_words(&access, 4);
+    Access access = simt_register_access(4);
     simt_pack(s, all, count, x->bytes, &access, &word);
     return word;
 }
@@ -317,8 +316,7 @@ static void multiply_tile(Product *p, LLVMValueRef const *a, LLVMValueRef const 
     Simt *s = p->s;
     bool in_pairs = p->mma.sum == TT_F16;
     LLVMValueRef words[2];
-    Access word = {0};
-    simt_set_words(&word, 4);
+    Access word = simt_register_access(4);
     if (in_pairs)
         simt_pack(s, sums, 4, 2, &word, words);
     s->ops->tensor->mma(s, &p->mma, a, b, in_pairs ? words : sums);

@@ -20,18 +20,11 @@ static bool is_in_pairs(Simt *s, const Value *value)
            tt_map_find_ptr(&s->pairs, value->layout);
 }
 
-static Access word_access(void)
-{
-    Access word = {0};
-    simt_set_words(&word, 4);
-    return word;
-}
-
 Tile *simt_to_words(Simt *s, const Value *value, Tile *tile)
 {
     if (!is_in_pairs(s, value))
         return tile;
-    Access word = word_access();
+    Access word = simt_register_access(4);
     Tile *words = simt_new_tile(s, tile->count / 2);
     simt_pack(s, tile->at, tile->count, 2, &word, words->at);
     return words;
@@ -41,7 +34,7 @@ Tile *simt_from_words(Simt *s, const Value *value, Tile *words)
 {
     if (!is_in_pairs(s, value))
         return words;
-    Access word = word_access();
+    Access word = simt_register_access(4);
     Tile *tile = simt_new_tile(s, 2 * words->count);
     simt_unpack(s, words->at, &word, tile->count, 2, s->f16, tile->at);
     return tile;

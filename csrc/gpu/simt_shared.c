@@ -198,8 +198,7 @@ static Tile *convert_by_shuffles(Simt *s, const Tile *tile, const ShufflePlan *p
     if (type == s->i1 || bytes > 2 || !find_packed_bit(plan, &bit))
         return shuffle_registers(s, tile, plan);
     ShufflePlan rest = without_packed_bit(plan, bit);
-    Access pair = {0};
-    simt_set_words(&pair, 2 * bytes);
+    Access pair = simt_register_access(2 * bytes);
     Tile *packed = simt_new_tile(s, tile->count / 2), *result = simt_new_tile(s, 1 << plan->rounds_bits);
     for (int r = 0; r < tile->count; r++)
         if (!(r >> bit.from & 1)) {
@@ -333,17 +332,10 @@ static LLVMValueRef matrix_place(Simt *s, const SharedSide *side, const Matrices
     return place;
 }
 
-static Access words_of(void)
-{
-    Access access = {0};
-    simt_set_words(&access, 4);
-    return access;
-}
-
 static void store_matrices(Simt *s, const SharedSide *side, const Matrices *m, const Tile *tile,
                            int64_t scratch)
 {
-    Access word = words_of();
+    Access word = simt_register_access(4);
     int count = 1 << m->bits, in_word = 1 << m->word_bits;
     for (int r = 0; r < tile->count; r += count * in_word) {
         LLVMValueRef words[4];
@@ -358,7 +350,7 @@ static void store_matrices(Simt *s, const SharedSide *side, const Matrices *m, c
 static Tile *load_matrices(Simt *s, const SharedSide *side, const Matrices *m, LLVMTypeRef type,
                            int64_t scratch)
 {
-    Access word = words_of();
+    Access word = simt_register_access(4);
     int count = 1 << m->bits, in_word = 1 << m->word_bits;
     Tile *tile = simt_new_tile(s, 1 << side->layout->in_bits[LAYOUT_REGISTER]);
     for (int r = 0; r < tile->count; r += count * in_word) {

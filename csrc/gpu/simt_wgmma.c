@@ -105,8 +105,7 @@ static void fragment(Simt *s, const Matrix *a, int64_t row, int64_t k, int64_t h
         int first = tt_register_of(a->layout, element);
         for (int i = 0; i < count; i++)
             elements[i] = a->tile->at[first | i];
-        Access access = {0};
-        simt_set_words(&access, 4);
+        Access access = simt_register_access(4);
         simt_pack(s, elements, count, a->bytes, &access, &words[w]);
         words[w] = simt_raised(s, words[w], a->raised);
     }
