@@ -50,6 +50,11 @@ static inline bool tt_is_non_negative(const AxisInfo *info) { return info->sign 
 
 /* Do the elements lie closer together along dimension a than along b, for all that is known? */
 bool tt_is_faster_axis(const AxisInfo *info, int a, int b);
+/* The dimension, of the last two, along which a load's elements lie in memory. */
+int tt_fastest_axis(const AxisInfos *infos, const Op *load);
+/* Those that are neighbours there along a dimension, as many as an asynchronous copy may take, whatever their masks say. 0: their
+ * addresses are not even divisible by an element. */
+int64_t tt_copied_elements(const AxisInfos *infos, const Op *load, int axis);
 
 /* ---- bounds.c ---------------------------------------------------------------------------------------------
  * Signed bounds that hold for every element in every run; false when none are known. */

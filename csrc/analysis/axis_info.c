@@ -104,6 +104,23 @@ bool tt_is_faster_axis(const AxisInfo *info, int a, int b)
     return info->looked_up[b] && !info->looked_up[a];
 }
 
+int tt_fastest_axis(const AxisInfos *infos, const Op *load)
+{
+    const AxisInfo *info = tt_axis_info(infos, tt_operand(load, 0));
+    int last = info->rank - 1;
+    return last && tt_is_faster_axis(info, last - 1, last) ? last - 1 : last;
+}
+
+int64_t tt_copied_elements(const AxisInfos *infos, const Op *load, int axis)
+{
+    const AxisInfo *info = tt_axis_info(infos, tt_operand(load, 0));
+    const Type *type = load->results[0]->type;
+    int64_t extent = type->shape[axis],
+            elements = TT_MIN(info->contiguity[axis],
+                              TT_MIN(info->divisibility[axis], TT_CHUNK) / tt_byte_width(type));
+    return TT_MIN(elements, extent & -extent); /* no copy goes beyond the shape */
+}
+
 static AxisOperand operand_of(const AxisInfos *infos, const Value *value)
 {
     return (AxisOperand){tt_axis_info(infos, value), value->type};
@@ -215,14 +232,13 @@ static AxisInfo axes_of_number(const Op *op)
 /* Rows of one that may be copied as a block lie apart by whole chunks of 16 bytes, as the array begins (opt/block_copies.c). */
 static AxisInfo axes_of_block(const AxisInfos *infos, const Op *op)
 {
-    enum { CHUNK = 16 };
     const Type *type = op->results[0]->type;
     AxisInfo info = tt_unknown_axes(type);
     int last = info.rank - 1;
     const AxisInfo *offset = tt_axis_info(infos, tt_operand(op, op->operand_count - 1));
     if (tt_may_be_copied(op)) {
         info.contiguity[last] = tt_extent(type, last);
-        info.divisibility[last] = TT_MIN(offset->divisibility[0] * tt_axis_unit(type), CHUNK);
+        info.divisibility[last] = TT_MIN(offset->divisibility[0] * tt_axis_unit(type), TT_CHUNK);
     }
     return info;
 }

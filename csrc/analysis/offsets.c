@@ -576,12 +576,11 @@ static void decide_positive(Offsets *offsets, int term, int64_t plus)
     offsets->terms.data[sum].facts |= FACT_MAPS;
 }
 
-/* Chunks of 16 bytes from the parameter to where the array begins. */
+/* Chunks from the parameter to where the array begins. */
 static int place_term(Offsets *offsets, const Op *block)
 {
-    enum { CHUNK = 16 };
     const Value *base = tt_operand(block, 0);
-    int64_t elements = CHUNK / tt_byte_width(base->type->element);
+    int64_t elements = TT_CHUNK / tt_byte_width(base->type->element);
     int place = constant_term(offsets, 0, 0), by = constant_term(offsets, elements, elements);
     for (; tt_def(base, OP_addptr); base = tt_operand(base->op, 0))
         place = add_term(offsets, (RangeTerm){.kind = RANGE_ADD,

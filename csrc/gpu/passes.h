@@ -88,8 +88,6 @@ const LinearLayout *tt_fragment_layout(Module *module, const Op *product, int op
 const LinearLayout *tt_buffer_layout(Module *module, const Type *type, int fastest);
 /* The dimension along which the elements of a buffer with this layout follow each other. */
 int tt_buffer_axis(const LinearLayout *layout);
-/* The dimension, of the last two, along which a load's elements lie in memory. */
-int tt_fastest_axis(const AxisInfos *infos, const Op *load);
 /* The scalar at the beginning of a tile of pointers, base + distance, if all that is added to it stays the same in the loop;
  * and what a carried distance grows by in each iteration, if that does. Else NULL. */
 Value *tt_moving_base(const Loop *loop, Value *pointer);

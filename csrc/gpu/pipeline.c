@@ -35,7 +35,7 @@ static Value *barrier_of(Builder *b, const Pipeline *p, Value *slot)
 static Value *place_behind(Builder *b, Value *pointer, Value **param)
 {
     const Type *i64 = tt_scalar_type(b->module, TT_I64), *i32 = tt_scalar_type(b->module, TT_I32);
-    int shift = tt_log2(MAP_CHUNK) - tt_log2(tt_byte_width(pointer->type->element));
+    int shift = tt_log2(TT_CHUNK) - tt_log2(tt_byte_width(pointer->type->element));
     Value *elements = NULL;
     for (; tt_def(pointer, OP_addptr); pointer = tt_operand(pointer->op, 0)) {
         Value *offset = tt_operand(pointer->op, 1);

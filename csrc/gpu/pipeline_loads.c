@@ -79,16 +79,12 @@ static bool can_move(const Pipeline *p, const Op *load)
 /* Bytes that are neighbours in global memory under one mask: 4, 8 or 16 for asynchronous copies. */
 static int64_t copied_bytes(const Pipeline *p, const Op *load, int axis)
 {
-    const AxisInfo *info = tt_axis_info(p->axis_infos, tt_operand(load, 0));
-    int bytes = tt_byte_width(load->results[0]->type);
-    int64_t elements = TT_MIN(info->contiguity[axis], info->divisibility[axis] / bytes);
+    int64_t elements = tt_copied_elements(p->axis_infos, load, axis);
     if (load->operand_count > 1)
         elements = TT_MIN(elements, tt_axis_info(p->axis_infos, tt_operand(load, 1))->constancy[axis]);
-    int64_t extent = load->results[0]->type->shape[axis];
-    elements = TT_MIN(elements, extent & -extent); /* no copy goes beyond the shape */
     while (elements > 0 && !tt_is_pow2(elements))
         elements &= elements - 1;
-    return TT_MIN(elements * bytes, 16);
+    return elements * tt_byte_width(load->results[0]->type);
 }
 
 int64_t pipeline_bytes_at_once(const Pipeline *p, const Op *load)

@@ -4,8 +4,6 @@
 #include "gpu/passes.h"
 #include "opt/pass.h"
 
-enum { LEAST_N = 8, MOST_N = 256 /* columns of wgmma */ };
-
 typedef struct Staged {
     const Value *value;
     const LinearLayout *layout;
@@ -76,7 +74,7 @@ static bool has_half_sums(const Op *dot, const GpuOptions *options)
 /* Columns that one wgmma with such sums has registers for, of what so many threads share, or the launch asked for. */
 static int64_t most_columns(const GpuOptions *options, const Type *sum)
 {
-    int64_t registers = TT_REGISTERS / (TT_LANES * options->num_warps), columns = MOST_N;
+    int64_t registers = TT_REGISTERS / (TT_LANES * options->num_warps), columns = TT_WGMMA_MOST_COLUMNS;
     if (options->max_registers)
         registers = TT_MIN(registers, options->max_registers);
     while (columns && tt_wgmma_registers(columns, sum) > registers)
@@ -93,13 +91,13 @@ static bool share_by_warpgroups(const Op *dot, const GpuOptions *options, bool t
         return false;
     int64_t m = tt_next_pow2(sum->shape[turned]), n = tt_next_pow2(sum->shape[!turned]),
             most = most_columns(options, sum);
-    if (m < 64 || tt_element(sum)->kind == TT_F64 || tt_next_pow2(a->shape[1]) < instruction_k(a))
+    if (m < TT_WGMMA_ROWS || tt_element(sum)->kind == TT_F64 || tt_next_pow2(a->shape[1]) < instruction_k(a))
         return false;
     warps[0] = TT_MIN(options->num_warps, m / 16);
     while (n * warps[0] / options->num_warps > most && warps[0] > TT_WARPGROUP)
         warps[0] /= 2;
     warps[1] = options->num_warps / warps[0];
-    return n / warps[1] >= LEAST_N && n / warps[1] <= most;
+    return n / warps[1] >= TT_WGMMA_LEAST_COLUMNS && n / warps[1] <= most;
 }
 
 bool tt_fits_wgmma(const Op *dot, const GpuOptions *options, bool turned)
@@ -169,7 +167,7 @@ static int64_t choose_rows(const Selector *s, const Op *dot, int64_t least, int6
                                      n = tt_next_pow2(sum->shape[1]);
     int count = 0;
     for (int64_t rows = least; rows <= warps && rows * 16 <= m; rows *= 2)
-        if (n * rows / warps >= LEAST_N && n * rows / warps <= most_columns)
+        if (n * rows / warps >= TT_WGMMA_LEAST_COLUMNS && n * rows / warps <= most_columns)
             values[count++] = rows;
     return is_chained(s, dot) ? own : tt_choose(s->module, "rows", values, count, own);
 }
@@ -239,13 +237,6 @@ static const Op *load_behind(const AxisInfos *infos, const Value *value, int *ax
             ++*axis;
     }
     return load;
-}
-
-int tt_fastest_axis(const AxisInfos *infos, const Op *load)
-{
-    const AxisInfo *info = tt_axis_info(infos, tt_operand(load, 0));
-    int last = info->rank - 1;
-    return last && tt_is_faster_axis(info, last - 1, last) ? last - 1 : last;
 }
 
 /* Elements that are loaded one by one, since no two of them are known to be neighbours. */

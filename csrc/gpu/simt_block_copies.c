@@ -100,7 +100,7 @@ static LLVMValueRef array_of(Simt *s, const Op *copy)
     LLVMValueRef base = simt_scalar(s, tt_operand(copy, BASE)),
                  place = simt_scalar(s, tt_operand(copy, PLACE));
     place = LLVMBuildSExt(s->b, place, s->i64, "");
-    place = LLVMBuildMul(s->b, place, simt_int(s->i64, MAP_CHUNK), "");
+    place = LLVMBuildMul(s->b, place, simt_int(s->i64, TT_CHUNK), "");
     return LLVMBuildGEP2(s->b, s->i8, base, &place, 1, "");
 }
 

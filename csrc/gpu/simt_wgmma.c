@@ -3,7 +3,6 @@
 #include "gpu/simt.h"
 
 enum {
-    ROWS = 64,
     SPAN = 8,    /* rows of a pattern */
     AT_ONCE = 8, /* steps: with 16 of them the descriptors took registers that ptxas needed */
 };

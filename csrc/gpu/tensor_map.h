@@ -1,10 +1,11 @@
 /* tensor_map: what a launch makes a tensor map of. */
 #pragma once
+#include "layout/layout.h"
 
 /* An array of two dimensions as the hardware copies blocks of it, a parameter of 128 bytes that a launch makes (CUDA driver API,
  * cuTensorMapEncodeTiled): elements of so many bytes, from the address in parameter `param` on, or from a place that copies
- * say, in chunks of 16 bytes behind that. */
-enum { MAP_TERMS = 4, MAP_BYTES = 128, MAP_CHUNK = 16 };
+ * say, in chunks (TT_CHUNK) behind that. */
+enum { MAP_TERMS = 4, MAP_BYTES = 128 };
 #define MAP_UNCHECKED (1ll << 31) /* the extent where nothing lies beyond an edge */
 typedef struct TensorMap {
     int param;

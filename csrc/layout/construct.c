@@ -225,7 +225,7 @@ LinearLayout tt_layout_nvmma(const int64_t *shape, int rank, int element_bytes, 
     LinearLayout layout = tt_layout_empty(shape, rank);
     int columns = layout.out_bits[rank - 1];
     int panel = TT_MIN(tt_log2(swizzle_bytes / element_bytes), columns); /* column bits within a panel */
-    int chunk = tt_log2(16 / element_bytes);                             /* ... within 16 bytes */
+    int chunk = tt_log2(TT_CHUNK / element_bytes);                       /* ... within a chunk */
     int rows = rank > 1 ? layout.out_bits[rank - 2] : 0, total = tt_layout_out_total(&layout);
     TT_ASSERT(swizzle_bytes == 32 || swizzle_bytes == 64 || swizzle_bytes == 128);
     for (int bit = 0; bit < panel; bit++)

@@ -107,6 +107,8 @@ LinearLayout tt_layout_swizzled(const int64_t *shape, int rank, int64_t vec, int
 /* What wgmma and TMA read (PTX ISA, "Shared memory matrix layouts"): the last dimension is cut into panels of
  * `swizzle_bytes` (32, 64, 128), rows follow each other in a panel, and 16-byte chunks are XORed by the row. */
 LinearLayout tt_layout_nvmma(const int64_t *shape, int rank, int element_bytes, int swizzle_bytes);
+/* Bytes of a chunk: an asynchronous copy takes one at most, and blocks are copied in whole ones. */
+enum { TT_CHUNK = 16 };
 
 /* Puts a base behind the last bit of `input`. */
 void tt_layout_add_base(LinearLayout *layout, LayoutInput input, uint64_t base);
@@ -119,6 +121,8 @@ typedef enum MmaPart { MMA_ACCUMULATOR, MMA_A, MMA_B } MmaPart;
  * warps leave of the shape is in further registers, K (or N) first; warps along N have neighbouring columns. */
 LinearLayout tt_layout_mma(const int64_t *shape, int rank, MmaPart part, int element_bytes,
                            const int64_t *warps);
+/* Sums of one wgmma. */
+enum { TT_WGMMA_ROWS = 64, TT_WGMMA_LEAST_COLUMNS = 8, TT_WGMMA_MOST_COLUMNS = 256 };
 
 /* ---- convert.c -------------------------------------------------------------------------------------------------------- */
 

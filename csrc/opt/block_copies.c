@@ -8,7 +8,7 @@
  * pointers, as are all others. Rows that lie along the first dimension become those of a block that is turned. */
 #include "opt/pass.h"
 
-enum { CHUNK = 16 /* bytes */, LEAST_ROWS = 64, LONGEST_EDGE = 256, SHARED_MEMORY = 227 << 10 };
+enum { LONGEST_EDGE = 256 /* of a block */, SHARED_MEMORY = 227 << 10 /* bytes */ };
 
 typedef struct Marks {
     Arena *scratch;
@@ -28,7 +28,7 @@ static const Op *loop_around(const Op *op)
 static bool is_for_warpgroups(const Op *dot)
 {
     const Type *a = tt_operand(dot, 0)->type, *sum = dot->results[0]->type;
-    return sum->rank == 2 && sum->shape[0] >= LEAST_ROWS && tt_element(sum)->kind != TT_F64 &&
+    return sum->rank == 2 && sum->shape[0] >= TT_WGMMA_ROWS && tt_element(sum)->kind != TT_F64 &&
            tt_byte_width(a) <= 2 && tt_element(a)->kind != TT_I16;
 }
 
@@ -85,7 +85,7 @@ static int64_t divisor_to_prove(const Marks *marks, const Op *block)
 {
     int bytes = tt_byte_width(block->results[0]->type->element->element);
     const Value *row = tt_operand(block, STRIDES);
-    return tt_axis_info(marks->axes, row)->divisibility[0] * bytes % CHUNK ? CHUNK / bytes : 1;
+    return tt_axis_info(marks->axes, row)->divisibility[0] * bytes % TT_CHUNK ? TT_CHUNK / bytes : 1;
 }
 
 static bool begins_at_parameter(const Value *base)
@@ -102,12 +102,12 @@ static bool is_of_whole_chunks(const Marks *marks, const Op *block)
     const Value *base = tt_operand(block, BASE), *row = tt_operand(block, STRIDES + turned);
     const Value *column = tt_operand(block, OFFSETS + 1 - turned);
     int64_t number;
-    return begins_at_parameter(base) && tt_axis_info(marks->axes, base)->divisibility[0] % CHUNK == 0 &&
-           tt_axis_info(marks->axes, column)->divisibility[0] * bytes % CHUNK == 0 &&
-           (!tt_constant_int(row, &number) || number * bytes % CHUNK == 0) &&
+    return begins_at_parameter(base) && tt_axis_info(marks->axes, base)->divisibility[0] % TT_CHUNK == 0 &&
+           tt_axis_info(marks->axes, column)->divisibility[0] * bytes % TT_CHUNK == 0 &&
+           (!tt_constant_int(row, &number) || number * bytes % TT_CHUNK == 0) &&
            is_one(tt_operand(block, STRIDES + 1 - turned)) && tt_is_pow2(type->shape[0]) &&
            tt_is_pow2(type->shape[1]) && type->shape[0] <= LONGEST_EDGE && type->shape[1] <= LONGEST_EDGE &&
-           type->shape[1 - turned] * bytes >= CHUNK;
+           type->shape[1 - turned] * bytes >= TT_CHUNK;
 }
 
 typedef struct Slots {

@@ -163,19 +163,11 @@ static bool can_sink(const Op *load, const Op *op)
  * that have been copied together are selected in an instruction each. */
 static bool masks_whole_copies(Combine *c, const Op *load, const Value *mask)
 {
-    enum { COPY = 16 /* bytes */ };
     if (!c->axis_infos)
         c->axis_infos = tt_analyze_axis_info(c->function, c->scratch);
-    const AxisInfo *pointer = tt_axis_info(c->axis_infos, tt_operand(load, 0)),
-                   *masked = tt_axis_info(c->axis_infos, mask);
-    const Type *type = mask->type;
-    int bytes = tt_byte_width(load->results[0]->type), fastest = type->rank - 1;
-    for (int axis = fastest - 1; axis >= 0; axis--)
-        if (tt_is_faster_axis(pointer, axis, fastest))
-            fastest = axis;
-    int64_t copied = TT_MIN(COPY, pointer->divisibility[fastest]) / bytes;
-    copied = TT_MIN(copied, TT_MIN(pointer->contiguity[fastest], type->shape[fastest]));
-    return masked->constancy[fastest] >= copied;
+    int axis = tt_fastest_axis(c->axis_infos, load);
+    return tt_axis_info(c->axis_infos, mask)->constancy[axis] >=
+           tt_copied_elements(c->axis_infos, load, axis);
 }
 
 /* select(mask, load(p), y) = load(p, mask, y), if the mask is of indices and a product takes it: what is selected first would

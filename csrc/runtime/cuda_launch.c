@@ -64,7 +64,7 @@ static CUresult encode(const CudaArray *array, EncodedMap *map)
     uint32_t ones[] = {1, 1, 1}, rank = 2;
     if (array->has_places) { /* the dimension in the middle: each stride is a multiple of the one before */
         extents[rank] = extents[1], strides[1] = strides[0], box[rank++] = box[1];
-        extents[1] = MAP_UNCHECKED, strides[0] = MAP_CHUNK, box[1] = 1;
+        extents[1] = MAP_UNCHECKED, strides[0] = TT_CHUNK, box[1] = 1;
     }
     int swizzle = array->row_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
                   : array->row_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
