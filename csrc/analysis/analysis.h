@@ -104,6 +104,14 @@ ParamPointers *tt_analyze_param_pointers(const Function *function, Arena *arena)
 /* The one parameter that a pointer is computed from; -1 when there are several or none. */
 int tt_pointer_param(const ParamPointers *pointers, const Value *value);
 
+/* ---- products.c -----------------------------------------------------------------------------------------------
+ * Does a product multiply it? */
+bool tt_is_factor(const Use *use);
+/* Do only such uses take a tile, as it is or permuted, or also in another shape? */
+bool tt_goes_only_to(bool (*takes)(const Use *use), const Value *tile, bool reshaped);
+/* What a tile, or a buffer, was before it was permuted. */
+const Value *tt_before_permutes(const Value *value);
+
 /* ---- work.c ---------------------------------------------------------------------------------------------------
  * What one program does, by the numbers of its launch. */
 typedef struct WorkInputs {

@@ -10,13 +10,6 @@ enum { SLOTS = 2, ROW_BYTES = 32 /* that wgmma reads at least */ };
 
 /* ---- which ---------------------------------------------------------------------------------------------------------------- */
 
-static const Value *before_permutes(const Value *value)
-{
-    while (tt_def(value, OP_permute) || tt_def(value, OP_smem_permute))
-        value = tt_operand(value->op, 0);
-    return value;
-}
-
 static const LinearLayout *layout_in_slots(const Pipeline *p, const Value *tile)
 {
     int bytes = tt_byte_width(tile->type), axis = bytes == 2 ? tt_staged_axis(p->axis_infos, tile, 1) : 1;
@@ -28,7 +21,7 @@ bool pipeline_note_computed(Pipeline *p, const Op *product, int operand)
 {
     Value *value = tt_operand(product, operand);
     bool is_buffer = tt_is_buffer(value->type);
-    const Value *source = before_permutes(value);
+    const Value *source = tt_before_permutes(value);
     if (!source->op || source->op->parent != p->loop.body)
         return false;
     if (is_buffer ? source->op->opcode != OP_smem_alloc || !source->op->operand_count
@@ -102,7 +95,7 @@ static void store(const Computed *computed, Value *slot)
 
 static bool is_in_slots(const Pipeline *p, const Value *value)
 {
-    value = before_permutes(value);
+    value = tt_before_permutes(value);
     for (int i = 0; tt_def(value, OP_smem_view) && i < p->computed.count; i++)
         if (tt_operand(value->op, 0) == p->computed.data[i].buffer)
             return true;

@@ -161,17 +161,10 @@ static void add_number(Pipeline *p, Staged *staged)
         tt_push(p->scratch, p->loads, *staged);
 }
 
-/* Does it become left operands in registers, and nothing else? */
-static bool goes_to_fragments(const Value *value)
+/* Is it a left operand in registers there? */
+static bool is_fragment(const Use *use)
 {
-    TT_FOR_USES(use, value)
-    {
-        const Op *user = use->user;
-        bool is_left = user->opcode == OP_wgmma && tt_operand(user, 0) == value;
-        if (user->opcode == OP_permute ? !goes_to_fragments(user->results[0]) : !is_left)
-            return false;
-    }
-    return tt_has_uses(value);
+    return use->user->opcode == OP_wgmma && tt_operand(use->user, 0) == use->value;
 }
 
 /* The dimension of a tile that is the K of all products which multiply it, or -1. */
@@ -303,7 +296,7 @@ static void add_load(Pipeline *p, Op *load)
         add_number(p, &staged);
         return;
     }
-    staged.is_fragment = goes_to_fragments(load->results[0]);
+    staged.is_fragment = tt_goes_only_to(is_fragment, load->results[0], false);
     staged.depth_axis = depth_axis(load->results[0]);
     staged.layout = alloc                ? alloc->results[0]->layout
                     : staged.is_fragment ? layout_of_fragments(p, load)

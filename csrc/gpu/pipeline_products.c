@@ -22,8 +22,7 @@ static bool outlives_iteration(const Pipeline *p, const Value *buffer)
 /* The load, among those that are loaded ahead, that these fragments are read for; or NULL. */
 static const Staged *fragments_of(const Pipeline *p, const Value *value)
 {
-    while (tt_def(value, OP_permute))
-        value = tt_operand(value->op, 0);
+    value = tt_before_permutes(value);
     for (int i = 0; i < p->loads.count; i++)
         if (p->loads.data[i].is_fragment && p->loads.data[i].is_async &&
             (p->loads.data[i].load == value->op || p->loads.data[i].read == value))

@@ -365,8 +365,7 @@ static Value *stage_operand(Selector *s, Op *dot, int operand, bool along_k)
  * ptxas 13.0 gave the registers to the operand of the loop's other product. */
 static bool is_computed_here(const Op *dot, const Value *value)
 {
-    while (tt_def(value, OP_permute))
-        value = tt_operand(value->op, 0);
+    value = tt_before_permutes(value);
     return value->op && value->op->parent == dot->parent && value->op->opcode != OP_load;
 }
 
@@ -374,8 +373,7 @@ static bool is_computed_here(const Op *dot, const Value *value)
 static bool is_copied(const Op *dot, const Value *value)
 {
     const Op *around = dot->parent->op;
-    while (tt_def(value, OP_permute))
-        value = tt_operand(value->op, 0);
+    value = tt_before_permutes(value);
     return tt_def(value, OP_load) && value->op->parent == dot->parent && around && around->opcode == OP_for;
 }
 
@@ -489,15 +487,14 @@ static void widen_sum(Selector *s, Op *dot)
  * transpose, which a buffer turns, only if it lies along K already. */
 static bool stays_in_registers(const Selector *s, const Op *dot, int operand, const int64_t *warps)
 {
-    const Value *value = tt_operand(dot, operand), *source = value;
+    const Value *value = tt_operand(dot, operand);
     int rank = value->type->rank, k = rank - 1 - operand;
     bool is_alone = warps[operand ? rank - 2 : rank - 1] == 1;
     if (!operand && follows_from_product(value, dot->parent, 0))
         return true;
     if (!is_alone || !is_computed_here(dot, value))
         return false;
-    while (tt_def(source, OP_permute))
-        source = tt_operand(source->op, 0);
+    const Value *source = tt_before_permutes(value);
     return source == value ||
            (!follows_from_product(source, dot->parent, 0) && tt_staged_axis(s->axis_infos, value, k) == k);
 }

@@ -26,10 +26,8 @@ static int carried_sum(const Loop *loop, const Op *dot)
 
 static bool is_loaded_along(const Turning *t, const Value *value, int axis, int along_k)
 {
-    const Value *source = value;
-    while (tt_def(source, OP_permute))
-        source = tt_operand(source->op, 0);
-    return tt_def(source, OP_load) && tt_staged_axis(t->axis_infos, value, along_k) == axis;
+    return tt_def(tt_before_permutes(value), OP_load) &&
+           tt_staged_axis(t->axis_infos, value, along_k) == axis;
 }
 
 static bool gains(const Turning *t, const Op *dot)

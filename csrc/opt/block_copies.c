@@ -24,28 +24,20 @@ static const Op *loop_around(const Op *op)
     return around;
 }
 
-/* A product of whole warpgroups, of elements that their instruction takes along both dimensions, or along K alone. */
-static bool is_for_warpgroups(const Op *dot)
+/* Does a loop's product of whole warpgroups multiply it, of elements that their instruction takes along both dimensions, or
+ * along K alone? */
+static bool is_for_warpgroups(const Use *use)
 {
+    const Op *dot = use->user;
+    if (!tt_is_factor(use) || !loop_around(dot))
+        return false;
     const Type *a = tt_operand(dot, 0)->type, *sum = dot->results[0]->type;
     return sum->rank == 2 && sum->shape[0] >= TT_WGMMA_ROWS && tt_element(sum)->kind != TT_F64 &&
            tt_byte_width(a) <= 2 && tt_element(a)->kind != TT_I16;
 }
 
-/* Do only products of a loop use it, as it is or transposed? */
-static bool feeds_products(const Value *tile)
-{
-    TT_FOR_USES(use, tile)
-    {
-        const Op *user = use->user;
-        bool passes = user->opcode == OP_permute && feeds_products(user->results[0]);
-        bool multiplies = user->opcode == OP_dot && tt_operand(user, 2) != tile && is_for_warpgroups(user) &&
-                          loop_around(user);
-        if (!passes && !multiplies)
-            return false;
-    }
-    return tt_has_uses(tile);
-}
+/* Do only such products use it, as it is or transposed? */
+static bool feeds_products(const Value *tile) { return tt_goes_only_to(is_for_warpgroups, tile, false); }
 
 /* That uses the block, and nothing else does; or NULL. */
 static Op *only_load(const Op *block)

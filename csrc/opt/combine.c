@@ -135,18 +135,7 @@ static bool is_of_indices(const Value *value, int depth)
 }
 
 /* Do only products take it, as it is, permuted or in another shape? */
-static bool feeds_products(const Value *value)
-{
-    TT_FOR_USES(use, value)
-    {
-        const Op *user = use->user;
-        bool passes =
-            (user->opcode == OP_permute || user->opcode == OP_reshape) && feeds_products(user->results[0]);
-        if (!passes && (user->opcode != OP_dot || tt_operand(user, 2) == value))
-            return false;
-    }
-    return tt_has_uses(value);
-}
+static bool feeds_products(const Value *value) { return tt_goes_only_to(tt_is_factor, value, true); }
 
 /* May the load stand where `op` does, further down? */
 static bool can_sink(const Op *load, const Op *op)
