@@ -8,19 +8,35 @@ _MAGNITUDES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _BIAS, _NAN = 127, 255  # of e8m0
 
 
-class MXFP4Tensor:
+class _Codes:
+    """``data``: a byte each; None until `random` fills it, of what was made of a `size` alone."""
+
+    def __init__(self, data=None, size=None, device=None):
+        if data is None and size is None:
+            raise ValueError(f"{type(self).__name__} needs data, or a size to be filled by random()")
+        self.device = data.device if data is not None and device is None else device
+        self.size = tuple(data.shape) if data is not None else size
+        self.data = None if data is None else self._encode(torch.as_tensor(data, device=self.device))
+
+
+class MXFP4Tensor(_Codes):
     """Numbers of 4 bits. ``data`` has a code a byte: sign, two bits of exponent, one of mantissa.
 
     :param data: a tensor of floats, which are rounded to the nearest (ties to even); what is too large becomes 6.
     :param size: without `data`, the shape, to be filled by `random`.
     """
 
-    def __init__(self, data=None, size=None, device=None):
-        if data is None and size is None:
-            raise ValueError("MXFP4Tensor needs data, or a size to be filled by random()")
-        self.device = data.device if data is not None and device is None else device
-        self.size = tuple(data.shape) if data is not None else size
-        self.data = None if data is None else _encode(torch.as_tensor(data, device=self.device))
+    @staticmethod
+    def _encode(values):
+        magnitudes = torch.tensor(_MAGNITUDES, dtype=torch.float64, device=values.device)
+        wide = values.double()
+        if wide.isnan().any():
+            raise ValueError("e2m1 has no NaN")
+        size = wide.abs().clamp(max=_MAGNITUDES[-1])
+        middles = (magnitudes[1:] + magnitudes[:-1]) / 2
+        low, high = torch.searchsorted(middles, size), torch.searchsorted(middles, size, right=True)
+        code = torch.where(low != high, low + low % 2, low)  # on a middle: the even code of both
+        return (code | wide.signbit().long() << 3).to(torch.uint8)
 
     def random(self):
         """Fill it with codes that are all equally likely; returns itself."""
@@ -47,19 +63,7 @@ class MXFP4Tensor:
         return data.movedim(-1, dim).narrow(dim, 0, original_shape[dim]).contiguous()
 
 
-def _encode(values):
-    magnitudes = torch.tensor(_MAGNITUDES, dtype=torch.float64, device=values.device)
-    wide = values.double()
-    if wide.isnan().any():
-        raise ValueError("e2m1 has no NaN")
-    size = wide.abs().clamp(max=_MAGNITUDES[-1])
-    middles = (magnitudes[1:] + magnitudes[:-1]) / 2
-    low, high = torch.searchsorted(middles, size), torch.searchsorted(middles, size, right=True)
-    code = torch.where(low != high, low + low % 2, low)  # on a middle: the even code of both
-    return (code | wide.signbit().long() << 3).to(torch.uint8)
-
-
-class MXScaleTensor:
+class MXScaleTensor(_Codes):
     """Scales that are powers of two: ``data`` has the exponent and 127 in a byte; 255 is NaN.
 
     :param data: a tensor of floats: of each the largest power of two that is not larger, and NaN of what is not
@@ -67,17 +71,12 @@ class MXScaleTensor:
     :param size: without `data`, the shape, to be filled by `random`.
     """
 
-    def __init__(self, data=None, size=None, device=None):
-        if data is None and size is None:
-            raise ValueError("MXScaleTensor needs data, or a size to be filled by random()")
-        self.device = data.device if data is not None and device is None else device
-        self.size = tuple(data.shape) if data is not None else size
-        self.data = None
-        if data is not None:
-            wide = torch.as_tensor(data, device=self.device).double()
-            exponent = torch.frexp(wide)[1] - 1
-            code = (exponent + _BIAS).clamp(0, _NAN - 1)
-            self.data = torch.where((wide > 0) & wide.isfinite(), code, _NAN).to(torch.uint8)
+    @staticmethod
+    def _encode(values):
+        wide = values.double()
+        exponent = torch.frexp(wide)[1] - 1
+        code = (exponent + _BIAS).clamp(0, _NAN - 1)
+        return torch.where((wide > 0) & wide.isfinite(), code, _NAN).to(torch.uint8)
 
     def random(self, low=None, high=None):
         """Fill it with powers of two from `low` to `high` (all there are, unless said); returns itself."""
