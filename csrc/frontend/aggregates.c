@@ -81,11 +81,8 @@ static Term stood_for(Walker *w, const StandIns *all, PyObject *object)
     }
     if (!PyTuple_Check(object))
         return tt_python_term(w, object);
-    int count = (int)PyTuple_Size(object);
-    Term tuple = {.kind = TERM_TUPLE, .count = count, .items = TT_NEW_ARRAY(w->arena, Term, count)};
-    if (!PyTuple_CheckExact(object) && tt_attribute_or_null(w, object, FIELD__fields))
-        tuple.object = tt_keep(w, Py_NewRef((PyObject *)Py_TYPE(object)));
-    for (int i = 0; i < count; i++)
+    Term tuple = tt_tuple_like(w, object);
+    for (int i = 0; i < tuple.count; i++)
         tuple.items[i] = stood_for(w, all, PyTuple_GetItem(object, i));
     return tt_with_known_fields(w, tuple);
 }

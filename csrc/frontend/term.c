@@ -28,16 +28,21 @@ Term tt_tuple_term(Walker *w, const Term *items, int count)
                   .items = tt_arena_copy(w->arena, items, sizeof(Term) * (size_t)count)};
 }
 
-/* A tuple of Python objects as a tuple of terms; a named tuple keeps its type. */
+Term tt_tuple_like(Walker *w, PyObject *tuple)
+{
+    int count = (int)PyTuple_Size(tuple);
+    Term term = {.kind = TERM_TUPLE, .count = count, .items = TT_NEW_ARRAY(w->arena, Term, count)};
+    if (!PyTuple_CheckExact(tuple) && tt_attribute_or_null(w, tuple, FIELD__fields))
+        term.object = tt_keep(w, Py_NewRef((PyObject *)Py_TYPE(tuple)));
+    return term;
+}
+
 static Term tuple_of_objects(Walker *w, PyObject *tuple)
 {
     tt_check_depth(w);
-    int count = (int)PyTuple_Size(tuple);
-    Term term = {.kind = TERM_TUPLE, .count = count, .items = TT_NEW_ARRAY(w->arena, Term, count)};
-    for (int i = 0; i < count; i++)
+    Term term = tt_tuple_like(w, tuple);
+    for (int i = 0; i < term.count; i++)
         term.items[i] = tt_python_term(w, PyTuple_GetItem(tuple, i));
-    if (!PyTuple_CheckExact(tuple) && tt_attribute_or_null(w, tuple, FIELD__fields))
-        term.object = tt_keep(w, Py_NewRef((PyObject *)Py_TYPE(tuple)));
     return term;
 }
 

@@ -83,7 +83,9 @@ Term tt_bool_term(Walker *w, bool value);
 Term tt_string_term(Walker *w, const char *text);
 Term tt_dtype_term(Walker *w, const Dtype *dtype);
 Term tt_tuple_term(Walker *w, const Term *items, int count); /* copies items */
-Term tt_as_slice(Walker *w, Term t);                         /* Python's slice(a, b) is a:b; others stay */
+/* A tuple for the terms of that tuple, to be filled in; of its class, if it has names for them. */
+Term tt_tuple_like(Walker *w, PyObject *tuple);
+Term tt_as_slice(Walker *w, Term t); /* Python's slice(a, b) is a:b; others stay */
 Term tt_shape_term(Walker *w, const int64_t *shape, int rank);
 
 /* Puts a new reference on the run's clean-up list and returns it, now borrowed. NULL: tt_python_error. */

@@ -47,11 +47,8 @@ static Term read_tile(Walker *w, Trace *trace, PyObject *object)
 
 static Term read_tuple(Walker *w, Trace *trace, PyObject *object)
 {
-    int count = (int)PyTuple_Size(object);
-    Term tuple = {.kind = TERM_TUPLE, .count = count, .items = TT_NEW_ARRAY(w->arena, Term, count)};
-    if (!PyTuple_CheckExact(object) && tt_attribute_or_null(w, object, FIELD__fields))
-        tuple.object = tt_keep(w, Py_NewRef((PyObject *)Py_TYPE(object)));
-    for (int i = 0; i < count; i++)
+    Term tuple = tt_tuple_like(w, object);
+    for (int i = 0; i < tuple.count; i++)
         tuple.items[i] = read_object(w, trace, PyTuple_GetItem(object, i));
     return tuple;
 }
