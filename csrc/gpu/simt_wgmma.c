@@ -140,8 +140,7 @@ static void multiply_rows(Product *p, int64_t row)
 {
     Simt *s = p->s;
     Wgmma *w = &p->wgmma;
-    int pair_bits = w->sum == TT_F16, count = w->n / 2 >> pair_bits,
-        start = tt_layout_axis_start(p->layout, 0);
+    int pair_bits = w->sum == TT_F16, count = tt_wgmma_sums(w), start = tt_layout_axis_start(p->layout, 0);
     int *registers = TT_NEW_ARRAY(s->arena, int, count);
     w->sums = TT_NEW_ARRAY(s->arena, LLVMValueRef, count);
     for (int i = 0; i < count; i++) {
