@@ -15,7 +15,7 @@ static int64_t bytes(const Value *value) { return value->type->count * tt_byte_w
 static int64_t conversion_bytes(const Op *op)
 {
     const Value *from = tt_operand(op, 0), *to = op->results[0];
-    ConvertPlan plan = tt_layout_plan_conversion(from->layout, to->layout, tt_byte_width(from->type));
+    ConvertPlan plan = tt_layout_plan_conversion(from->layout, to->layout, tt_byte_width(from->type), false);
     return plan.kind == CONVERT_SHARED ? padded_bytes(from) : 0;
 }
 

@@ -469,7 +469,7 @@ Tile *simt_convert(Simt *s, const Tile *tile, const Type *type, const LinearLayo
                    const LinearLayout *to, int64_t scratch, int64_t room)
 {
     int bytes = tt_byte_width(type);
-    ConvertPlan plan = tt_layout_plan_conversion(from, to, bytes);
+    ConvertPlan plan = tt_layout_plan_conversion(from, to, bytes, s->ops->tensor->has_store_matrices(s));
     switch (plan.kind) {
     case CONVERT_NONE:
         return (Tile *)tile;

@@ -207,7 +207,8 @@ static int wavefront_span(const LinearLayout *layout, int first, int served, uin
                        TT_MIN(served, layout->in_bits[LAYOUT_LANE]), span);
 }
 
-static SharedPlan plan_shared(const LinearLayout *from, const LinearLayout *to, int element_bytes)
+static SharedPlan plan_shared(const LinearLayout *from, const LinearLayout *to, int element_bytes,
+                              bool stores_matrices)
 {
     SharedPlan plan = {.memory = *from};
     int bits = tt_layout_out_total(from);
@@ -217,11 +218,15 @@ static SharedPlan plan_shared(const LinearLayout *from, const LinearLayout *to, 
     int vector_bits = common_vector(from, to, fixed, fixed_count, element_bytes, columns);
     int first_stored = 0, first_loaded = 0; /* lanes that a wavefront tells apart */
     plan.store_bits = plan.load_bits = vector_bits;
-    for (int stores = 1; stores >= 0 && vector_bits <= in_word; stores--) {
+    for (int stores = 1; stores >= 0 && plan.store_bits == plan.load_bits; stores--) {
         uint64_t row[8], moving[64];
         int moving_count;
         const LinearLayout *words = stores ? from : to, *vectors = stores ? to : from;
-        int row_bits = find_row(words, vectors, element_bytes, row, moving, &moving_count);
+        bool by_matrices =
+            !stores || stores_matrices; /* four words at once: better than two on both sides, too */
+        int row_bits = vector_bits > in_word + by_matrices
+                           ? 0
+                           : find_row(words, vectors, element_bytes, row, moving, &moving_count);
         if (!row_bits)
             continue;
         memcpy(columns, row, sizeof(uint64_t) * (size_t)row_bits);
@@ -277,7 +282,8 @@ static SharedPlan plan_shared(const LinearLayout *from, const LinearLayout *to, 
 
 /* ---- the plan --------------------------------------------------------------------------------------------------------------- */
 
-ConvertPlan tt_layout_plan_conversion(const LinearLayout *from, const LinearLayout *to, int element_bytes)
+ConvertPlan tt_layout_plan_conversion(const LinearLayout *from, const LinearLayout *to, int element_bytes,
+                                      bool stores_matrices)
 {
     ConvertPlan plan = {0};
     uint64_t places[64];
@@ -312,7 +318,7 @@ across_lanes:
         }
     }
     plan.kind = CONVERT_SHARED;
-    plan.shared = plan_shared(from, to, element_bytes);
+    plan.shared = plan_shared(from, to, element_bytes, stores_matrices);
     return plan;
 }
 

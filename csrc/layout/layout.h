@@ -164,8 +164,10 @@ typedef struct ConvertPlan {
     SharedPlan shared;
 } ConvertPlan;
 
-/* How values of element_bytes move from one layout of a shape to another. Both must cover the tile. */
-ConvertPlan tt_layout_plan_conversion(const LinearLayout *from, const LinearLayout *to, int element_bytes);
+/* How values of element_bytes move from one layout of a shape to another. Both must cover the tile. stores_matrices: 8 x 8
+ * ones are stored by one instruction, as they are loaded everywhere. */
+ConvertPlan tt_layout_plan_conversion(const LinearLayout *from, const LinearLayout *to, int element_bytes,
+                                      bool stores_matrices);
 /* Wavefronts (128-byte transactions) of a warp's vector access at its worst instruction, and the fewest possible: the
  * enumeration that tests compare the plan's claim with. offsets: columns for register, lane, warp bits. */
 void tt_layout_bank_conflicts(const uint64_t *lane_offsets, int lane_bits, int vector_bytes,

@@ -255,15 +255,15 @@ static PyObject *plan_conversion(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *first, *second;
-    int element_bytes;
+    int element_bytes, stores_matrices = 0;
     LinearLayout from, to;
-    if (!PyArg_ParseTuple(args, "OOi", &first, &second, &element_bytes) || !read_layout(first, &from) ||
-        !read_layout(second, &to))
+    if (!PyArg_ParseTuple(args, "OOi|p", &first, &second, &element_bytes, &stores_matrices) ||
+        !read_layout(first, &from) || !read_layout(second, &to))
         return NULL;
     ConvertPlan plan;
     Trap trap;
     Arena arena = {0};
-    GUARDED(trap, arena, plan = tt_layout_plan_conversion(&from, &to, element_bytes));
+    GUARDED(trap, arena, plan = tt_layout_plan_conversion(&from, &to, element_bytes, stores_matrices));
     if (plan.kind == CONVERT_SHUFFLE)
         return shuffle_plan(&plan.shuffle);
     if (plan.kind == CONVERT_SHARED)
@@ -278,6 +278,7 @@ PyMethodDef tt_layout_methods[] = {
     {"_layout_compose", compose, METH_VARARGS, "_layout_compose(outer, inner) -> layout"},
     {"_layout_inspect", inspect, METH_O, "_layout_inspect(layout) -> dict"},
     {"_layout_axis_bits", axis_bits, METH_VARARGS, "_layout_axis_bits(layout, axis) -> masks"},
-    {"_layout_plan", plan_conversion, METH_VARARGS, "_layout_plan(from, to, element_bytes) -> dict"},
+    {"_layout_plan", plan_conversion, METH_VARARGS,
+     "_layout_plan(from, to, element_bytes, stores_matrices=False) -> dict"},
     {NULL, NULL, 0, NULL},
 };

@@ -437,14 +437,14 @@ def test_fragments_cross_shared_memory_as_matrices(turned):
     assemble(compiled, 90)
 
 
-@pytest.mark.parametrize("sm", [80, 90])
-def test_fragments_are_stored_in_rows(sm):
+@pytest.mark.parametrize("sm, columns, matrices, words", [(80, 32, 0, 8), (90, 32, 2, 0), (90, 64, 4, 0)])
+def test_fragments_are_stored_in_rows(sm, columns, matrices, words):
     """A thread's words become vectors of a row: four matrices at once where there are such stores, else words."""
-    sizes = {"BM": 64, "BN": 32, "BK": 32}
+    sizes = {"BM": 64, "BN": columns, "BK": 32}
     compiled = compile_kernel(matmul, F16, F16, F16, integer(), integer(), integer(), sm=sm, **sizes)
-    assert compiled.count(SHARED_LOAD) == compiled.count(r"\bld\.shared") == 2
-    assert compiled.count(r"stmatrix\S*\.x4\.shared") == (2 if sm == 90 else 0)
-    assert compiled.count(r"\bst\.shared\.b32") == compiled.count(r"\bst\.shared") == (0 if sm == 90 else 8)
+    assert compiled.count(SHARED_LOAD) == compiled.count(r"\bld\.shared") == columns // 16
+    assert compiled.count(r"stmatrix\S*\.x4\.shared") == matrices
+    assert compiled.count(r"\bst\.shared\.b32") == compiled.count(r"\bst\.shared") == words
     assemble(compiled, sm)
 
 

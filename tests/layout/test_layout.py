@@ -313,7 +313,13 @@ def run_shuffles(plan, source):
 
 
 def check_plan(source, target, element_bytes):
-    plan = _C._layout_plan(source.raw, target.raw, element_bytes)
+    kinds = [check_plan_for(source, target, element_bytes, stores_matrices) for stores_matrices in (False, True)]
+    assert kinds[0] == kinds[1]
+    return kinds[0]
+
+
+def check_plan_for(source, target, element_bytes, stores_matrices):
+    plan = _C._layout_plan(source.raw, target.raw, element_bytes, stores_matrices)
     kind = plan["kind"]
     if kind in ("none", "registers"):
         for register, lane, warp, block in target.places():
@@ -387,6 +393,11 @@ def test_words_of_fragments_become_rows(element_bytes, row_bits):
     accumulator = make("mma", (64, 32), (PARTS["accumulator"], 2), (4, 1))
     rows = make("blocked", (64, 32), (1, 8), (8, 4), (4, 1), (1, 0))
     assert _C._layout_plan(accumulator.raw, rows.raw, 2)["vector_bits"] == (1, 3)
+    # Else those are rows that the other layout's lanes have words of: four columns in a thread, eight apart
+    accumulator = make("mma", (64, 128), (PARTS["accumulator"], 2), (4, 1))
+    rows = make("blocked", (64, 128), (1, 8), (2, 16), (4, 1), (1, 0))
+    for stores_matrices, bits in (False, (3, 1)), (True, (1, 3)):
+        assert _C._layout_plan(accumulator.raw, rows.raw, 2, stores_matrices)["vector_bits"] == bits
 
 
 def test_conversions_between_arbitrary_layouts():
