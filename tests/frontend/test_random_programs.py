@@ -53,7 +53,7 @@ class Writer:
         if choice < 0.3:
             self.line(depth, f"{name} {self.random.choice('+-|&^')}= {self.expression(1)}")
         elif choice < 0.4:
-            other = self.random.choice(NAMES)
+            other = self.random.choice([n for n in NAMES if n != name])  # CPython 3.11.2 keeps the first of two
             self.line(depth, f"{name}, {other} = {self.expression(1)}, {self.expression(1)}")
         elif choice < 0.5:
             self.line(depth, f"{name} = inner({self.expression(1)}, {self.atom()})")
