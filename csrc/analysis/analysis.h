@@ -12,6 +12,8 @@
  * An "aligned group" starts at an index that is a multiple of its size; the last one may be cut off by the
  * extent, so a number as large as the extent stands for any. All numbers are at least 1 and hold for every
  * run of the program.
+ *   apart[d]        a number that divides by how much neighbours along d differ (pointers: in bytes); a power of two.
+ *                   Outer dimensions of an array are multiples of inner ones apart
  *   looked_up[d]    whether numbers read from memory decide it: neighbours that are computed are likelier to be
  *                   neighbours in memory than those that are looked up in a table
  *
@@ -30,7 +32,7 @@ typedef enum AxisSign {
 
 typedef struct AxisInfo {
     int rank;
-    int64_t contiguity[TT_MAX_RANK], divisibility[TT_MAX_RANK], constancy[TT_MAX_RANK];
+    int64_t contiguity[TT_MAX_RANK], divisibility[TT_MAX_RANK], constancy[TT_MAX_RANK], apart[TT_MAX_RANK];
     bool looked_up[TT_MAX_RANK];
     AxisSign sign;    /* as a signed integer, by the assumptions above */
     bool is_constant; /* every element equals `constant` */
@@ -50,6 +52,8 @@ static inline bool tt_is_non_negative(const AxisInfo *info) { return info->sign 
 
 /* Do the elements lie closer together along dimension a than along b, for all that is known? */
 bool tt_is_faster_axis(const AxisInfo *info, int a, int b);
+/* Or, if as much is known of both, are they likelier to? Along b they are apart by multiples of what they are along a. */
+bool tt_is_nearer_axis(const AxisInfo *info, int a, int b);
 /* The dimension, of the last two, along which a load's elements lie in memory. */
 int tt_fastest_axis(const AxisInfos *infos, const Op *load);
 /* Those that are neighbours there along a dimension, as many as an asynchronous copy may take, whatever their masks say. 0: their

@@ -60,7 +60,7 @@ AxisInfo tt_unknown_axes(const Type *type)
 {
     AxisInfo info = {.rank = tt_axis_rank(type), .sign = tt_is_tile(type) ? SIGN_UNKNOWN : SIGN_BY_STARTS};
     for (int dim = 0; dim < info.rank; dim++)
-        info.contiguity[dim] = info.constancy[dim] = info.divisibility[dim] = 1;
+        info.contiguity[dim] = info.constancy[dim] = info.divisibility[dim] = info.apart[dim] = 1;
     return info;
 }
 
@@ -75,6 +75,7 @@ static AxisInfo meet_axes(AxisOperand a, AxisOperand b)
         int64_t group = info.contiguity[dim] > 1 ? info.contiguity[dim] : info.constancy[dim];
         info.divisibility[dim] = tt_gcd(tt_divisor_at(a, dim, group), tt_divisor_at(b, dim, group));
         info.looked_up[dim] = a.info->looked_up[dim] || b.info->looked_up[dim];
+        info.apart[dim] = TT_MIN(a.info->apart[dim], b.info->apart[dim]);
     }
     info.sign = TT_MAX(a.info->sign, b.info->sign);
     info.is_constant = a.info->is_constant && b.info->is_constant && a.info->constant == b.info->constant;
@@ -91,6 +92,7 @@ const AxisInfo *tt_axis_info(const AxisInfos *infos, const Value *value)
         .contiguity = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
         .divisibility = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
         .constancy = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+        .apart = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
     };
     _Static_assert(TT_MAX_RANK == 16, "a one for each dimension");
     const AxisInfo *info = tt_map_find_ptr(&infos->infos, value);
@@ -104,11 +106,20 @@ bool tt_is_faster_axis(const AxisInfo *info, int a, int b)
     return info->looked_up[b] && !info->looked_up[a];
 }
 
+bool tt_is_nearer_axis(const AxisInfo *info, int a, int b)
+{
+    enum { LINE = 128 /* bytes: what lies in several is as far away as in others */ };
+    bool is_known = info->contiguity[a] != info->contiguity[b] || info->looked_up[a] != info->looked_up[b];
+    int64_t apart =
+        info->apart[b] < TT_MAX_DIVISOR ? info->apart[b] : 0; /* equal elements are not far away */
+    return is_known ? tt_is_faster_axis(info, a, b) : info->apart[a] < TT_MIN(apart, LINE);
+}
+
 int tt_fastest_axis(const AxisInfos *infos, const Op *load)
 {
     const AxisInfo *info = tt_axis_info(infos, tt_operand(load, 0));
     int last = info->rank - 1;
-    return last && tt_is_faster_axis(info, last - 1, last) ? last - 1 : last;
+    return last && tt_is_nearer_axis(info, last - 1, last) ? last - 1 : last;
 }
 
 int64_t tt_copied_elements(const AxisInfos *infos, const Op *load, int axis)
@@ -130,7 +141,8 @@ static bool same_info(const AxisInfo *a, const AxisInfo *b)
 {
     for (int dim = 0; dim < a->rank; dim++)
         if (a->contiguity[dim] != b->contiguity[dim] || a->constancy[dim] != b->constancy[dim] ||
-            a->divisibility[dim] != b->divisibility[dim] || a->looked_up[dim] != b->looked_up[dim])
+            a->divisibility[dim] != b->divisibility[dim] || a->apart[dim] != b->apart[dim] ||
+            a->looked_up[dim] != b->looked_up[dim])
             return false;
     return a->sign == b->sign && a->is_constant == b->is_constant && a->constant == b->constant;
 }
@@ -143,6 +155,10 @@ static bool set_info(AxisInfos *infos, const Value *value, AxisInfo info)
         int64_t extent = tt_extent(value->type, dim);
         info.contiguity[dim] = TT_MIN(info.contiguity[dim], extent);
         info.constancy[dim] = TT_MIN(info.constancy[dim], extent);
+        if (info.constancy[dim] == extent)
+            info.apart[dim] = TT_MAX_DIVISOR;
+        else if (info.contiguity[dim] == 1) /* what divides two elements divides how far they are apart */
+            info.apart[dim] = TT_MAX(info.apart[dim], info.divisibility[dim]);
     }
     if (!*slot)
         *slot = TT_NEW(infos->arena, AxisInfo);
@@ -283,6 +299,36 @@ static void note_lookups(AxisInfo *info, const Op *op, const AxisOperand *operan
     }
 }
 
+static int64_t distance(const Op *op, const AxisOperand *x, int dim)
+{
+    int64_t a = x[0].info->apart[dim], b = op->operand_count > 1 ? x[1].info->apart[dim] : TT_MAX_DIVISOR;
+    switch (op->opcode) {
+    case OP_ext_s:
+    case OP_ext_u:
+    case OP_trunc:
+    case OP_hint:
+    case OP_convert_layout:
+        return a;
+    case OP_add:
+    case OP_sub:
+        return TT_MIN(a, b);
+    case OP_addptr:
+        return TT_MIN(a, tt_multiply_divisors(b, tt_axis_unit(x[0].type)));
+    case OP_mul:
+        return TT_MIN(tt_multiply_divisors(a, tt_divisor_of_all(x[1])),
+                      tt_multiply_divisors(b, tt_divisor_of_all(x[0])));
+    default:
+        return 1;
+    }
+}
+
+/* Operations that move elements have said it. */
+static void note_distances(AxisInfo *info, const Op *op, const AxisOperand *operands)
+{
+    for (int dim = 0; dim < info->rank && op->operand_count && !tt_has(op, SHAPE); dim++)
+        info->apart[dim] = distance(op, operands, dim);
+}
+
 /* ---- the walk ------------------------------------------------------------------------------------------ */
 
 static void visit_region(AxisInfos *infos, const Region *region);
@@ -359,6 +405,7 @@ static void visit_op(AxisInfos *infos, const Op *op)
             operands[i] = operand_of(infos, tt_operand(op, i));
         AxisInfo info = axes_of_op(infos, op, operands);
         note_lookups(&info, op, operands);
+        note_distances(&info, op, operands);
         set_info(infos, op->results[0], info);
     } else if (tt_has(op, SHAPE)) {
         AxisOperand x = operand_of(infos, tt_operand(op, 0));

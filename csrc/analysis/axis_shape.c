@@ -6,6 +6,7 @@ static void copy_dimension(AxisInfo *info, int dim, const AxisInfo *from, int fr
     info->contiguity[dim] = from->contiguity[from_dim];
     info->constancy[dim] = from->constancy[from_dim];
     info->divisibility[dim] = from->divisibility[from_dim];
+    info->apart[dim] = from->apart[from_dim];
     info->looked_up[dim] = from->looked_up[from_dim];
 }
 
@@ -128,6 +129,7 @@ static void meet_dimension(AxisInfo *info, AxisOperand a, AxisOperand b, int dim
     info->constancy[dim] = tt_meet_groups(a.info->constancy[dim], b.info->constancy[dim], extent);
     int64_t group = info->contiguity[dim] > 1 ? info->contiguity[dim] : info->constancy[dim];
     info->divisibility[dim] = tt_gcd(tt_divisor_at(a, dim, group), tt_divisor_at(b, dim, group));
+    info->apart[dim] = TT_MIN(a.info->apart[dim], b.info->apart[dim]);
     info->looked_up[dim] = a.info->looked_up[dim] || b.info->looked_up[dim];
 }
 

@@ -127,11 +127,14 @@ static void build_groups(LayoutGroups *g, const Region *region)
 
 bool groups_is_access(const Op *op) { return tt_has(op, ACCESS) && tt_is_tile(tt_operand(op, 0)->type); }
 
+/* What is gathered for a buffer minds, too, if all that is known is which dimension lies farther apart. */
 bool groups_minds(const LayoutGroups *g, const Op *op, Preference *preference)
 {
     const Type *type = tt_operand(op, 0)->type;
-    return tt_preference_of(g->axis_infos, op, g->options->num_warps, preference) &&
-           type->count >= 2 * TT_LANES * g->options->num_warps;
+    const Group *loaded = op->opcode == OP_load ? groups_of(g, op->results[0]) : NULL;
+    bool minds = tt_preference_of(g->axis_infos, op, g->options->num_warps, preference) ||
+                 (preference->by_distance && loaded && loaded->stored_axes);
+    return minds && type->count >= 2 * TT_LANES * g->options->num_warps;
 }
 
 /* How often what stands in `depth` loops runs: a loop eight times, say. */

@@ -4,12 +4,12 @@
 
 enum { SECTOR = 32, SECTOR_RUN = 64 /* bytes in a row that a warp should touch */ };
 
-/* Fastest dimension first: by contiguity, then the last one. */
+/* Fastest dimension first: by contiguity, then by distance, then the last one. */
 static void order_by_contiguity(const AxisInfo *info, int rank, int *order)
 {
     for (int i = 0; i < rank; i++) {
         int axis = rank - 1 - i, at = i;
-        while (at && tt_is_faster_axis(info, axis, order[at - 1])) {
+        while (at && tt_is_nearer_axis(info, axis, order[at - 1])) {
             order[at] = order[at - 1];
             at--;
         }
@@ -105,7 +105,9 @@ bool tt_preference_of(const AxisInfos *infos, const Op *op, int num_warps, Prefe
     preference->is_once = begins_sums(op);
     preference->can_repeat = op->opcode == OP_load && tt_is_plain_load(op) && !tt_find_attr(op, ATTR_cache);
     note_alike(infos, op, fastest, preference);
-    return run > 1 || tt_is_faster_axis(info, fastest, preference->order[type->rank - 1]);
+    int slowest = preference->order[type->rank - 1];
+    preference->by_distance = tt_is_nearer_axis(info, fastest, slowest);
+    return run > 1 || tt_is_faster_axis(info, fastest, slowest);
 }
 
 /* ---- blocked layouts ------------------------------------------------------------------------------------------------------ */

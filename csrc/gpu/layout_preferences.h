@@ -9,8 +9,9 @@ typedef struct Preference {
     int64_t next;
     int64_t vector, lanes, bytes; /* bytes of an element */
     int64_t weight;
-    bool is_once;    /* whole sectors do */
-    bool can_repeat; /* several threads may load an element: the first cache has it */
+    bool by_distance; /* how far elements are apart is known to differ, if no more */
+    bool is_once;     /* whole sectors do */
+    bool can_repeat;  /* several threads may load an element: the first cache has it */
     /* Loads of one row, over and over: so many neighbours along each other dimension are the same elements under the same mask. 0:
      * it is more than that. */
     int64_t alike[TT_MAX_RANK];

@@ -248,15 +248,28 @@ static bool is_gathered(const AxisInfos *infos, const Op *load, int axis)
     return TT_MIN(info->contiguity[axis] * bytes, info->divisibility[axis]) < LEAST_BYTES;
 }
 
-/* The dimension, of the last two, along which an operand is to lie in its buffer: as in global memory; along K if it does
- * not come from there, or element by element, so that threads gather whole vectors along K. */
+/* Lanes take what lies closest in memory then, if so much is known, and each thread, to store whole vectors, what lies along
+ * the other dimension. But of rows that begin anywhere each thread has a piece, with one address, and of other sizes than 2
+ * bytes tensor cores take elements along K only. */
+static bool can_lie_across(const AxisInfos *infos, const Op *load)
+{
+    const AxisInfo *info = tt_axis_info(infos, tt_operand(load, 0));
+    int last = info->rank - 1, fastest = tt_fastest_axis(infos, load);
+    return last && tt_is_nearer_axis(info, fastest, 2 * last - 1 - fastest) &&
+           info->contiguity[fastest] == 1 && tt_byte_width(load->results[0]->type) == 2;
+}
+
+/* The dimension, of the last two, along which an operand is to lie in its buffer: as in global memory; across that where
+ * threads gather elements one by one, or else along K, as what does not come from memory. */
 static int fastest_axis(const AxisInfos *infos, const Value *value, int along_k)
 {
     int axis, last = value->type->rank - 1;
     const Op *load = load_behind(infos, value, &axis);
     if (!load || axis < last - 1)
         return last;
-    return is_gathered(infos, load, tt_fastest_axis(infos, load)) ? along_k : axis;
+    if (!is_gathered(infos, load, tt_fastest_axis(infos, load)))
+        return axis;
+    return axis == along_k && can_lie_across(infos, load) ? 2 * last - 1 - along_k : along_k;
 }
 
 const LinearLayout *tt_buffer_layout(Module *module, const Type *type, int fastest)

@@ -114,6 +114,7 @@ static void note_axes(const AxisInfos *infos, Map *notes, const void *subject, c
     add_numbers(&text, "contiguity", info->contiguity, info->rank);
     add_numbers(&text, ", divisibility", info->divisibility, info->rank);
     add_numbers(&text, ", constancy", info->constancy, info->rank);
+    add_numbers(&text, ", apart", info->apart, info->rank);
     tt_text_add(&text, "%s", tt_is_non_negative(info) ? ", not negative" : "");
     if (info->is_constant)
         tt_text_add(&text, ", constant %lld", (long long)info->constant);

@@ -1305,6 +1305,28 @@ def moments(x_ptr, out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + 2, count)
 
 
+@triton.jit
+def filter_of_planes(x, w, out, places, strides, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    rows, columns, inner = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    sums = tl.zeros((M, N), tl.float32)
+    for step in range(9):
+        a = tl.load(x + step + rows[:, None] + inner[None, :] * places)
+        b = tl.load(w + step + inner[:, None] * 9 + columns[None, :] * strides)
+        sums = tl.dot(a, b, sums)
+    tl.store(out + rows[:, None] + columns[None, :] * places, sums)
+
+
+def test_lanes_gather_what_lies_closest():
+    """Places of planes, which are rows; and channels of weights, which are K: outputs lie farther apart."""
+    compiled = compile_kernel(filter_of_planes, F16, F16, F32, integer(), integer(), num_warps=4, M=64, N=64, K=32)
+    layouts = dict(re.findall(r"^(#\d+) = layout<\w+> .*lanes = \[(.*?)\]", compiled.ttgir, re.MULTILINE))
+    gathered = {shape: layouts[at] for shape, at in re.findall(r" = load .*: tile<(\w+)xf16> (#\d+)", compiled.ttgir)}
+    assert gathered["64x32"].startswith("(1,0), (2,0), (4,0), (8,0)")
+    assert gathered["32x64"].startswith("(1,0), (2,0), (4,0), (8,0)")
+    assert compiled.count(r"\bst\.shared\.v4") and not compiled.count(r"\bst\.shared\.[bu]16")
+    assemble(compiled, 90)
+
+
 def test_how_many_elements_a_partial_result_is_of_is_known_at_compile_time():
     compiled = compile_kernel(moments, F32, F32, BLOCK=2048)
     assert not re.search(r"\b(div|rcp|selp|setp\.lt)\b", compiled.ptx)

@@ -12,14 +12,16 @@ from .interpreter import POISON, Interpreter, Undefined, byte_width
 
 CLAIM = re.compile(
     r"\^ (parameter|result|argument)(?: of region 1,)? (\d+): contiguity \[(.*)\], divisibility \[(.*)\], "
-    r"constancy \[(.*?)\](, not negative)?(?:, constant (-?\d+))?"
+    r"constancy \[(.*?)\], apart \[(.*?)\](, not negative)?(?:, constant (-?\d+))?"
 )
 
 
 class Claim:
     def __init__(self, match):
-        self.contiguity, self.divisibility, self.constancy = ([int(x) for x in match[i].split(",")] for i in (3, 4, 5))
-        self.not_negative, self.constant = bool(match[6]), match[7] and int(match[7])
+        self.contiguity, self.divisibility, self.constancy, self.apart = (
+            [int(x) for x in match[i].split(",")] for i in (3, 4, 5, 6)
+        )
+        self.not_negative, self.constant = bool(match[7]), match[8] and int(match[8])
 
 
 def claims_of(text):
@@ -54,6 +56,7 @@ def check(claim, value, unit):
             assert np.all(group[0] % claim.divisibility[axis] == 0), ("divisibility", axis)
         for group in groups(array, axis, claim.constancy[axis]):
             assert np.all(group == group[0]), ("constancy", axis)
+        assert np.all(np.diff(array, axis=axis) % claim.apart[axis] == 0), ("apart", axis)
     if claim.constant is not None:
         assert (array == claim.constant).all(), "constant"
     if claim.not_negative and unit == 1:
