@@ -73,6 +73,15 @@ void simt_plan_exchange(WarpExchange *x)
     }
 }
 
+bool simt_share_storing(WarpExchange *x, int lane_bit)
+{
+    if (x->index_bits == x->vector_bits)
+        return false;
+    x->columns[lane_bit] ^= place_of(x, x->index_elements[--x->index_bits]);
+    x->alike &= ~(1u << lane_bit);
+    return true;
+}
+
 int simt_partials_read(const WarpExchange *x) { return x->readers ? 1 : x->warps; }
 
 /* ---- access ----------------------------------------------------------------------------------------------------------------------- */

@@ -32,6 +32,9 @@ typedef struct WarpExchange {
 
 /* Given everything down to `warps`. */
 void simt_plan_exchange(WarpExchange *x);
+/* Lanes that differ in this bit, and hold partials of the same elements, store half of them each: those whose numbers have
+ * the highest bit or not, which is no bit of a number from now on. False: a lane has no more than one vector. */
+bool simt_share_storing(WarpExchange *x, int lane_bit);
 /* partials: by number. */
 void simt_store_partials(Simt *s, const WarpExchange *x, Partial *partials);
 /* How many partials of an element a thread reads. */

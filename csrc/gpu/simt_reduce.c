@@ -146,10 +146,16 @@ static void reduce_registers(Simt *s, const Combine *combine, const ReducePlan *
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------------------------ */
 
+/* Some GPUs do. */
+static bool may_be_one_instruction(const Simt *s, const Combine *combine, uint32_t lanes, Partial partial)
+{
+    return lanes == TT_LANES - 1 && combine->single != TT_OPCODES && !partial.valid &&
+           LLVMTypeOf(partial.at[0]) == s->i32;
+}
+
 static Partial reduce_lanes(Simt *s, const Combine *combine, uint32_t lanes, Partial partial)
 {
-    if (lanes == TT_LANES - 1 && combine->single != TT_OPCODES && !partial.valid &&
-        LLVMTypeOf(partial.at[0]) == s->i32) {
+    if (may_be_one_instruction(s, combine, lanes, partial)) {
         LLVMValueRef all = s->ops->reduce_warp(s, combine->single, partial.at[0]);
         if (all)
             return (Partial){.at = {all}};
@@ -158,6 +164,45 @@ static Partial reduce_lanes(Simt *s, const Combine *combine, uint32_t lanes, Par
         if (lanes >> bit & 1)
             partial = simt_combine(s, combine, partial, simt_shuffled(s, combine, partial, 1 << bit));
     return partial;
+}
+
+/* Of each pair of lanes one goes on with the first half of the partials, the other with the second. */
+static void halve(Simt *s, const Combine *combine, int lane_bit, Partial *partials, int half)
+{
+    LLVMValueRef bit = LLVMBuildAnd(s->b, s->thread, simt_i32(s, 1 << lane_bit), "");
+    LLVMValueRef is_upper = LLVMBuildICmp(s->b, LLVMIntNE, bit, simt_i32(s, 0), "");
+    for (int i = 0; i < half; i++) {
+        Partial kept = {0}, given = {0};
+        for (int j = 0; j < combine->count; j++) {
+            LLVMValueRef low = partials[i].at[j], high = partials[half + i].at[j];
+            kept.at[j] = LLVMBuildSelect(s->b, is_upper, high, low, "");
+            given.at[j] = LLVMBuildSelect(s->b, is_upper, low, high, "");
+        }
+        partials[i] = simt_combine(s, combine, kept, simt_shuffled(s, combine, given, 1 << lane_bit));
+    }
+}
+
+/* Combines lanes' partials, which are stored then: a lane needs no more of them than it stores, and exchanges fewer so. */
+static void reduce_lanes_for(Simt *s, const Combine *combine, uint32_t lanes, WarpExchange *stored,
+                             Partial *partials)
+{
+    int all = 1 << stored->index_bits;
+    bool shares = !may_be_one_instruction(s, combine, lanes, partials[0]);
+    for (int i = 0; i < all; i++)
+        shares &= !partials[i].valid;
+    for (int i = 0; i < all && !shares; i++)
+        partials[i] = reduce_lanes(s, combine, lanes, partials[i]);
+    for (int bit = TT_LANE_BITS - 1; bit >= 0 && shares; bit--) {
+        if (!(lanes >> bit & 1))
+            continue;
+        bool halves = simt_share_storing(stored, bit);
+        if (halves)
+            halve(s, combine, bit, partials, 1 << stored->index_bits);
+        for (int i = 0; i < 1 << stored->index_bits && !halves; i++)
+            partials[i] = reduce_lanes(s, combine, 1u << bit, partials[i]);
+    }
+    for (int i = 1 << stored->index_bits; i < all; i++) /* of the same types, and constant where these are */
+        partials[i] = partials[i & ((1 << stored->index_bits) - 1)];
 }
 
 /* ---- warps ------------------------------------------------------------------------------------------------------------------------ */
@@ -245,21 +290,22 @@ static bool is_for_first_warp(const Simt *s, const Combine *combine, uint32_t wa
     return all;
 }
 
-/* Replaces each partial by the combination of all warps'; in warps that it is not needed in, by zero. */
+/* Replaces each thread's partial by the combination of all lanes' and warps'; in warps that it is not needed in, by zero. */
 static void combine_warps(Simt *s, const Combine *combine, const ReducePlan *plan, Partial *partials,
                           int count)
 {
     int registers[32];
-    WarpExchange x = plan_exchange(combine, plan, registers);
+    WarpExchange x = plan_exchange(combine, plan, registers), stored = x;
     int vector = 1 << x.vector_bits, read = simt_partials_read(&x), different = 1 << x.index_bits;
     Partial *own = TT_NEW_ARRAY(s->arena, Partial, different);
     Partial(*rows)[MOST_WARPS] = tt_arena_alloc(s->arena, sizeof(Partial[MOST_WARPS]) * (size_t)vector);
     for (int i = 0; i < different; i++)
         own[i] = partials[register_of(&x, registers, i)];
+    reduce_lanes_for(s, combine, plan->lanes, &stored, own);
     bool skips = is_for_first_warp(s, combine, plan->warps);
     /* where lanes shuffle in a branch ptxas wants to see that they are told the same: else it has code for lanes apart */
     LLVMValueRef warp = skips && x.readers ? simt_shuffle_index(s, s->warp, simt_i32(s, 0)) : s->warp;
-    simt_store_partials(s, &x, own);
+    simt_store_partials(s, &stored, own);
     simt_sync(s);
     LLVMBasicBlockRef before = LLVMGetInsertBlock(s->b), after = NULL;
     if (skips) {
@@ -298,7 +344,7 @@ static void reduce_elements(Simt *s, const Combine *combine, const Partial *elem
     reduce_registers(s, combine, plan, elements, partials, count);
     if (plan->folded)
         simt_fold_strips(s, combine, plan->folded, partials, count);
-    for (int r = 0; r < count; r++)
+    for (int r = 0; r < count && !plan->warps; r++)
         partials[r] = reduce_lanes(s, combine, plan->lanes, partials[r]);
     if (plan->warps)
         combine_warps(s, combine, plan, partials, count);

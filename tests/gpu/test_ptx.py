@@ -1306,6 +1306,23 @@ def moments(x_ptr, out_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def columns_of_a_product(a, b, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    rows, columns, inner = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    x = tl.load(a + rows[:, None] * K + inner[None, :])
+    y = tl.load(b + inner[:, None] * N + columns[None, :])
+    tl.store(out + columns, tl.sum(tl.dot(x, y), 0))
+
+
+def test_lanes_share_out_results_that_warps_exchange():
+    """A thread has 16 columns, as 7 others: it exchanges 8, 4 and, being left with a vector, 4, not 16 each time."""
+    compiled = compile_kernel(columns_of_a_product, F16, F16, F32, num_warps=4, M=64, N=64, K=16)
+    assert compiled.count(r"wgmma\.mma_async") == 1
+    assert compiled.count(r"\bshfl\.sync") == 8 + 4 + 4
+    assert compiled.count(r"\bst\.shared") == 1 + 2  # and the operands
+    assemble(compiled, 90)
+
+
+@triton.jit
 def filter_of_planes(x, w, out, places, strides, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     rows, columns, inner = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     sums = tl.zeros((M, N), tl.float32)

@@ -130,6 +130,29 @@ def test_value_and_index(name):
     check(code.replace(", return", ", return_indices_tie_break_left=True, return"), {"x": x}, expected)
 
 
+@pytest.mark.parametrize("rows, columns, inner", [(64, 64, 16), (128, 128, 32), (100, 40, 16)])
+def test_columns_of_a_product(rows, columns, inner):
+    """Of many columns a thread has elements, and so have lanes and warps: lanes share out which ones they pass on."""
+    x, y = small((rows, inner), "float16"), small((inner, columns), "float16", seed=1)
+    code = """
+product = tl.dot(x, y)
+total = tl.sum(product, axis=0)
+count = tl.sum((product > 0).to(tl.int32), axis=0)
+top, place = tl.max(product, axis=0, return_indices=True)
+back = product + total[None, :]
+"""
+    product = x.values.astype(np.float32) @ y.values.astype(np.float32)
+    total = product.sum(0)
+    expected = {
+        "total": total,
+        "count": (product > 0).sum(0).astype(np.int32),
+        "top": product.max(0),
+        "place": product.argmax(0).astype(np.int32),
+        "back": product + total,
+    }
+    check(code, {"x": x, "y": y}, expected)
+
+
 def test_argmax_keep_dims():
     x = random((4, 6), "float32")
     check("tl.argmax(x, axis=1, keep_dims=True)", {"x": x}, x.values.argmax(1, keepdims=True).astype(np.int32))
