@@ -822,29 +822,30 @@ def test_too_few_registers_for_an_instruction(said, options, required, limit, re
 
 
 @triton.jit
-def turn(x, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+def shift(x, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Each column by its number: what is looked up may be anywhere, so all of the tile is in shared memory at once."""
     rows, columns = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
     tile = tl.load(x + rows * COLUMNS + columns)
-    tl.store(x + columns.trans() * ROWS + rows.trans(), tile.trans())
+    tl.store(x + rows * COLUMNS + columns, tl.gather(tile, (rows + columns) % ROWS, 0))
 
 
 def test_too_much_shared_memory():
     with pytest.raises(triton.OutOfResources) as error:
-        turn[(1,)](Array(), ROWS=512, COLUMNS=512, num_warps=32)
+        shift[(1,)](Array(), ROWS=512, COLUMNS=512, num_warps=32)
     assert error.value.name == "shared memory"
     assert error.value.required > error.value.limit == 227 << 10
-    assert "turn" in error.value.call_chain or error.value.line
+    assert "shift" in error.value.call_chain or error.value.line
     assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
 
 
 def test_the_autotuner_leaves_out_what_does_not_fit():
     configs = [triton.Config({"ROWS": size, "COLUMNS": size}, num_warps=32) for size in (512, 64)]
-    tuner = triton.autotune(configs, key=[])(turn)
+    tuner = triton.autotune(configs, key=[])(shift)
     tuner[(1,)](Array())
     assert tuner.best_config is configs[1]
     times = tuner.configs_timings
     assert times[configs[0]][0] == float("inf") and times[configs[1]][0] == pytest.approx(1)
-    tuner = triton.autotune([configs[0], triton.Config({"ROWS": 512, "COLUMNS": 1024}, num_warps=32)], key=[])(turn)
+    tuner = triton.autotune([configs[0], triton.Config({"ROWS": 512, "COLUMNS": 1024}, num_warps=32)], key=[])(shift)
     with pytest.raises(
         triton.AutotunerError, match="(?s)none of the 2 configurations .* out of resource: shared memory, Required: "
     ):
