@@ -104,6 +104,10 @@ class Comparison:
                 prepared[name] = process("prepare", case=case)
             except RuntimeError as error:
                 print(f"  {case}: {name} failed: {error}", file=sys.stderr)
+                continue
+            for label, why in prepared[name]["refused"].items():
+                print(f"  {case}: {name} without {label}: {why}", file=sys.stderr)
+                self.results.failed |= name == "ours"
         if "ours" not in prepared:
             self.results.failed = True
             return

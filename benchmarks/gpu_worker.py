@@ -89,7 +89,7 @@ class Worker:
     def do_prepare(self, case):
         """Make the case's arguments, verify each configuration, and keep the fastest one.
 
-        One that this compiler does not take, for its size or for lack of shared memory, is left out, and said to be.
+        One that this compiler does not take, for its size or for lack of shared memory, is left out: the answer has it.
         """
         self.case = None  # so that two cases never fill the memory at once
         torch.manual_seed(0)
@@ -100,7 +100,6 @@ class Worker:
                 launch()
             except (OutOfResources, CompilationError) as error:
                 refused[label] = str(error).strip().split("\n")[-1]
-                print(f"  {case}: without {label}: {refused[label]}", file=sys.stderr)
                 continue
             self.case.verify()
             self.clock.sample(launch, 3)
@@ -109,7 +108,8 @@ class Worker:
             raise RuntimeError(f"no configuration compiles: {refused}")
         label = min(medians, key=medians.get)
         self.best = self.case.configs[label]
-        return {"config": label, "configs": medians, "bytes": self.case.bytes, "estimate": medians[label]}
+        answer = {"config": label, "configs": medians, "refused": refused}
+        return answer | {"bytes": self.case.bytes, "estimate": medians[label]}
 
     def do_sample(self, count, reference=False):
         """Milliseconds of so many calls of the best configuration, or of torch."""

@@ -80,25 +80,19 @@ static bool follows(Picked *p, const Value *value, int depth)
     return true;
 }
 
-/* The value once more: of what the loop begins with, or, in the branch, of what that yields. */
-static Value *once_more(Picked *p, Builder *b, Map *made, const Region *yields, Value *value)
+/* The value once more, of what the loop begins with, or, in the branch, of what that yields. */
+static Value *once_more(const Picked *p, Builder *b, const Region *yields, Value *value)
 {
-    const Op *op = value->op;
+    Map known = {.arena = p->scratch};
     int kept;
-    if (!tt_is_in_loop(&p->loop, value))
-        return value;
-    if (op == p->branch)
-        return yields ? tt_operand(yields->last, value->index)
-                      : tt_init(&p->loop, handed_on(p, value, &kept));
-    Value *known = tt_map_find_ptr(made, value);
-    if (known)
-        return known;
-    Value **operands = TT_NEW_ARRAY(p->scratch, Value *, op->operand_count);
-    for (int i = 0; i < op->operand_count; i++)
-        operands[i] = once_more(p, b, made, yields, tt_operand(op, i));
-    known = tt_build(b, op->opcode, operands, op->operand_count, value->type,
-                     tt_copy_attrs(b->module, op->attrs));
-    return *tt_map_slot_ptr(made, value) = known;
+    for (int i = 0; i < p->branch->result_count; i++) {
+        const Value *result = p->branch->results[i];
+        int carried = handed_on(p, result, &kept);
+        if (carried >= 0)
+            *tt_map_slot_ptr(&known, result) =
+                yields ? tt_operand(yields->last, i) : tt_init(&p->loop, carried);
+    }
+    return tt_in_first_iteration(&p->loop, value, b, &known, p->scratch);
 }
 
 static void carry(Picked *p, Value *value)
@@ -106,9 +100,8 @@ static void carry(Picked *p, Value *value)
     Region *changing = p->branch->regions[1 - p->kept], *kept = p->branch->regions[p->kept];
     Builder before = tt_builder_before(p->loop.op), inside = tt_builder_before(changing->last);
     before.loc = inside.loc = value->op->loc;
-    Map first = {.arena = p->scratch}, later = {.arena = p->scratch};
-    int carried = tt_add_carried(&p->loop, once_more(p, &before, &first, NULL, value));
-    tt_add_operand(changing->last, once_more(p, &inside, &later, changing, value));
+    int carried = tt_add_carried(&p->loop, once_more(p, &before, NULL, value));
+    tt_add_operand(changing->last, once_more(p, &inside, changing, value));
     tt_add_operand(kept->last, tt_carried(&p->loop, carried));
     Value *result = tt_add_result(p->branch, value->type);
     tt_set_operand(p->loop.yield, carried, result);

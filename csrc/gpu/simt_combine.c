@@ -108,21 +108,23 @@ Partial simt_partial_of(Simt *s, const Combine *combine, Tile *const *tiles, int
     return partial;
 }
 
-Partial simt_shuffled(Simt *s, const Combine *combine, Partial partial, int mask)
+/* That of the lane whose number differs by `mask`, or of a lane that is computed. */
+static Partial exchanged(Simt *s, const Combine *combine, Partial partial, int mask, LLVMValueRef lane)
 {
-    for (int i = 0; i < combine->count; i++)
-        partial.at[i] = simt_shuffle_xor(s, partial.at[i], mask);
-    if (partial.valid)
-        partial.valid = simt_shuffle_xor(s, partial.valid, mask);
+    for (int i = 0; i <= combine->count; i++) {
+        LLVMValueRef *part = i < combine->count ? &partial.at[i] : &partial.valid;
+        if (*part)
+            *part = lane ? simt_shuffle_index(s, *part, lane) : simt_shuffle_xor(s, *part, mask);
+    }
     return partial;
 }
 
-/* That of another lane. */
+Partial simt_shuffled(Simt *s, const Combine *combine, Partial partial, int mask)
+{
+    return exchanged(s, combine, partial, mask, NULL);
+}
+
 Partial simt_partial_from(Simt *s, const Combine *combine, Partial partial, LLVMValueRef lane)
 {
-    for (int i = 0; i < combine->count; i++)
-        partial.at[i] = simt_shuffle_index(s, partial.at[i], lane);
-    if (partial.valid)
-        partial.valid = simt_shuffle_index(s, partial.valid, lane);
-    return partial;
+    return exchanged(s, combine, partial, 0, lane);
 }

@@ -85,7 +85,7 @@ bool tt_is_in_loop(const Loop *loop, const Value *value);
 /* Which of the carried values it is at the beginning of an iteration, or -1. */
 int tt_carried_index(const Loop *loop, const Value *value);
 /* What a value of a `for`'s body, computed by pure operations without regions, is in the first iteration: built with
- * `before`; `known` has what was built. */
+ * `before`; `known` has what was built, and what stands for others. */
 Value *tt_in_first_iteration(const Loop *loop, Value *value, Builder *before, Map *known, Arena *scratch);
 /* Adds a carried value; returns its index. Its `yield` operand is `init` until the caller sets another. */
 int tt_add_carried(Loop *loop, Value *init);
