@@ -5,6 +5,7 @@ import runpy
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +132,21 @@ while any(thread.is_alive() for thread in threads):
     held = [bytes(16 * k) for k in range(1, 60)]
     os.environ.update(before)
 """
+
+
+def test_what_no_launch_asks_for_waits_for_a_pause():
+    kernel = new_scale()
+    start = time.monotonic()
+    while time.monotonic() - start < 0.5:
+        launch(kernel, 160)
+    assert len(kernel.variants()) == 1
+    time.sleep(0.5)
+    assert len(kernel.variants()) == 2
+    kernel = new_scale()
+    launch(kernel, 160)
+    launch(kernel, 161)  # it is the one that the first would have had for others
+    assert background.wait()
+    assert len(kernel.variants()) == 2
 
 
 def test_the_environment_changes_meanwhile():
