@@ -348,7 +348,6 @@ def judge(path, only):
     """For each case: where in the model's order the first points within 1 and 3 % of the best are, what a search would
     find, how many points it would time, and the share of an exhaustive search's time."""
     from triton.runtime import cost_model, space, space_tuner
-    from triton.runtime.estimates import kind_of
 
     with open(path) as file:
         table = json.load(file)
@@ -367,9 +366,10 @@ def judge(path, only):
         points = [point for point in worth if replay.time(point) < math.inf]
         least = min(each["milliseconds"][0] for each in whole["configurations"] if each["milliseconds"])
         near = [[place for place, p in enumerate(points) if replay.time(p) <= least * slack] for slack in (1.01, 1.03)]
-        budget = space.budget_of(len(worth))
-        beside = [point for point in tuner._beside(estimates, points[0]) if replay.time(point) < math.inf]
-        _, best = space.search(points, replay.near, replay.times, kind_of, budget, beside, estimates.takes_long)
+        how = tuner._how(estimates, points)
+        how["beside"] = [point for point in how["beside"] if replay.time(point) < math.inf]
+        how["rounds"] = space.rounds_of(whole["works"], replay.cores)
+        _, best = space.search(points, replay.near, replay.times, budget=space.budget_of(len(worth)), **how)
         seconds = replay.now + table["search"][name]["estimate_seconds"]
         share = seconds * len(whole["configurations"]) / (whole["seconds"] * whole["works"])
         share = f"{share:6.3f}" if replay.has_seconds else f"{'-':>6}"
@@ -380,7 +380,7 @@ def judge(path, only):
 class Replay:
     """What a search would find and how long it would take, from a table's times."""
 
-    COMPILATION, LAUNCHES = 0.2, 1e-3  # seconds, of what the table has no figure for, and around each timing
+    COMPILATION, LAUNCHES = 0.2, 4e-4  # seconds, of what the table has no figure for, and around each timing
 
     def __init__(self, tuner, estimates, table, name):
         self.tuner, self.estimates = tuner, estimates
@@ -391,7 +391,8 @@ class Replay:
                 self._times[text] = min(self._times.get(text, math.inf), each["milliseconds"][0])
                 seconds = each.get("compile_seconds")
                 self.has_seconds |= seconds is not None
-                self._seconds.setdefault(text, seconds or self.COMPILATION)
+                alike = self._text({**each["values"], "choices": None})
+                self._seconds.setdefault(text, seconds or self._seconds.get(alike) or self.COMPILATION)
         self.now, self.done, self.cores = 0.0, set(), table.get("cores", 16)
 
     def _text(self, values):

@@ -12,7 +12,7 @@ import triton.language as tl
 from triton.runtime.cost_model import GPUModel
 from triton.runtime.estimates import Estimates, kind_of
 from triton.runtime.parallel import core_count
-from triton.runtime.space import Choice, Space, budget_of, search
+from triton.runtime.space import Choice, Space, budget_of, rounds_of, search
 from triton.runtime.space_tuner import SpaceTuner
 
 pytestmark = pytest.mark.host
@@ -117,7 +117,40 @@ def test_the_front_has_one_of_each_kind():
     assert rounds[0] == [*((tile, 0) for tile in range(9)), (0, 5)]
     rounds.clear()
     search(points, near, time, kind=lambda point: point["tile"], is_slow=lambda point: point["tile"] in (0, 3, 5))
-    assert rounds[0] == [(tile, 0) for tile in (0, 1, 2, 4, 6, 7, 8)]
+    assert rounds[0] == [(tile, 0) for tile in (1, 2, 4, 6, 7, 8)]
+
+
+def test_the_front_has_what_looks_alike_last():
+    """The order hardly tells the second half of a grid from the first."""
+    points = [{"tile": tile, "group": group} for tile in range(15) for group in (1, 8)]
+    rounds = []
+
+    def time(points, share):
+        rounds.append([(point["tile"], point["group"]) for point in points])
+        return [1.0] * len(points)
+
+    search(points, lambda point: [], time, look=lambda point: point["tile"])
+    assert rounds[0] == [(tile, 1) for tile in range(8)]
+    rounds.clear()
+    search(points, lambda point: [], time, look=lambda point: point["tile"] // 5)
+    assert rounds[0] == [(0, 1), (5, 1), (10, 1), (0, 8), (1, 1), (1, 8), (2, 1), (2, 8)]
+
+
+def test_rounds_that_there_is_time_for():
+    """The best of each round is a step from that of the last. The only one is not sifted before the finals."""
+    assert [rounds_of(count, cores=16) for count in (1, 20, 200, 201, 2000)] == [1, 1, 1, 2, 10]
+    assert [rounds_of(count, cores=64) for count in (200, 2000)] == [1, 4]
+    shares = []
+
+    def time(points, share):
+        shares.append(share)
+        return [100.0 - point["b"] for point in points]
+
+    points = [{"b": number} for number in range(30)]
+    near = lambda point: [{"b": point["b"] + 1}]  # noqa: E731
+    assert search(points, near, time, rounds=1)[0] == {"b": 7} and shares == [0.1, 1.0]
+    shares.clear()
+    assert search(points, near, time, rounds=2)[0] == {"b": 8} and shares == [0.1, 0.25, 0.1, 1.0]
 
 
 def test_another_round_is_for_what_gains():
@@ -223,7 +256,7 @@ def test_most_points_are_estimated_and_not_compiled(target):
     @triton.jit
     def fill(x, n, BLOCK: triton.tunable(1, 512), A: triton.tunable(range(10)), B: triton.tunable(range(5))):
         index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        tl.store(x + index, A * B, mask=index < n)
+        tl.store(x + index, A * 16 + B, mask=index < n)
 
     def bench(launch, quantiles):
         return [launch().metadata.constants["A"]]
@@ -432,6 +465,7 @@ def test_what_spills_by_estimate(registers, options, spills):
 
 def test_what_takes_long_to_compile():
     model = GPUModel(H100)
+    assert model.effort(facts("", 208)) > model.effort(facts("", 104)) > 0
     assert model.takes_long(facts("", 208), {"num_warps": 4}) and not model.takes_long(facts("", 136), {"num_warps": 8})
 
 
@@ -449,8 +483,11 @@ class Model:
     def takes_long(self, facts, options):
         return facts["registers"] > 200
 
+    def effort(self, facts):
+        return facts["registers"]
 
-def estimates_of(registers=lambda tile: 64):
+
+def estimates_of(registers=lambda tile: 64, tiles=(8, 4, 16)):
     asked = []
 
     def survey(point, variants, multiprocessors):
@@ -461,7 +498,7 @@ def estimates_of(registers=lambda tile: 64):
         return {"tile": point["tile"]}, made, (1, 1, 1)
 
     estimates = Estimates(Model(), survey)
-    estimates.add([{"tile": tile} for tile in (8, 4, 16)], [{"num_stages": stages} for stages in (1, 2, 3)])
+    estimates.add([{"tile": tile} for tile in tiles], [{"num_stages": stages} for stages in (1, 2, 3)])
     return estimates, asked
 
 
@@ -474,6 +511,31 @@ def test_points_in_the_order_of_their_estimates():
     assert estimates.heads([points[2], points[5], {"tile": 5}]) == [points[0], points[3]]
     assert estimates.not_worse(points[3], points, 1.1) == points[:6]
     assert kind_of(points[0]) == kind_of(points[1]) != kind_of(points[3])
+
+
+def test_what_is_compiled_soonest():
+    """What is 4 % slower by the model takes a third of the registers."""
+    estimates, _ = estimates_of(lambda tile: {100: 180, 104: 60, 200: 30}[tile], tiles=(100, 104, 200))
+    points = estimates.ordered()
+    first = estimates.soonest(points)
+    assert (points[0]["tile"], first["tile"]) == (100, 104)
+    assert {point["tile"] for point in points if estimates.is_slower(point, first)} == {100}
+
+
+def test_few_points_are_surveyed_in_parts(monkeypatch):
+    """Each is walked again, so that few options are not worth it."""
+    monkeypatch.setattr("triton.runtime.estimates.core_count", lambda: 16)
+    asked = []
+
+    def survey(point, variants, multiprocessors):
+        asked.append(len(variants))
+        return {"tile": point["tile"]}, [facts((point["tile"], each["num_stages"])) for each in variants], (1, 1, 1)
+
+    for options, parts in ((30, [8, 8, 8, 6]), (5, [5])):
+        estimates = Estimates(Model(), survey)
+        estimates.add([{"tile": tile} for tile in range(1, 3)], [{"num_stages": stages} for stages in range(options)])
+        assert sorted(asked) == sorted(2 * parts) and len(estimates.ordered()) == 2 * options
+        asked.clear()
 
 
 def test_what_spills_is_left_out_unless_all_does():

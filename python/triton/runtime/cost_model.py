@@ -23,6 +23,9 @@ class CPUModel:
 
     takes_long = spills
 
+    def effort(self, facts):
+        return 1  # there are no options that it depends on
+
     def milliseconds(self, work, facts, options, programs):
         one = (
             work["multiplications"] * self.MULTIPLICATION
@@ -75,6 +78,11 @@ class GPUModel:
         """To compile: where ptxas has to save registers."""
         return self._saved(facts, options) > 0
 
+    def effort(self, facts):
+        """Of compiling, beside other points of the kernel: a thread's code has a copy of most operations for each
+        register of its tiles."""
+        return facts["registers"] + self.OVERHEAD_REGISTERS
+
     def _saved(self, facts, options):
         """Registers that ptxas would like to have, and does without."""
         return max(0, facts["registers"] + self.OVERHEAD_REGISTERS - self.TIGHT * self._registers(options))
@@ -88,9 +96,11 @@ class GPUModel:
         warps, ahead = options["num_warps"], facts["ahead"]
         resident = min(self.resident(facts, warps), max(1, math.ceil(programs / self.multiprocessors)))
         has_wgmma = "wgmma" in facts["choices"] and options.get("wgmma", 1)
-        copies = 1 if has_wgmma else math.sqrt(warps)  # of operands that warps read in turn
+        copies = math.sqrt(max(1, warps / self.ENOUGH_WARPS) if has_wgmma else warps)  # of operands, read in turn
         if facts["tensor_cores"]:
             speed = self.products if has_wgmma or self.capability < 90 else self.products * self.MMA
+            if not has_wgmma:  # each scheduler has a tensor core of its own
+                speed *= min(1, warps * resident / self.ENOUGH_WARPS)
             product = work["multiplications"] * max(work["operand_width"], 1) / 2 / speed
         else:  # of the threads' own multiply-adds
             product = work["multiplications"] / self.ARITHMETIC
@@ -103,7 +113,8 @@ class GPUModel:
             busy = max(product, shared, level_2) + 0.1 * min(product, level_2) + plain
         else:
             busy = (product + shared + level_2 if product else level_2) + plain
-        waiting = (work["rounds"] / max(1, ahead) + 1) * self.LATENCY
+        # What is loaded ahead is under way from the start, for as many iterations.
+        waiting = (max(0, work["rounds"] - ahead) / max(1, ahead) + 1) * self.LATENCY
         one_round = max(busy * resident, busy + waiting) * (1 + self._saved(facts, options) / self.SAVED)
         rounds = programs / (self.multiprocessors * resident)
         if rounds > 1:  # the last is seldom as bad as it looks, as programs do not end together

@@ -5,13 +5,16 @@ import math
 from ..errors import AutotunerError, CompilationError, InternalError
 from .autotuner import config_text
 from .config import Config
-from .parallel import for_each
+from .parallel import core_count, for_each
 
 OPTIONS = "num_warps", "num_stages"
 LEAST = "num_stages", "choices"  # what matters less than the rest of a point
 # Times the estimate of the best point so far: what is beyond is not tried: if it is of another kind, of the same kind,
 # and at all (times the least estimate).
 OTHER, WORSE, HOPELESS = 1.2, 1.5, 2.5
+ALIKE = 1.05  # times the least estimate: what the model does not tell from the best
+SLOW = 1.5  # times the effort of compiling another point, where that would wait for it
+SHARES, PART = 2, 8  # of the work for each core, where few points are surveyed; sets of options worth a walk
 DEFAULTS = {"num_warps": 4, "num_stages": 3}
 
 
@@ -25,25 +28,31 @@ class Estimates:
         self.model, self.survey = model, survey
         self.firsts, self.failures = {}, []  # text to the first point with its code
         self._milliseconds, self._choices, self._codes, self._spilling, self._heads = {}, {}, {}, {}, {}
-        self._long = set()  # texts of points that take long to compile
+        self._long, self._efforts = set(), {}  # texts of points that take long to compile, and efforts of compiling
 
     def add(self, points, variants):
         """Of points of the kernel's own choices, each with sets of options; they are surveyed on all cores."""
-        found = [None] * len(points)
+        size = max(PART, math.ceil(len(variants) * len(points) / (SHARES * core_count())))
+        parts = [variants[start : start + size] for start in range(0, len(variants), size)]
+        jobs = [(point, part) for point in points for part in parts]
+        found = [None] * len(jobs)
 
         def look(number):
             try:
-                found[number] = self.survey(points[number], variants, self.model.multiprocessors)
+                found[number] = self.survey(*jobs[number], self.model.multiprocessors)
             except (CompilationError, InternalError, AutotunerError) as error:
                 found[number] = error
 
-        for_each(look, range(len(points)))
+        for_each(look, range(len(jobs)))
         # In order, for the first of equal code stands for the others.
-        for point, surveyed in zip(points, found, strict=True):
-            if isinstance(surveyed, Exception):
-                self.failures.append(surveyed)
-            else:
-                self._add_variants(point, variants, *surveyed)
+        for number, point in enumerate(points):
+            surveyed = found[number * len(parts) : (number + 1) * len(parts)]
+            failed = next((each for each in surveyed if isinstance(each, Exception)), None)
+            if failed is not None:
+                self.failures.append(failed)
+            elif surveyed:
+                work, _, grid = surveyed[0]
+                self._add_variants(point, variants, work, [fact for _, facts, _ in surveyed for fact in facts], grid)
 
     def _add_variants(self, point, variants, work, facts, grid):
         fewest = min((fact["remarks"] for fact in facts if fact["failure"] is None), default=0)
@@ -61,6 +70,7 @@ class Estimates:
         self._choices[text] = fact["choices"]
         if self.model.takes_long(fact, options):
             self._long.add(text)
+        self._efforts[text] = self.model.effort(fact)
         milliseconds = self.model.milliseconds(work, fact, options, math.prod(grid))
         known = self._spilling if self.model.spills(fact, options) else self._milliseconds
         known[text] = milliseconds, whole
@@ -85,16 +95,28 @@ class Estimates:
 
     def not_worse(self, point, others, factor=WORSE):
         """Those of the other points, by the ones that stand for them, that may be about as fast."""
-        own = self._estimate(point)
+        own = self.estimate(point)
         firsts = (self.firsts.get(_text(other)) for other in others)
-        return [first for first in firsts if first and self._estimate(first) <= own * factor]
+        return [first for first in firsts if first and self.estimate(first) <= own * factor]
 
-    def _estimate(self, point):
+    def estimate(self, point):
         return self._milliseconds.get(_text(point), (math.inf,))[0]
 
     def takes_long(self, point):
-        """To compile, others beside."""
+        """To compile: where registers have to be saved."""
         return _text(point) in self._long
+
+    def soonest(self, points):
+        """Of what is level with the first by the model, the point that is compiled soonest."""
+        limit = self.estimate(points[0]) * ALIKE
+        return min((point for point in points if self.estimate(point) <= limit), key=self._effort)
+
+    def is_slower(self, point, other):
+        """To compile, so that the other one would wait for it."""
+        return self._effort(point) > self._effort(other) * SLOW
+
+    def _effort(self, point):
+        return self._efforts[_text(point)]
 
     def other_choices(self, point):
         """The same with another value at one choice point of the compiler."""

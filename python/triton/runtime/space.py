@@ -16,6 +16,7 @@ SHARES = 0.1, 0.25  # of how long a measurement takes in full
 NEAR = 1.2, 1.06  # times the best time, behind each of these
 MOST, FINALISTS = 4, 3  # points that are timed for longer, and in full
 GAIN, LEVEL = 0.99, 1.02  # of the best time: what is worth another round, and what may be the best when timed again
+TENTH = 0.1  # of the time that all points would take
 LARGEST = 20_000  # points that are looked at; of more, so many at random
 
 
@@ -105,7 +106,14 @@ def budget_of(count):
     return SMALL + (math.ceil(OF_DOUBLED * math.log2(count / UNTIL)) if count > UNTIL else 0)
 
 
-def search(points, neighbours, time, kind=None, budget=None, beside=(), is_slow=None):
+def rounds_of(count, cores):
+    """Rounds of compiling that take about a tenth of the time of compiling so many points; one at least."""
+    return math.ceil(count * TENTH / max(cores, SMALL))
+
+
+def search(
+    points, neighbours, time, kind=None, budget=None, beside=(), is_slow=None, look=None, rounds=math.inf, count=None
+):  # fmt: skip
     """The fastest point and its time, by timing a part of them.
 
     First the first of each kind from the front of the list; then neighbours of the best of these, the most promising
@@ -119,31 +127,35 @@ def search(points, neighbours, time, kind=None, budget=None, beside=(), is_slow=
         infinity for one that does not work.
     :param kind: function from a point to what it has in common with those that differ in what matters least.
     :param budget: points to time; by default as `budget_of` says.
-    :param beside: points that are worth a place in the first round, if they are not in it.
-    :param is_slow: function from a point to whether the others of a round would wait for it to be compiled; but for
-        the most promising one, such points have no part in the first round of many.
+    :param beside: points that the first round has, too.
+    :param is_slow: function from a point to whether the others of a round would wait for it to be compiled; such points
+        have no part in the first round of many.
+    :param look: function from a point to what is known of it: of points that look alike the first round of many has
+        the first, and others if there is room.
+    :param rounds: how many there are at most, if any point works; of few points one more, for others near the best.
+    :param count: how many points there are, if these are not all.
     """
     budget = budget_of(len(points)) if budget is None else budget
     places = {_text(point): place for place, point in enumerate(points)}
-    if len(points) <= budget:
-        fresh = list(points)
+    if (count or len(points)) <= min(budget, SMALL):
+        fresh, rounds = points, rounds + 1  # what is near the best is none of them
     else:
-        ready = [point for point in points if point is points[0] or not (is_slow and is_slow(point))]
-        fresh = _front(ready, kind or _text, budget * 2 // 5)
-    fresh = list({_text(point): point for point in [*fresh, *beside]}.values())[:budget]
+        ready = [point for point in points if not (is_slow and is_slow(point))]
+        fresh = _front(ready, kind or _text, look or _text, budget * 2 // 5)
+    fresh = list({_text(point): point for point in [*fresh[:budget], *beside]}.values())
     known, tried, left = {}, set(), max(budget, len(fresh))  # text to point and time, of those that came near the best
     best, fastest = None, math.inf
     while fresh:
         tried.update(map(_text, fresh))
-        left -= len(fresh)
-        point, milliseconds = _sift(fresh, time, known)
+        left, rounds = left - len(fresh), rounds - 1
+        point, milliseconds = _sift(fresh, time, known, SHARES if rounds > 0 else SHARES[:1])
         has_gained = milliseconds < fastest * GAIN
         if best is None or milliseconds < fastest:
             best, fastest = point, milliseconds
         fresh = []
         if fastest == math.inf:
             fresh = [point for point in points if _text(point) not in tried][:left]
-        elif has_gained:
+        elif has_gained and rounds > 0:
             near = [point for point, milliseconds in known.values() if milliseconds <= fastest * LEVEL] or [best]
             found = {_text(point): point for each in near for point in neighbours(each)}
             found = [(places.get(text, 0), text, point) for text, point in found.items() if text not in tried]
@@ -153,17 +165,20 @@ def search(points, neighbours, time, kind=None, budget=None, beside=(), is_slow=
     return min(zip(last, time(last, 1.0), strict=True), key=lambda item: item[1])
 
 
-def _front(points, kind, count):
-    """The first of each kind, of so many kinds."""
-    firsts = {}
+def _front(points, kind, look, count):
+    """The first of each kind, of so many kinds that do not look alike, or of others if there are none."""
+    firsts, unlike = {}, {}
     for point in points:
         firsts.setdefault(kind(point), point)
-    return list(firsts.values())[: max(1, count)]
+    for point in firsts.values():
+        unlike.setdefault(look(point), point)
+    alike = [point for point in firsts.values() if unlike[look(point)] is not point]
+    return [*unlike.values(), *alike][: max(1, count)]
 
 
-def _sift(points, time, known):
+def _sift(points, time, known, shares):
     """Time the points briefly, and what comes near the best for longer; adds these to `known`. The best of them."""
-    for share, near in zip(SHARES, NEAR, strict=True):
+    for share, near in zip(shares, NEAR, strict=False):
         times = time(points, share)
         limit = min([*times, *(milliseconds for _, milliseconds in known.values())]) * near
         order = sorted(range(len(points)), key=times.__getitem__)

@@ -8,10 +8,12 @@ from ..errors import AutotunerError, CompilationError, InternalError
 from .autotuner import Autotuner, config_text, device_number
 from .contest import FAILED
 from .estimates import OPTIONS, OTHER, Estimates, config_of, kind_of
-from .space import SMALL, Choice, Space, search, tunable
+from .parallel import core_count
+from .space import SMALL, Choice, Space, rounds_of, search, tunable
 from .target import asked_target
 
 BESIDE = 5  # points that are compiled with the first ones, in case the best is what is thought to be
+FEW_ROUNDS = 2
 _SEARCH = "(search)"  # what the entry on disk is called that says which point was found
 
 
@@ -23,7 +25,7 @@ class SpaceTuner(Autotuner):
     that was searched, ``considered`` how many points of it were estimated.
     """
 
-    _WARMUP, _REP = 2, 8  # of the last few, which were timed before
+    _WARMUP, _REP = 1, 4  # of the last few, which were timed before
 
     def __init__(self, fn, arg_names, key, *options, seed=0, **more):
         super().__init__(fn, arg_names, [], key, *options, **more)
@@ -84,11 +86,25 @@ class SpaceTuner(Autotuner):
         neighbours = partial(self._neighbours, estimates)
         try:
             points = estimates.worth(SMALL)
-            beside = self._beside(estimates, points[0])
-            search(points, neighbours, times_of, kind_of, beside=beside, is_slow=estimates.takes_long)
+            search(points, neighbours, times_of, **self._how(estimates, points))
             contest.points = timed  # it came to its end, and may be kept
         finally:
             self._tuning.share = 1.0
+
+    def _how(self, estimates, points):
+        """The rest of what `search` is told."""
+        count, first = len(estimates.ordered(all_of_them=True)), points[0]
+        rounds = rounds_of(count, core_count())
+        if rounds > FEW_ROUNDS:
+            is_slow = lambda point: estimates.takes_long(point) and point is not first  # noqa: E731
+        else:  # a round of what is compiled soon, if that is all there is time for
+            first = estimates.soonest(points)
+            is_slow = lambda point: estimates.is_slower(point, first)  # noqa: E731
+        beside = [point for point in self._beside(estimates, first) if not is_slow(point)][:BESIDE]
+        return {
+            "kind": kind_of, "beside": beside, "is_slow": is_slow, "look": estimates.estimate, "rounds": rounds,
+            "count": count,
+        }  # fmt: skip
 
     # ---- estimates
 
@@ -134,10 +150,8 @@ class SpaceTuner(Autotuner):
                 yield head
 
     def _beside(self, estimates, first):
-        """What would be tried next if the first point is the best: in a round of its own it would be compiled alone."""
-        if estimates.takes_long(first):
-            return []
-        return [point for point in self._neighbours(estimates, first) if kind_of(point) == kind_of(first)][:BESIDE]
+        """What would be tried next if this point is the best: in a round of its own it would be compiled alone."""
+        return [point for point in self._neighbours(estimates, first) if kind_of(point) == kind_of(first)]
 
     def _survey(self, args, kwargs, target, point, variants, multiprocessors):
         """Work, a dict of facts for each variant, and the extents of the grid."""
