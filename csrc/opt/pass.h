@@ -46,6 +46,9 @@ void tt_forget_signs(Function *function, unsigned facts);
 void tt_settle_depths(Function *function, unsigned facts);
 /* block_copies.c: the same; whether a block is left that is not copied as one. */
 bool tt_settle_blocks(Function *function, unsigned facts);
+/* unroll.c: writes the body out so often, in a loop in front of this one, which is left with the rest; returns that loop. The
+ * step of all copies must fit unsigned integers as wide as the loop's. */
+Op *tt_unroll_by(Op *loop, int64_t copies, Arena *scratch);
 /* What is left to do after a pass that writes code out: canonicalize, cse and dce, once. */
 void tt_simplify(Module *module);
 

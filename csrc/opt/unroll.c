@@ -44,19 +44,36 @@ static void unroll_fully(const Loop *loop, int64_t step, int64_t count, Arena *s
     tt_replace_op(loop->op, carried);
 }
 
-/* Where the iterations end that come in groups of n: lower + (count - count % n) * step, with count = 0 when
- * lower is not below upper. The difference of the bounds is taken as unsigned, which it fits. */
-static Value *end_of_groups(Builder *b, const Op *op, int64_t step, int64_t copies)
+/* Where the iterations end that come in groups of n, and between which bounds those are that remain. */
+typedef struct Groups {
+    Value *end, *rest_begins, *rest_ends;
+} Groups;
+
+/* lower + (count - count % n) * step, with count = 0 where lower is not below upper, or the step, which need not be known, not
+ * positive. The difference of the bounds is taken as unsigned, which it fits. Where nothing remains the groups end at upper, since
+ * the sum may be more than the integers hold, and the rest where it begins. */
+static Groups find_groups(Builder *b, const Op *op, int64_t copies)
 {
-    Value *lower = tt_operand(op, 0), *upper = tt_operand(op, 1);
+    Value *lower = tt_operand(op, 0), *upper = tt_operand(op, 1), *step = tt_operand(op, 2);
     const Type *type = lower->type;
-    Value *one = tt_build_int(b, type, 1), *zero = tt_build_int(b, type, 0);
+    int64_t known;
+    Value *one = tt_build_int(b, type, 1), *zero = tt_build_int(b, type, 0), *divisor = step;
+    Value *runs = tt_build2(b, OP_lt_s, lower, upper), *is_positive = NULL;
+    if (!tt_constant_int(step, &known)) {
+        is_positive = tt_build2(b, OP_lt_s, zero, step);
+        divisor = tt_build3(b, OP_select, is_positive, step, one);
+        runs = tt_build2(b, OP_and, runs, is_positive);
+    }
     Value *last = tt_build2(b, OP_sub, tt_build2(b, OP_sub, upper, lower), one);
-    Value *count = tt_build2(b, OP_add, tt_build2(b, OP_div_u, last, tt_build_int(b, type, step)), one);
-    count = tt_build3(b, OP_select, tt_build2(b, OP_lt_s, lower, upper), count, zero);
-    Value *rest = tt_build2(b, OP_rem_u, count, tt_build_int(b, type, copies));
-    Value *grouped = tt_build2(b, OP_sub, count, rest);
-    return tt_build2(b, OP_add, lower, tt_build2(b, OP_mul, grouped, tt_build_int(b, type, step)));
+    Value *count = tt_build2(b, OP_add, tt_build2(b, OP_div_u, last, divisor), one);
+    count = tt_build3(b, OP_select, runs, count, zero);
+    Value *left = tt_build2(b, OP_rem_u, count, tt_build_int(b, type, copies));
+    Value *grouped = tt_build2(b, OP_mul, tt_build2(b, OP_sub, count, left), step);
+    Value *middle = tt_build2(b, OP_add, lower, grouped), *is_all = tt_build2(b, OP_eq, left, zero);
+    is_all = is_positive ? tt_build2(b, OP_and, is_all, is_positive) : is_all;
+    return (Groups){.end = tt_build3(b, OP_select, is_all, upper, middle),
+                    .rest_begins = middle,
+                    .rest_ends = tt_build3(b, OP_select, is_all, middle, upper)};
 }
 
 /* The loop stays as it is from now on. */
@@ -65,17 +82,27 @@ static void keep(Op *loop)
     tt_set_attr(loop, tt_attr_int(loop->parent->function->module, ATTR_unroll, 1, NULL));
 }
 
-static void unroll_by(const Loop *loop, int64_t step, int64_t copies, Arena *scratch)
+/* Does the step of so many copies fit the loop's integers? */
+static bool fits(const Op *op, int64_t copies)
 {
-    Op *op = loop->op;
+    int bits = tt_bit_width(tt_operand(op, 0)->type);
+    int64_t step, whole;
+    return tt_constant_int(tt_operand(op, 2), &step) && step > 0 &&
+           !__builtin_mul_overflow(step, copies, &whole) && (bits == 64 || whole < 1ll << (bits - 1));
+}
+
+Op *tt_unroll_by(Op *op, int64_t copies, Arena *scratch)
+{
+    Loop of_op = tt_loop(op), *loop = &of_op;
     Builder b = tt_builder_before(op);
-    Value *middle = end_of_groups(&b, op, step, copies);
+    Groups groups = find_groups(&b, op, copies);
+    Value *step = tt_operand(op, 2);
     int count = 3 + loop->count;
     Value **operands = TT_NEW_ARRAY(scratch, Value *, count);
     const Type **types = TT_NEW_ARRAY(scratch, const Type *, loop->count);
     operands[0] = tt_operand(op, 0);
-    operands[1] = middle;
-    operands[2] = tt_build_int(&b, middle->type, step * copies);
+    operands[1] = groups.end;
+    operands[2] = tt_build2(&b, OP_mul, step, tt_build_int(&b, step->type, copies));
     for (int i = 0; i < loop->count; i++) {
         operands[3 + i] = tt_init(loop, i);
         types[i] = op->results[i]->type;
@@ -84,21 +111,26 @@ static void unroll_by(const Loop *loop, int64_t step, int64_t copies, Arena *scr
         tt_build_op(&b, OP_for, operands, count, types, loop->count, tt_copy_attrs(b.module, op->attrs));
     keep(main_loop);
     keep(op);
-    Value *index = tt_add_region_arg(main_loop->regions[0], middle->type);
+    Value *index = tt_add_region_arg(main_loop->regions[0], step->type);
     index->name = loop->body->args[0]->name;
     Value **carried = TT_NEW_ARRAY(scratch, Value *, loop->count);
     for (int i = 0; i < loop->count; i++) {
         carried[i] = tt_add_region_arg(main_loop->regions[0], types[i]);
         carried[i]->name = tt_carried(loop, i)->name;
+        carried[i]->layout = main_loop->results[i]->layout = op->results[i]->layout;
     }
     Builder inner = tt_builder_at_end(main_loop->regions[0]);
     inner.loc = op->loc;
-    for (int64_t i = 0; i < copies; i++)
-        copy_body(&inner, loop, advance(&inner, index, i * step), carried, scratch);
+    for (int64_t i = 0; i < copies; i++) {
+        copy_body(&inner, loop, index, carried, scratch);
+        index = i + 1 < copies ? tt_build2(&inner, OP_add, index, step) : NULL;
+    }
     tt_build_op(&inner, OP_yield, carried, loop->count, NULL, 0, NULL);
-    tt_set_operand(op, 0, middle);
+    tt_set_operand(op, 0, groups.rest_begins);
+    tt_set_operand(op, 1, groups.rest_ends);
     for (int i = 0; i < loop->count; i++)
         tt_set_operand(op, 3 + i, main_loop->results[i]);
+    return main_loop;
 }
 
 /* The request is dropped, and that is said. */
@@ -138,7 +170,7 @@ static bool unroll_short(Op *op, Arena *scratch)
 
 static bool unroll(Op *op, Arena *scratch)
 {
-    int64_t copies = tt_int_attr(op, ATTR_unroll, 1), step, count, whole;
+    int64_t copies = tt_int_attr(op, ATTR_unroll, 1), step, count;
     if (!tt_find_attr(op, ATTR_unroll))
         return unroll_short(op, scratch);
     if (copies <= 1)
@@ -148,13 +180,11 @@ static bool unroll(Op *op, Arena *scratch)
         return true;
     }
     Loop loop = tt_loop(op);
-    int bits = tt_bit_width(tt_operand(op, 0)->type);
     bool known = tt_constant_int(tt_operand(op, 2), &step) && step > 0 && copies <= MOST_COPIES;
     if (known && tt_trip_count(op, &count) && count <= copies) {
         unroll_fully(&loop, step, count, scratch);
-    } else if (known && !__builtin_mul_overflow(step, copies, &whole) &&
-               (bits == 64 || whole < 1ll << (bits - 1))) {
-        unroll_by(&loop, step, copies, scratch);
+    } else if (known && fits(op, copies)) {
+        tt_unroll_by(op, copies, scratch);
     } else {
         give_up(op, copies > MOST_COPIES ? "it is more than 256"
                     : !tt_constant_int(tt_operand(op, 2), &step)

@@ -66,7 +66,7 @@ CASES = {
     ),
     "layer norm": (
         layer_norm, [F16, F16, F16, F16, F32, F32, integer(), integer(), ("fp32", 1)], {"BLOCK": 1024}, 4,
-        (5, 1, 0, 2), 2, 0,
+        (9, 1, 0, 2), 2, 0,
     ),
     "transposition": (transpose, [F32, F32, integer(), integer()], {"BM": 64, "BN": 64}, 4, (8, 8, 0, 0), 1, 1),
     "transposition of halves": (

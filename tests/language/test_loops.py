@@ -154,6 +154,29 @@ def test_ranges_that_end_where_integers_do(bounds, leaves):
     check(code, numbers, {"count": np.asarray(count, np.int32), "total": expected})
 
 
+ENDS = [(0, n) for n in range(7)] + [(-3, 4), (5, 5), (2**31 - 3, 2**31 - 1), (0, 2**31 - 1), (-(2**31), 2**31 - 1)]
+
+
+@pytest.mark.parametrize("ends", ENDS)
+@pytest.mark.parametrize("step", ["1", "2", "2**29", "s"])
+@pytest.mark.parametrize("hint", ["", ", loop_unroll_factor=2"])
+def test_loops_that_load_in_pairs(ends, step, hint):
+    """Of an even or odd number of iterations, up to where integers end."""
+    if ends[1] - ends[0] > 100 and step in "12":
+        return
+    indices = range(*ends, {"s": 2**28 + 1}.get(step) or eval(step))
+    code = f"""
+        total = tl.zeros((8,), tl.float32)
+        for i in tl.range(a, b, {step}{"" if step == "s" else hint}):
+            total = total * 0.5 + tl.load(x_ptr + (tl.arange(0, 8) + i % 4 + 4) % 8)
+    """
+    x, expected = np.arange(8, dtype=np.float32) ** 2, np.zeros(8, np.float32)
+    for i in indices:
+        remainder = i % 4 - 4 if i < 0 and i % 4 else i % 4  # rounded toward zero
+        expected = expected * np.float32(0.5) + x[(np.arange(8) + remainder + 4) % 8]
+    check(code, {"x": x, "a": ends[0], "b": ends[1], "s": 2**28 + 1}, {"total": expected})
+
+
 @pytest.mark.compiled  # Python counts down
 @pytest.mark.parametrize("step", ["n - 8", "0 - tl.num_programs(0)", "(tl.num_programs(0) < -1).to(tl.int32) - 3"])
 def test_steps_that_turn_out_negative(step):
