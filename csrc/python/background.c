@@ -1,7 +1,7 @@
 /* Compiling behind the program's back: variants that a launch did without. One thread does it, which is made when there is
  * first something to do, for that takes longer than a launch, and sleeps when there is nothing. It takes the GIL in short pieces while it reads the program, and gives way to all
- * other threads while it compiles. What no launch asks for yet waits for a pause: a launch that finds the GIL taken, however
- * short, comes a tenth of a millisecond late. At exit it is stopped, and a forked process begins without it. */
+ * other threads while it compiles. What a launch did without goes before what no launch asks for yet. At exit it is stopped,
+ * and a forked process begins without it. */
 #define _GNU_SOURCE
 #include "python/extension.h"
 #include "runtime/cuda.h"
@@ -34,7 +34,6 @@ static struct {
     pthread_mutex_t compiling; /* held while it compiles without the GIL */
     Request *first, *current;
     int count;
-    int waiting; /* threads that wait for the end */
     bool is_running, is_busy, is_stopping;
 } queue = {.lock = PTHREAD_MUTEX_INITIALIZER,
            .wanted = PTHREAD_COND_INITIALIZER,
@@ -233,56 +232,9 @@ static Request **next_request(void)
     return *urgent ? urgent : &queue.first;
 }
 
-static atomic_uint launches;
-
-void tt_note_launch(void)
-{
-    unsigned count = atomic_load_explicit(&launches, memory_order_relaxed);
-    atomic_store_explicit(&launches, count + 1, memory_order_relaxed); /* some may be lost */
-}
-
-static bool can_wait(void)
-{
-    return queue.first && (*next_request())->is_spare && !queue.waiting && !queue.is_stopping;
-}
-
-static struct timespec time_in(double milliseconds)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_REALTIME, &time);
-    long nanoseconds = time.tv_nsec + (long)(milliseconds * 1e6);
-    return (struct timespec){time.tv_sec + nanoseconds / 1000000000, nanoseconds % 1000000000};
-}
-
-/* Until the program launches nothing for a while, if nothing else is to do; but not for ever. */
-static void wait_for_pause(void)
-{
-    static const double pause = 20, longest = 2000; /* milliseconds */
-    pthread_mutex_lock(&queue.lock);
-    bool waits = can_wait();
-    pthread_mutex_unlock(&queue.lock);
-    if (!waits)
-        return;
-    PyThreadState *released = tt_give_gil();
-    atomic_store(&runs, false);
-    pthread_mutex_lock(&queue.lock);
-    double end = tt_milliseconds() + longest;
-    for (bool is_paused = false; can_wait() && !is_paused && tt_milliseconds() < end;) {
-        unsigned before = atomic_load(&launches);
-        struct timespec until = time_in(pause);
-        while (can_wait() && !pthread_cond_timedwait(&queue.wanted, &queue.lock, &until)) {
-        }
-        is_paused = atomic_load(&launches) == before;
-    }
-    pthread_mutex_unlock(&queue.lock);
-    atomic_store(&runs, true);
-    tt_get_gil(released);
-}
-
 /* NULL when there is nothing to do any more. */
 static Request *take(void)
 {
-    wait_for_pause();
     pthread_mutex_lock(&queue.lock);
     Request **next = next_request(), *request = queue.is_stopping ? NULL : *next;
     if (request) {
@@ -365,7 +317,7 @@ static void forget(void)
     queue.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     queue.wanted = queue.ended = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     queue.first = queue.current = NULL; /* what they held stays with the parent's memory */
-    queue.count = queue.waiting = 0;
+    queue.count = 0;
     queue.is_running = queue.is_busy = false;
     atomic_store(&holds, 0);
     atomic_store(&runs, false);
@@ -383,7 +335,6 @@ static bool put(Request *request)
     for (; *last; last = &(*last)->next)
         if (asks_for(*last, request)) {
             (*last)->is_spare &= request->is_spare;
-            pthread_cond_signal(&queue.wanted);
             return false;
         }
     if (!queue.is_running && !(queue.is_running = start()))
@@ -419,15 +370,14 @@ void tt_compile_behind(Request *request)
 /* `*goes_on` is one of the queue's; whether it is false by then. */
 static bool wait_for_end(const bool *goes_on, double seconds)
 {
-    struct timespec until = time_in(seconds * 1e3);
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)seconds;
     pthread_mutex_lock(&queue.lock);
-    queue.waiting++;
-    pthread_cond_signal(&queue.wanted);
     int error = 0;
     while (*goes_on && !error)
         error = pthread_cond_timedwait(&queue.ended, &queue.lock, &until);
     bool has_ended = !*goes_on;
-    queue.waiting--;
     pthread_mutex_unlock(&queue.lock);
     return has_ended;
 }

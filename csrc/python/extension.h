@@ -471,7 +471,6 @@ bool tt_add_variant(Kernel *kernel, const Key *key, Compiled *compiled, const La
 typedef struct Request Request;
 bool tt_background_enabled(void);
 void tt_count_stand_in(void); /* a launch runs another variant than its own, which is compiled behind it */
-void tt_note_launch(void);    /* there was one just now */
 /* For the variant of a specialisation; NULL when there is no memory. */
 Request *tt_new_request(Kernel *kernel, const Specialization *s, const int32_t extents[3]);
 /* Likewise, of which no launch is yet: sets `is_spare` of what is compiled. */

@@ -110,7 +110,6 @@ bool tt_run_programs(Compiled *compiled, const Specialization *s, const int32_t 
     if (!extents[0] || !extents[1] || !extents[2])
         return true;
     compiled->was_launched = true;
-    tt_note_launch();
     Arena arena = {0};
     Trap trap;
     LaunchResult result = {0};
