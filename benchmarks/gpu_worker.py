@@ -99,7 +99,7 @@ class Worker:
             try:
                 launch()
             except (OutOfResources, CompilationError) as error:
-                refused[label] = str(error).strip().split("\n")[-1]
+                refused[label] = str(getattr(error, "message", error)).strip().split("\n")[-1]
                 continue
             self.case.verify()
             self.clock.sample(launch, 3)

@@ -149,6 +149,6 @@ int64_t tt_shared_limit(int sm)
     case 89:
         return 99 << 10;
     default:
-        return sm < 75 ? 48 << 10 : sm >= 120 ? 99 << 10 : 227 << 10;
+        return sm < 75 ? 48 << 10 : sm >= 120 ? 99 << 10 : TT_SM90_SHARED;
     }
 }

@@ -123,6 +123,8 @@ LinearLayout tt_layout_mma(const int64_t *shape, int rank, MmaPart part, int ele
                            const int64_t *warps);
 /* Sums of one wgmma. */
 enum { TT_WGMMA_ROWS = 64, TT_WGMMA_LEAST_COLUMNS = 8, TT_WGMMA_MOST_COLUMNS = 256 };
+/* Bytes of shared memory that a program can have there. */
+enum { TT_SM90_SHARED = 227 << 10 };
 
 /* ---- convert.c -------------------------------------------------------------------------------------------------------- */
 

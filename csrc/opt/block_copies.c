@@ -8,7 +8,7 @@
  * pointers, as are all others. Rows that lie along the first dimension become those of a block that is turned. */
 #include "opt/pass.h"
 
-enum { LONGEST_EDGE = 256 /* of a block */, SHARED_MEMORY = 227 << 10 /* bytes */ };
+enum { LONGEST_EDGE = 256 /* of a block */ };
 
 typedef struct Marks {
     Arena *scratch;
@@ -120,7 +120,7 @@ static bool has_two_slots(const Op *block)
 {
     Slots slots = {.loop = loop_around(block)};
     tt_walk(slots.loop->regions[0], count_slot, &slots);
-    return 2 * slots.bytes <= SHARED_MEMORY;
+    return 2 * slots.bytes <= TT_SM90_SHARED;
 }
 
 /* A block of two dimensions in place of another one, and its load in place of that one's, which it returns. */
