@@ -177,6 +177,20 @@ static void lower_op(Simt *s, const Op *op)
     }
 }
 
+/* Sums of a product under way, or what may be: they are the tensor core's until they are waited for. */
+static bool may_be_under_way(const Value *value)
+{
+    const Op *op = value->op;
+    if (!op || op->opcode == OP_wgmma)
+        return op;
+    if (op->opcode == OP_wgmma_wait)
+        return tt_int_attr(op, ATTR_left, 0);
+    bool hands_on = op->opcode == OP_if || op->opcode == OP_for, any = false;
+    for (int i = 0; hands_on && i < op->region_count; i++)
+        any |= may_be_under_way(tt_operand(tt_terminator(op->regions[i]), value->index));
+    return any;
+}
+
 /* Every element that the layout has and the shape has not becomes what a test chose. */
 static void fill_padding(Simt *s, const Value *value)
 {
@@ -202,7 +216,8 @@ void simt_lower_op(Simt *s, const Op *op)
     s->op = op;
     lower_op(s, op);
     for (int i = 0; s->options->padding && i < op->result_count; i++)
-        if (op->results[i]->layout && op->results[i]->mark) /* an atomic's that nobody uses has none */
+        if (op->results[i]->layout && op->results[i]->mark && /* an atomic's that nobody uses has none */
+            !may_be_under_way(op->results[i]))
             fill_padding(s, op->results[i]);
     if (nested)
         simt_end_nested(s);

@@ -213,6 +213,32 @@ def test_padding_is_filled_on_request(monkeypatch, size):
         assert y[0] == x.sum()
 
 
+@triton.jit
+def two_sums_kernel(a_ptr, b_ptr, sums_ptr, least_ptr, steps, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """The first sums are under way while other products are computed with."""
+    a = tl.load(a_ptr + tl.arange(0, M)[:, None] * K + tl.arange(0, K)[None, :])
+    sums, least = tl.zeros((M, N), tl.float32), tl.zeros((M, N), tl.float32)
+    for step in range(steps):
+        b = tl.load(b_ptr + step * (K * N) + tl.arange(0, K)[:, None] * N + tl.arange(0, N)[None, :])
+        sums = tl.dot(a, b, sums)
+        least += tl.minimum(tl.dot(a, b), 2)
+        sums = tl.dot(a, b, sums)
+    places = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(sums_ptr + places, sums)
+    tl.store(least_ptr + places, least)
+
+
+def test_padding_of_sums_under_way_is_left_alone(monkeypatch):
+    monkeypatch.setenv("TRITON_SIM_PADDING", "0x5a5a5a5a5a5a5a5a")
+    rng = np.random.default_rng(0)
+    m, n, k, steps = 64, 48, 16, 3
+    a, b = rng.integers(-3, 4, (m, k)).astype(np.float16), rng.integers(-3, 4, (steps, k, n)).astype(np.float16)
+    sums, least = np.zeros((2, m, n), np.float32)
+    two_sums_kernel[(1,)](a, b, sums, least, steps, M=m, N=n, K=k, num_warps=4)
+    products = a.astype(np.float32) @ b.astype(np.float32)
+    assert (sums == 2 * products.sum(0)).all() and (least == np.minimum(products, 2).sum(0)).all()
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_a_matrix_product_of_real_size_is_fast(dtype):
     rng = np.random.default_rng(0)
