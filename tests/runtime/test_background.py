@@ -134,12 +134,23 @@ while any(thread.is_alive() for thread in threads):
 """
 
 
+@triton.jit
+def slow(x_ptr, out_ptr, n, factor, BLOCK: tl.constexpr):
+    """Takes long to compile."""
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    for i in tl.static_range(1500):
+        x = tl.where(x > i, x, x + i * n)
+    tl.store(out_ptr + offsets, x * factor, mask=offsets < n)
+
+
 def test_what_a_launch_did_without_goes_before_what_none_asks_for():
-    wanted = new_scale()
+    wanted, others = new_scale(), [new_scale() for _ in range(24)]
     launch(wanted, 160)
     assert background.wait()
     before = len(wanted.variants())
-    others = [new_scale() for _ in range(12)]
+    out = np.zeros(160, np.float32)
+    slow[(3,)](out, out, 160, 2, BLOCK=64)  # what the others ask for comes behind its general variant
     for kernel in others:
         launch(kernel, 160)
     launch(wanted, 168)  # runs the general variant
