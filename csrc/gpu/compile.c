@@ -218,6 +218,7 @@ GpuKernel *tt_gpu_compile(Module *given, const GpuOptions *asked, Arena *arena)
     tt_order_arithmetic(codegen, tt_has_products(module->functions->body), arena);
     tt_nvptx_hide_constants(codegen, arena);
     tt_nvptx_guard_shorts(codegen);
+    tt_nvptx_join_halves(codegen, arena);
     if (options->texts)
         kernel->llir = tt_codegen_llvm_text(codegen);
     bound_effort(kernel, codegen);

@@ -49,6 +49,8 @@ void tt_order_arithmetic(struct Codegen *codegen, bool has_products, Arena *aren
 void tt_nvptx_hide_constants(struct Codegen *codegen, Arena *arena);
 /* nvptx_shorts.c: the same, of operations on 16-bit integers that it computes wrongly. */
 void tt_nvptx_guard_shorts(struct Codegen *codegen);
+/* nvptx_products.c: both halves of a product by one instruction, which LLVM has none for. */
+void tt_nvptx_join_halves(struct Codegen *codegen, Arena *arena);
 /* nvptx_known.c: drops accesses that never happen and exchanges of constants; returns whether there were any. */
 bool tt_nvptx_use_known(struct Codegen *codegen);
 /* nvptx_unused.c: shuffles and the like that nobody uses, since ptxas drops more with them than it may. */

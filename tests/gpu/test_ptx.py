@@ -1668,3 +1668,35 @@ def test_an_iteration_more_than_was_asked_for_leaves_room_for_the_rest():
     source = ASTSource(attention_with_its_powers, types, sizes, {(i,): [["tt.divisibility", 16]] for i in range(6)})
     compiled = triton.compile(source, GPUTarget("cuda", 90, 32), {"num_warps": 8, "num_stages": 2})
     assert len(re.findall(r"smem_alloc .*: buffer<2, 128x128xf16>", compiled.asm["ttgir"])) == 2
+
+
+@triton.jit
+def halves_of_products(x_ptr, y_ptr, low_ptr, high_ptr, SIGNED: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x, y = tl.load(x_ptr + i), tl.load(y_ptr + i)
+    tl.store(low_ptr + i, (x * y) ^ (x * (-5 if SIGNED else 0xD2511F53)))
+    if SIGNED:
+        tl.store(high_ptr + i, libdevice.mulhi(x, y) ^ libdevice.mulhi(x, -5))
+    else:
+        tl.store(high_ptr + i, tl.umulhi(x, y) ^ tl.umulhi(x, 0xD2511F53))
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_both_halves_of_a_product_by_one_instruction(signed):
+    words = pointer("i32" if signed else "u32")
+    ptx = compile_kernel(halves_of_products, words, words, words, words, SIGNED=signed, BLOCK=128).ptx
+    assert len(re.findall(rf"\bmul\.wide\.{'s' if signed else 'u'}32 %rd\d+, %r\d+, (?:%r\d+|-\d+);", ptx)) == 2
+    assert not re.search(r"\bmul\.(hi|lo)\b", ptx)
+
+
+def test_random_words_of_philox():
+    """Ten rounds of two products, of which the first round's and some of the last take less."""
+
+    @triton.jit
+    def words(out_ptr, seed, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        a, b, c, d = tl.randint4x(seed, i)
+        tl.store(out_ptr + i, a ^ b ^ c ^ d)
+
+    ptx = compile_kernel(words, pointer("i32"), integer(1), BLOCK=128).ptx
+    assert len(re.findall(r"\bmul\.wide\.u32\b", ptx)) >= 16 and len(re.findall(r"\bmul\.(hi|lo)\b", ptx)) <= 4
