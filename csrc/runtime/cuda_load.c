@@ -179,15 +179,13 @@ static CUresult find_function(CudaKernel *kernel, LoadedKernel *loaded, char log
 {
     const CudaImage *image = &kernel->image;
     CUkernel entry;
-    if (tt_cuda_has_libraries()) {
-        CUresult error = make_library(kernel);
-        if (!error)
-            error = tt_cuda_api.cuLibraryGetKernel(&entry, kernel->library, image->name);
+    if (kernel->library) {
+        CUresult error = tt_cuda_api.cuLibraryGetKernel(&entry, kernel->library, image->name);
         if (!error)
             error = tt_cuda_api.cuKernelGetFunction(&loaded->function, entry);
         if (!error)
             error = tt_cuda_api.cuLibraryGetModule(&loaded->module, kernel->library);
-        if (error && kernel->log)
+        if (error)
             memcpy(log, kernel->log, LOG_SIZE);
         return error;
     }
@@ -317,7 +315,7 @@ static Diagnostic refusal(const CudaImage *image, const CudaDevice *device, CUre
 atomic_int tt_cuda_loads[TT_MAX_CUDA_DEVICES];
 
 /* Loading is no stream operation: it is allowed in a capture once the thread's mode says so. It waits until nothing runs on
- * the device, so what was retired before can go. */
+ * the device, so what was retired before can go; launches wait for that alone, not while machine code is made. */
 static LoadedKernel *load_in_any_mode(CudaKernel *kernel, int device, char log[LOG_SIZE], CUresult *error)
 {
     LoadedKernel *loaded = calloc(1, sizeof *loaded);
@@ -325,9 +323,13 @@ static LoadedKernel *load_in_any_mode(CudaKernel *kernel, int device, char log[L
         return NULL;
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     tt_cuda_exchange_capture_mode(&mode);
+    *error = tt_cuda_has_libraries() ? make_library(kernel) : CUDA_SUCCESS;
     Retired *codes = atomic_exchange(&retired, NULL);
     atomic_fetch_add(&tt_cuda_loads[device], 1);
-    *error = load_on_device(kernel, loaded, log);
+    if (!*error)
+        *error = load_on_device(kernel, loaded, log);
+    else if (kernel->log)
+        memcpy(log, kernel->log, LOG_SIZE);
     atomic_fetch_sub(&tt_cuda_loads[device], 1);
     unload_idle(codes, device, !*error);
     tt_cuda_exchange_capture_mode(&mode);

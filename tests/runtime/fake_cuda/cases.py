@@ -506,13 +506,12 @@ def test_what_is_refused_in_the_background_is_told_by_a_launch(kernel):
 
 
 def test_machine_code_is_made_once_and_goes_with_its_kernel():
-    has_libraries = hasattr(cuda, "cuLibraryLoadData") and os.environ.get("CUDA_MODULE_LOADING") != "EAGER"
     rest = unload_the_rest()
     before, kernel = cuda.fake_library_count(), new_kernel()
     handles = [launch(kernel, Array(device), Array(device, 1)) for device in (0, 1)]
     assert all(compiled.function and compiled.module for compiled in handles)
     launch(kernel, num_warps=8)
-    assert cuda.fake_library_count() - before == has_libraries * 2  # of both devices, and of the other number of warps
+    assert cuda.fake_library_count() - before == HAS_LIBRARIES * 2  # of both devices, and of the other number of warps
     del kernel, handles
     gc.collect()
     cuda.fake_reset()
@@ -522,8 +521,27 @@ def test_machine_code_is_made_once_and_goes_with_its_kernel():
     assert unloads() == ["unload from 0"]
     last = unload_the_rest()
     assert unloads().count("unload from 1") == 1 and unloads().count("unload from 0") == 3
-    assert cuda.fake_library_count() == before + has_libraries
+    assert cuda.fake_library_count() == before + HAS_LIBRARIES
     assert last is not rest
+
+
+HAS_LIBRARIES = hasattr(cuda, "cuLibraryLoadData") and os.environ.get("CUDA_MODULE_LOADING") != "EAGER"
+
+
+@pytest.mark.skipif(not HAS_LIBRARIES, reason="the driver keeps launches waiting itself")
+def test_launches_do_not_wait_while_another_thread_has_machine_code_made():
+    """Only while it goes onto the device."""
+    kernel, other = new_kernel(), new_kernel()
+    launch(kernel)
+    cuda.fake_set_slow(300)
+    thread = threading.Thread(target=launch, args=(other,))
+    thread.start()
+    took = []
+    while thread.is_alive():
+        start = time.perf_counter()
+        launch(kernel)
+        took.append(time.perf_counter() - start)
+    assert sum(seconds > 0.25e-3 for seconds in took) < 200
 
 
 def test_a_launch_that_is_captured_is_not_done_without_its_variant(kernel):
