@@ -213,7 +213,7 @@ class Watch:
     def warmup(self, *args, **kwargs):
         start = time.perf_counter()
         compiled = self.kernel.warmup(*args, **kwargs)
-        compiled._init_handles()
+        compiled._prepare()
         text = text_of({name: value for name, value in kwargs.items() if name not in self.given})
         self.seconds.setdefault(text, time.perf_counter() - start)
         return compiled
@@ -249,7 +249,7 @@ def child(what, count, seed, only, best):
     kernel, x = cases["transpose fp16 8192×8192"](device)[0], torch.zeros(16, 16, device=device)
     kernel[(1, 1)](x, x.clone(), 16, 16, BM=16, BN=16)  # libraries and contexts are there
     for name, make in cases.items():
-        if only not in name:
+        if not is_wanted(name, only):
             continue
         if what == "search":
             result = search(make, device)
@@ -321,6 +321,11 @@ def main():
     results.finish()
 
 
+def is_wanted(name, only):
+    """Of a case: whether it has one of the texts that "|" divides."""
+    return any(text in name for text in only.split("|"))
+
+
 def _given(values):
     return {name: value for name, value in values.items() if value is not None}
 
@@ -357,7 +362,7 @@ def judge(path, only):
     cases = kernels()
     print(f"{'case':34} {'points':>6} {'1 %':>5} {'3 %':>5} {'found':>6} {'timed':>6} {'share':>6}")
     for name, whole in table["every"].items():
-        if only not in name:
+        if not is_wanted(name, only):
             continue
         tuner, grid, arguments, given = tuner_of(cases[name], "cpu")
         estimates = tuner._estimate(arguments, {"grid": grid, **given})
@@ -369,7 +374,7 @@ def judge(path, only):
         how = tuner._how(estimates, points)
         how["beside"] = [point for point in how["beside"] if replay.time(point) < math.inf]
         how["rounds"] = space.rounds_of(whole["works"], replay.cores)
-        _, best = space.search(points, replay.near, replay.times, budget=space.budget_of(len(worth)), **how)
+        _, best = space.search(points, replay.near, replay, budget=space.budget_of(len(worth)), **how)
         seconds = replay.now + table["search"][name]["estimate_seconds"]
         share = seconds * len(whole["configurations"]) / (whole["seconds"] * whole["works"])
         share = f"{share:6.3f}" if replay.has_seconds else f"{'-':>6}"
@@ -394,26 +399,41 @@ class Replay:
                 alike = self._text({**each["values"], "choices": None})
                 self._seconds.setdefault(text, seconds or self._seconds.get(alike) or self.COMPILATION)
         self.now, self.done, self.cores = 0.0, set(), table.get("cores", 16)
+        self._free, self._under_way = [0.0] * self.cores, []  # when each core is, and what is compiled till when
 
     def _text(self, values):
         return text_of(self.estimates.firsts.get(text_of(values), values))
 
-    def time(self, point):
+    def time(self, point, share=0.0):
+        """Milliseconds; the search asks for them with how long they are measured."""
+        self.now += ((self.tuner._WARMUP + self.tuner._REP) * 1e-3 * share + self.LAUNCHES) * (share > 0)
         return self._times.get(self._text(point), math.inf)
 
     def near(self, point):
         return [other for other in self.tuner._neighbours(self.estimates, point) if self.time(other) < math.inf]
 
-    def times(self, points, share):
-        cores = [0.0] * self.cores
+    # ---- what the search asks
+
+    @property
+    def count(self):
+        return len(self._under_way)
+
+    def start(self, points):
         for point in points:
             text = self._text(point)
-            if text not in self.done:
-                self.done.add(text)
-                heapq.heapreplace(cores, cores[0] + self._seconds[text])
-        each = (self.tuner._WARMUP + self.tuner._REP) * 1e-3 * share + self.LAUNCHES
-        self.now += max(cores) + len(points) * each
-        return [self.time(point) for point in points]
+            seconds = 0.0 if text in self.done else self._seconds[text]
+            self.done.add(text)
+            end = max(self._free[0], self.now) + seconds
+            heapq.heapreplace(self._free, end)
+            heapq.heappush(self._under_way, (end, len(self.done), self.count, point))
+
+    def has_ready(self):
+        return self.count > 0 and self._under_way[0][0] <= self.now
+
+    def take(self, share):
+        end, *_, point = heapq.heappop(self._under_way)
+        self.now = max(self.now, end)
+        return point, self.time(point, share)
 
 
 def text_of(values):

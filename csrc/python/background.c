@@ -186,7 +186,8 @@ static void wait_until_quiet(const Request *request)
 
 static bool load(const Request *request, Compiled *compiled)
 {
-    if (!tt_prepare_compiled(compiled))
+    bool is_made;
+    if (!tt_prepare_compiled(compiled, &is_made))
         return false;
     wait_until_quiet(request);
     return tt_load_compiled(compiled);

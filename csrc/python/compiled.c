@@ -182,8 +182,9 @@ static PyObject *get_image(PyObject *self, void *unused)
     return PyBytes_FromStringAndSize(bytes.data, (Py_ssize_t)bytes.size);
 }
 
-/* Prepares the code for its device, or loads it there. */
-static bool bring(Compiled *compiled, bool loads)
+/* Prepares the code for its device, or loads it there. `*is_made`, unless it is NULL: whether there is nothing left to do
+ * but to load it. */
+static bool bring(Compiled *compiled, bool loads, bool *is_made)
 {
     Arena arena = {0};
     Trap trap;
@@ -194,7 +195,7 @@ static bool bring(Compiled *compiled, bool loads)
         if (loads)
             compiled->facts = tt_code_load(compiled->code, device, &arena);
         else
-            tt_code_prepare(compiled->code, device, &arena);
+            *is_made = tt_code_prepare(compiled->code, device, &arena);
         tt_end_try(&trap);
     }
     tt_get_gil(released);
@@ -204,9 +205,13 @@ static bool bring(Compiled *compiled, bool loads)
     return done;
 }
 
-bool tt_prepare_compiled(Compiled *compiled) { return compiled->is_loaded || bring(compiled, false); }
+bool tt_prepare_compiled(Compiled *compiled, bool *is_made)
+{
+    *is_made = compiled->is_loaded;
+    return compiled->is_loaded || bring(compiled, false, is_made);
+}
 
-static bool load_now(Compiled *compiled) { return compiled->is_loaded = bring(compiled, true); }
+static bool load_now(Compiled *compiled) { return compiled->is_loaded = bring(compiled, true, NULL); }
 
 bool tt_load_compiled(Compiled *compiled)
 {
@@ -239,6 +244,13 @@ static PyObject *init_handles(PyObject *self, PyObject *unused)
 {
     (void)unused;
     return tt_load_compiled((Compiled *)self) ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyObject *prepare(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    bool is_made, done = has_code((Compiled *)self) && tt_prepare_compiled((Compiled *)self, &is_made);
+    return done ? PyBool_FromLong(is_made) : NULL;
 }
 
 static PyObject *is_made(PyObject *self, PyObject *unused)
@@ -314,6 +326,10 @@ static PyMethodDef compiled_methods[] = {
     {"_stages", stages, METH_NOARGS, "_stages()\n\nNames of the stages."},
     {"_init_handles", init_handles, METH_NOARGS,
      "_init_handles()\n\nLoad the code onto the device; on the CPU it is there."},
+    {"_prepare", prepare, METH_NOARGS,
+     "_prepare() -> bool\n\nMake the machine code, as far as that can be done beside launches; whether it is "
+     "made "
+     "now. What fails is told when it is loaded."},
     {"_has_code", is_made, METH_NOARGS, "_has_code()\n\nFalse only for what was unpickled and not restored."},
     {"_restore", restore, METH_VARARGS,
      "_restore(kernel, info, image)\n\nMake the code, from what `image` and `info` of another one are."},

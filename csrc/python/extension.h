@@ -579,7 +579,7 @@ PyObject *tt_survey(PyObject *module, PyObject *args);
 bool tt_has_kernel(const Compiled *compiled);
 bool tt_load_compiled(Compiled *compiled); /* onto its device; false with an error set */
 /* What of that can be done without holding up launches in other threads; false with an error set. */
-bool tt_prepare_compiled(Compiled *compiled);
+bool tt_prepare_compiled(Compiled *compiled, bool *is_made);
 /* Without code yet. */
 Compiled *tt_new_compiled(Kernel *kernel, PyObject *info);
 extern PyType_Spec tt_compiled_spec;

@@ -344,9 +344,9 @@ static PyMethodDef kernel_methods[] = {
     {"add_pre_run_hook", kernel_add_pre_run_hook, METH_O,
      "add_pre_run_hook(hook)\n\nCall hook(*args, **kwargs) with the arguments of every launch, before it."},
     {"_share_walks", kernel_share_walks, METH_O,
-     "_share_walks(wanted)\n\nWhether compilations that differ in options of the machine alone are to read "
-     "the "
-     "program once."},
+     "_share_walks(wanted)\n\nWhether compilations and surveys that differ in options of the machine alone "
+     "are to "
+     "read the program once."},
     {"variants", kernel_variants, METH_NOARGS,
      "variants()\n\nThe compiled kernels there are, one a specialisation."},
     {"_forget", kernel_forget, METH_NOARGS,

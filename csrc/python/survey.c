@@ -1,9 +1,11 @@
 /* What is known of variants of a kernel without compiling them: resources, choices, and how much they do. The program is
- * walked and simplified once; what differs in options alone starts from a copy of that. */
+ * walked and simplified once; what differs in options alone starts from a copy of that. While the kernel is tuned the walk is
+ * that of other surveys of it, and of compilations to come. */
 #include "analysis/offsets.h"
 #include "gpu/gpu.h"
 #include "opt/opt.h"
 #include "python/extension.h"
+#include "python/walks.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -29,6 +31,7 @@ typedef struct Survey {
     int multiprocessors; /* of the device; 0: not known */
     Variant *variants;
     int count;
+    Walk walk; /* an earlier one; or there is a module */
     Module *module;
     const char *text;
     Work work;
@@ -92,15 +95,21 @@ static bool read_numbers(Survey *s, PyObject *list, bool *known, int64_t *number
 
 /* ---- the work ---- */
 
-static bool simplify(Survey *s)
+/* The tile IR of the program, or an earlier walk. */
+static bool walk(Survey *s)
 {
     Trap trap;
+    Kernel *kernel = (Kernel *)s->request.function;
+    s->walk = tt_find_walk(kernel, &s->request, &s->arena);
+    if (s->walk.text)
+        return true;
     if (!tt_try(&trap, &s->arena)) {
         s->failure = trap.diag;
         return false;
     }
     s->module = tt_build_kernel(&s->arena, &s->request);
     tt_end_try(&trap);
+    tt_keep_walk(kernel, &s->request, s->module);
     return true;
 }
 
@@ -154,6 +163,8 @@ static bool run(Survey *s)
         s->failure = trap.diag;
         return false;
     }
+    if (s->walk.text)
+        s->module = tt_walked_module(&s->walk, &s->arena);
     s->choice = (LaunchChoice){.counts_programs = s->multiprocessors > 0, .find_facts = find_facts};
     tt_run_pipeline(s->module, &s->choice);
     s->work = tt_count_work(s->module->functions, &s->inputs, &s->arena);
@@ -218,7 +229,7 @@ static PyObject *describe(const Survey *s)
 
 static PyObject *take_survey(Survey *s)
 {
-    bool done = simplify(s);
+    bool done = walk(s);
     if (done) {
         tt_keep_environment();
         PyThreadState *released = tt_give_gil();
@@ -252,15 +263,19 @@ PyObject *tt_survey(PyObject *module, PyObject *args)
     }
     if (read_numbers(&s, given, known, numbers) && read_variants(&s, variants))
         info = tt_compilation_info((Kernel *)s.request.function, s.request.signature, s.request.options,
-                                   s.target, true);
+                                   s.target, false);
     memcpy(s.inputs.grid, grid, sizeof grid);
     s.request.options = info;
-    if (info)
+    s.request.used_names = PyList_New(0);
+    s.request.own_names = PyList_New(0);
+    if (info && s.request.used_names && s.request.own_names)
         result = take_survey(&s);
     tt_arena_release(&s.arena);
     for (int i = 0; s.variants && i < s.count; i++)
         free(s.variants[i].choices);
     free(s.variants);
     Py_XDECREF(info);
+    Py_XDECREF(s.request.used_names);
+    Py_XDECREF(s.request.own_names);
     return result;
 }

@@ -106,10 +106,9 @@ Bytes tt_code_bytes(const Code *code) { return code->bytes; }
 
 /* ---- on a device -------------------------------------------------------------------------------------------------------- */
 
-void tt_code_prepare(Code *code, int device, Arena *arena)
+bool tt_code_prepare(Code *code, int device, Arena *arena)
 {
-    if (code->cuda)
-        tt_cuda_prepare(code->cuda, device, arena);
+    return code->cuda && tt_cuda_prepare(code->cuda, device, arena);
 }
 
 LoadedFacts tt_code_load(Code *code, int device, Arena *arena)

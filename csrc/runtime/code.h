@@ -19,7 +19,7 @@ typedef struct LoadedFacts {
     void *function, *module; /* the driver's handles; on the CPU the entry, and NULL */
 } LoadedFacts;
 /* What of that can be done without holding up launches in other threads. */
-void tt_code_prepare(Code *code, int device, Arena *arena);
+bool tt_code_prepare(Code *code, int device, Arena *arena);
 LoadedFacts tt_code_load(Code *code, int device, Arena *arena);
 
 /* Names of the stages whose text or bytes can be asked for, NULL at the end. */

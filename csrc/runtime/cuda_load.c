@@ -381,19 +381,20 @@ const CudaKernelInfo *tt_cuda_load(CudaKernel *kernel, int device, Arena *arena)
 }
 
 /* What the driver refuses is told where it is loaded. */
-void tt_cuda_prepare(CudaKernel *kernel, int device, Arena *arena)
+bool tt_cuda_prepare(CudaKernel *kernel, int device, Arena *arena)
 {
     CudaScope scope;
     if (!tt_cuda_has_libraries())
-        return;
+        return false;
     tt_cuda_enter_or_raise(device, &scope, arena);
     int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     tt_cuda_exchange_capture_mode(&mode);
     pthread_mutex_lock(&kernel->lock);
-    make_library(kernel);
+    bool is_made = !make_library(kernel);
     pthread_mutex_unlock(&kernel->lock);
     tt_cuda_exchange_capture_mode(&mode);
     tt_cuda_leave(&scope);
+    return is_made;
 }
 
 const void *tt_cuda_cubin(CudaKernel *kernel, int device, Arena *arena, size_t *size)

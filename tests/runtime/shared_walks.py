@@ -6,6 +6,7 @@ import pytest
 
 import triton
 import triton.language as tl
+from triton._C import survey
 from triton.compiler import ASTSource
 from triton.runtime import background
 
@@ -104,7 +105,7 @@ def test_tuning_shares(walks):
     """On a target with warps; and nothing is kept when it is done."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_TARGET", "sim:80")
-        patch.setattr("triton.runtime.autotuner.for_each", lambda work, items: [work(item) for item in items])
+        patch.setattr("triton.runtime.parallel.core_count", lambda: 1)
         kernel = triton.jit(scale.fn)
         configs = [triton.Config({"BLOCK": block}, num_warps=warps) for block in (32, 64) for warps in (1, 2, 4)]
         tuner = triton.autotune(configs, key=["n"], do_bench=lambda launch, quantiles: [1.0])(kernel)
@@ -116,6 +117,25 @@ def test_tuning_shares(walks):
         walks.clear()
         kernel.warmup(x, 64, 32, num_warps=8, grid=(1,))
         assert shared == 2 * len(walks)
+
+
+def test_surveys_share_with_what_is_compiled(walks):
+    """So the compiler of a search does not read the program again."""
+    counts = []
+    for wanted in (False, True):
+        kernel = triton.jit(scale.fn)
+        kernel._share_walks(wanted)
+        entries = ("*fp32", 16), ("i32", 16), tl.constexpr(64)
+        for options in [{}], [{"num_warps": 8}]:
+            survey(kernel, entries, {}, "cuda:90", (None, 64), (1, 1, 1), options)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TRITON_TARGET", "cuda:90")
+            kernel.warmup(np.dtype(np.float32), 64, 64, num_warps=8, grid=(1,))
+        kernel._share_walks(False)
+        counts.append(len(walks))
+        walks.clear()
+    alone, shared = counts
+    assert alone >= 3 * shared > 0
 
 
 # ---- in the background

@@ -1,6 +1,7 @@
 """Spaces of configurations: what is tunable, how a space is searched, and what the compiler adds to it."""
 
 import random
+from collections import Counter
 from threading import Event
 from typing import Annotated
 
@@ -12,7 +13,7 @@ import triton.language as tl
 from triton.runtime.cost_model import GPUModel
 from triton.runtime.estimates import Estimates, kind_of
 from triton.runtime.parallel import core_count
-from triton.runtime.space import Choice, Space, budget_of, rounds_of, search
+from triton.runtime.space import Bench, Choice, Space, budget_of, rounds_of, search
 from triton.runtime.space_tuner import SpaceTuner
 
 pytestmark = pytest.mark.host
@@ -63,15 +64,29 @@ def cost(point):
     return abs(point["a"] - 2) + abs(point["b"] - 20) / 10 + point["c"]
 
 
+class Recorder(Bench):
+    """Tells in which rounds points were started and how long each was measured."""
+
+    def __init__(self, milliseconds):
+        super().__init__(self._measure)
+        self.milliseconds, self.rounds, self.shares = milliseconds, [], []
+
+    def start(self, points):
+        self.rounds.append(list(points))
+        super().start(points)
+
+    def _measure(self, point, share):
+        self.shares.append(share)
+        return self.milliseconds(point)
+
+    def timed(self):
+        return len({repr(point) for points in self.rounds for point in points})
+
+
 def searched(points, **options):
-    timed = []
-
-    def time(points, share):
-        timed.extend(map(repr, points))
-        return [cost(point) for point in points]
-
-    best, milliseconds = search(points, SPACE.neighbours, time, **options)
-    return best, milliseconds, len(set(timed))
+    bench = Recorder(cost)
+    best, milliseconds = search(points, SPACE.neighbours, bench, **options)
+    return best, milliseconds, bench.timed()
 
 
 def test_a_small_space_is_timed_as_a_whole():
@@ -96,97 +111,124 @@ def test_the_budget_is_kept():
         assert searched(SPACE.points(), budget=budget)[2] <= budget
 
 
+def first_round(points, bench, **options):
+    bench.rounds.clear()
+    best = search(points, options.pop("near", lambda point: []), bench, **options)[0]
+    return best, [tuple(point.values()) for point in bench.rounds[0]]
+
+
 def test_the_front_has_one_of_each_kind():
     """The best kind is the ninth, behind eight whose points differ in what hardly matters."""
     points = [{"tile": tile, "depth": depth} for tile in range(9) for depth in range(20)]
-    rounds = []
-
-    def time(points, share):
-        rounds.append([(point["tile"], point["depth"]) for point in points])
-        return [100 - 5 * point["tile"] + (point["depth"] != 7) / 10 for point in points]
-
-    def near(point):
-        return [{**point, "depth": depth} for depth in range(20)]
-
-    assert search(points, near, time, kind=lambda point: point["tile"])[0] == {"tile": 8, "depth": 7}
-    assert rounds[0] == [(tile, 0) for tile in range(9)]
-    rounds.clear()
-    search(
-        points, near, time, kind=lambda point: point["tile"], beside=[{"tile": 0, "depth": depth} for depth in (0, 5)]
-    )
-    assert rounds[0] == [*((tile, 0) for tile in range(9)), (0, 5)]
-    rounds.clear()
-    search(points, near, time, kind=lambda point: point["tile"], is_slow=lambda point: point["tile"] in (0, 3, 5))
-    assert rounds[0] == [(tile, 0) for tile in (1, 2, 4, 6, 7, 8)]
+    bench = Recorder(lambda point: 100 - 5 * point["tile"] + (point["depth"] != 7) / 10)
+    near = lambda point: [{**point, "depth": depth} for depth in range(20)]  # noqa: E731
+    how = {"near": near, "kind": lambda point: point["tile"]}
+    best, first = first_round(points, bench, **how)
+    assert best == {"tile": 8, "depth": 7} and first == [(tile, 0) for tile in range(9)]
+    beside = [{"tile": 0, "depth": depth} for depth in (0, 5)]
+    assert first_round(points, bench, beside=beside, **how)[1] == [*((tile, 0) for tile in range(9)), (0, 5)]
+    is_slow = lambda point: point["tile"] in (0, 3, 5)  # noqa: E731
+    assert first_round(points, bench, is_slow=is_slow, **how)[1] == [(tile, 0) for tile in (1, 2, 4, 6, 7, 8)]
 
 
 def test_the_front_has_what_looks_alike_last():
     """The order hardly tells the second half of a grid from the first."""
     points = [{"tile": tile, "group": group} for tile in range(15) for group in (1, 8)]
-    rounds = []
-
-    def time(points, share):
-        rounds.append([(point["tile"], point["group"]) for point in points])
-        return [1.0] * len(points)
-
-    search(points, lambda point: [], time, look=lambda point: point["tile"])
-    assert rounds[0] == [(tile, 1) for tile in range(8)]
-    rounds.clear()
-    search(points, lambda point: [], time, look=lambda point: point["tile"] // 5)
-    assert rounds[0] == [(0, 1), (5, 1), (10, 1), (0, 8), (1, 1), (1, 8), (2, 1), (2, 8)]
+    bench = Recorder(lambda point: 1.0)
+    assert first_round(points, bench, guess=lambda point: 1 + point["tile"])[1] == [(tile, 1) for tile in range(8)]
+    first = first_round(points, bench, guess=lambda point: 1 + point["tile"] // 5)[1]
+    assert first == [(0, 1), (5, 1), (10, 1), (0, 8), (1, 1), (1, 8), (2, 1), (2, 8)]
 
 
 def test_rounds_that_there_is_time_for():
     """The best of each round is a step from that of the last. The only one is not sifted before the finals."""
     assert [rounds_of(count, cores=16) for count in (1, 20, 200, 201, 2000)] == [1, 1, 1, 2, 10]
     assert [rounds_of(count, cores=64) for count in (200, 2000)] == [1, 4]
-    shares = []
-
-    def time(points, share):
-        shares.append(share)
-        return [100.0 - point["b"] for point in points]
-
     points = [{"b": number} for number in range(30)]
     near = lambda point: [{"b": point["b"] + 1}]  # noqa: E731
-    assert search(points, near, time, rounds=1)[0] == {"b": 7} and shares == [0.1, 1.0]
-    shares.clear()
-    assert search(points, near, time, rounds=2)[0] == {"b": 8} and shares == [0.1, 0.25, 0.1, 1.0]
+    for rounds, shares in (1, {0.2: 8, 1.0: 3}), (2, {0.2: 9, 0.5: 4, 1.0: 3}):
+        bench = Recorder(lambda point: 100.0 - point["b"])
+        assert search(points, near, bench, rounds=rounds)[0] == {"b": 6 + rounds}
+        assert Counter(bench.shares) == shares
 
 
 def test_another_round_is_for_what_gains():
     """Each step is 5 % faster until the fifth, and from then on 0.5 %."""
-    rounds = []
-
-    def time(points, share):
-        if share < 0.2:
-            rounds.append([point["step"] for point in points])
-        return [0.95 ** min(point["step"], 5) * 0.995 ** max(point["step"] - 5, 0) for point in points]
-
+    bench = Recorder(lambda point: 0.95 ** min(point["step"], 5) * 0.995 ** max(point["step"] - 5, 0))
     points = [{"step": step} for step in (0, 2, 0.5, *(1 / step for step in range(3, 60)))]
-    best, _ = search(points, lambda point: [{"step": point["step"] + 1}], time, budget=40)
+    best, _ = search(points, lambda point: [{"step": point["step"] + 1}], bench, budget=40)
+    rounds = [[point["step"] for point in points] for points in bench.rounds]
     assert [each for each in rounds[1:] if len(each) == 1] == [[3], [4], [5], [6]] and best == {"step": 6}
 
 
 def test_points_that_fail():
-    def time(points, share):
-        return [float("inf") if point["b"] else 1.0 for point in points]
+    def found(points, near, milliseconds):
+        return search(points, near, Recorder(milliseconds))
 
-    assert search(SPACE.points(), SPACE.neighbours, time)[0]["b"] == 0
-    hidden = lambda points, share: [1.0 if point["b"] > 12 else float("inf") for point in points]  # noqa: E731
-    assert search([{"b": number} for number in range(40)], lambda point: [], hidden)[0]["b"] > 12
-    assert search(SPACE.points()[1:9], lambda point: [], lambda points, share: [float("inf")] * len(points))[1] > 1e9
+    works = lambda point: float("inf") if point["b"] else 1.0  # noqa: E731
+    assert found(SPACE.points(), SPACE.neighbours, works)[0]["b"] == 0
+    hidden = lambda point: 1.0 if point["b"] > 12 else float("inf")  # noqa: E731
+    assert found([{"b": number} for number in range(40)], lambda point: [], hidden)[0]["b"] > 12
+    assert found(SPACE.points()[1:9], lambda point: [], lambda point: float("inf"))[1] > 1e9
 
 
-class Clock:
+class Factory(Recorder):
+    """Makes points ready, all at the same time: each takes as long as it says."""
+
+    def __init__(self, milliseconds, seconds):
+        super().__init__(milliseconds)
+        self.seconds, self.now, self.begun, self.left = seconds, 0, [], []
+
+    @property
+    def count(self):
+        return len(self.left)
+
+    def start(self, points):
+        self.rounds.append(list(points))
+        self.begun.append(self.now)
+        self.left += [(self.now + self.seconds(point), point) for point in points]
+
+    def has_ready(self):
+        return any(end <= self.now for end, _ in self.left)
+
+    def take(self, share):
+        first = min(self.left, key=lambda item: item[0])
+        self.left.remove(first)
+        self.now = max(self.now, first[0])
+        return first[1], self.time(first[1], share)
+
+
+def test_the_next_round_does_not_wait_for_the_slowest():
+    """The second begins when six of the eight are timed; and something more is compiled than the last of the first."""
+    points = [{"b": number, "deep": 0} for number in range(30)]
+    near = lambda point: [{**point, "deep": deep} for deep in (1, 2)]  # noqa: E731
+    bench = Factory(lambda point: 10 + abs(point["b"] - 2) - point["deep"] / 2, lambda point: 1 + point["b"])
+    assert search(points, near, bench, rounds=2)[0] == {"b": 2, "deep": 2}
+    assert bench.begun == [0, 6] and bench.now == 9
+    assert [len(points) for points in bench.rounds] == [8, 2]
+
+
+def test_what_has_no_prospects_is_not_waited_for():
+    """Four say how wrong a guess may be. If the best is guessed slower than the fifth, that may be the best."""
+    points = [{"b": number} for number in range(30)]
+    for wrong, seconds in (0, 4), (4.5, 5):
+        bench = Factory(lambda point: 10 + point["b"], lambda point: 1 + point["b"])
+        guess = lambda point: 10 + point["b"] + wrong * (point["b"] == 0)  # noqa: B023, E731
+        assert search(points, lambda point: [], bench, guess=guess)[0] == {"b": 0}
+        assert bench.now == seconds and bench.count == 8 - seconds
+
+
+class Clock(Bench):
     """What a search would take: each point its time, noisier the shorter it is measured."""
 
     def __init__(self, seed):
-        self.random, self.spent, self.shares = random.Random(seed), 0.0, []
+        super().__init__(self.measure)
+        self.random, self.spent, self.shares = random.Random(seed), 0.0, Counter()
 
-    def time(self, points, share):
-        self.shares.append((len(points), share))
-        self.spent += share * sum(map(milliseconds, points))
-        return [milliseconds(point) * (1 + self.random.gauss(0, 0.02 / share**0.5)) for point in points]
+    def measure(self, point, share):
+        self.shares[share] += 1
+        self.spent += share / 2 * milliseconds(point)
+        return milliseconds(point) * (1 + self.random.gauss(0, 0.02 / (share / 2) ** 0.5))
 
 
 def milliseconds(point):
@@ -202,11 +244,11 @@ def test_a_search_by_a_clock(seed):
     clock, points = Clock(seed), WIDE.points()
     wrong = random.Random(seed)
     ordered = sorted(points, key=lambda point: milliseconds(point) * wrong.uniform(0.67, 1.5))
-    best, _ = search(ordered, WIDE.neighbours, clock.time)
+    best, _ = search(ordered, WIDE.neighbours, clock)
     assert milliseconds(best) <= 1.03 * min(map(milliseconds, points))
     assert clock.spent <= 0.02 * sum(map(milliseconds, points))
-    (first, brief), (second, longer), *_, (last, full) = clock.shares
-    assert first > second >= 1 and brief < longer < full == 1 and last <= 3
+    brief, longer, full = sorted(clock.shares)
+    assert full == 1 and clock.shares[brief] > clock.shares[longer] >= 1 and clock.shares[full] <= 3
 
 
 # ---- kernels

@@ -1,7 +1,6 @@
 """@triton.autotune: launches that choose compile-time parameters by timing them."""
 
 import os
-import time
 from _thread import RLock
 from _thread import _local as ThreadLocal
 from contextlib import contextmanager, nullcontext, suppress
@@ -17,15 +16,13 @@ from .driver import current_stream, driver, stream_handle
 from .environment import flag
 from .jit import KernelInterface, prepare_tuning
 from .launchable import Heuristics, Launchable, check_names, heuristics  # noqa: F401
-from .parallel import for_each
+from .making import FAILURES, Making
 from .tables import Tunings
 from .tuning_store import device_text, has_unlike_gpus
 from .wrapper import TensorWrapper
 
 # Of more than these, each is timed for a part of that, and then the fastest in full, the one after the other.
 FINALISTS, PART = 4, 0.25
-# What a configuration may fail with that is no fault of the launch's: it is left out.
-_FAILURES = CompilationError, InternalError, PTXASError
 
 
 class Autotuner(Launchable):
@@ -224,37 +221,59 @@ class Autotuner(Launchable):
     def _compete(self, contest, args, kwargs):
         """Time each configuration that has no entry yet, and one that was given up once if it is the fastest now."""
         waiting = [number for number in range(len(contest.configs)) if number not in contest.entries]
-        start = time.perf_counter()
-        launches, failures = self._compile_all([contest.configs[number] for number in waiting], args, kwargs)
-        contest.compiling += time.perf_counter() - start
-        firsts = {}
-        self._tuning.contest = contest
-        has_finals = len(waiting) > FINALISTS and self._may_time_again()
-        if has_finals:
-            self._tuning.share = PART
-        try:
-            for number, launch, failure in zip(waiting, launches, failures, strict=True):
-                config = contest.configs[number]
-                same = None if launch is None else firsts.setdefault((launch, id(config.pre_hook)), number)
-                if failure is not None:
-                    contest.fail(number, failure)
-                    self._tell_failure(contest.configs[number], failure, args, kwargs)
-                elif same in (None, number):
-                    self._time(contest, number, args, kwargs)
-                else:
-                    contest.same(number, same)
+        has_finals = len(waiting) > FINALISTS and self._has_own_clock() and self.num_reps is None
+        with self._timing(contest, args, kwargs) as making:
+            making.start(waiting)
+            with self._measured_for(PART if has_finals else 1.0):
+                while making.count:
+                    self._enter(contest, making.take(), args, kwargs)
             if has_finals:
-                self._tuning.share = 1.0
                 self._run_finals(contest, args, kwargs)
-            again = set()  # beside what was timed briefly and got lucky, the best may be given up each time
-            while contest.entries[best := contest.best()].state == GIVEN_UP and best not in again:
-                again.add(best)
-                del contest.entries[best]
-                self._time(contest, best, args, kwargs)
+            self._confirm_best(contest, args, kwargs)
+
+    @contextmanager
+    def _timing(self, contest, args, kwargs):
+        """What compiles configurations for the contest, which is the one that times are compared with meanwhile."""
+        self._tuning.contest, self._tuning.firsts = contest, {}
+        is_beside = self._has_own_clock() and self._is_on_gpu(args, kwargs)
+        try:
+            with Making(self, contest, args, kwargs, is_beside) as making:
+                self._tuning.making = making
+                yield making
         finally:
-            self._tuning.contest = None
-            if has_finals:
-                self._tuning.share = 1.0
+            self._tuning.contest = self._tuning.firsts = self._tuning.making = None
+
+    @contextmanager
+    def _measured_for(self, share):
+        """Times are taken for a part of as long."""
+        self._tuning.share = share
+        try:
+            yield
+        finally:
+            self._tuning.share = 1.0
+
+    def _enter(self, contest, made, args, kwargs):
+        """Time a configuration, unless it failed or has the code of another."""
+        number, launch, failure = made
+        config = contest.configs[number]
+        same = number
+        if launch is not None:
+            same = self._tuning.firsts.setdefault((launch, id(config.pre_hook)), number)
+        if failure is not None:
+            contest.fail(number, failure)
+            self._tell_failure(config, failure, args, kwargs)
+        elif same == number:
+            self._time(contest, number, args, kwargs)
+        else:
+            contest.same(number, same)
+
+    def _confirm_best(self, contest, args, kwargs):
+        """Beside what was timed briefly and got lucky, the best may be given up each time."""
+        again = set()
+        while contest.entries[best := contest.best()].state == GIVEN_UP and best not in again:
+            again.add(best)
+            del contest.entries[best]
+            self._time(contest, best, args, kwargs)
 
     def _time(self, contest, number, args, kwargs):
         times = self._bench(*args, config=contest.configs[number], **kwargs)
@@ -269,9 +288,14 @@ class Autotuner(Launchable):
             self.pre_hook(named)
             self.post_hook(named, exception=failure)
 
-    def _may_time_again(self):
-        """Where it is this class that times, and nobody said for how long."""
-        return self._do_bench is None and self.num_reps is None and type(self)._bench is Autotuner._bench
+    def _has_own_clock(self):
+        """Whether it is this class that times."""
+        return self._do_bench is None and type(self)._bench is Autotuner._bench
+
+    def _is_on_gpu(self, args, kwargs):
+        """Whether launches leave the host's cores alone."""
+        on_gpu = device_number((*args, *kwargs.values())) is not None
+        return on_gpu and driver.active.get_current_target().backend == "cuda"
 
     def _run_finals(self, contest, args, kwargs):
         finalists = contest.fastest(FINALISTS)
@@ -280,51 +304,6 @@ class Autotuner(Launchable):
         for number in finalists:
             self._time(contest, number, args, kwargs)
         contest.renew_copies()
-
-    def _compile_all(self, configs, args, kwargs):
-        """Compile on all cores, for the compiler does not hold the interpreter.
-
-        For each configuration: what distinguishes its launches from those of others (None: that is not known), and why
-        it does not compile, or None. Options that make no difference on the target are not compiled for.
-        """
-        launches, failures, groups = [None] * len(configs), [None] * len(configs), {}
-        if not self.is_compiled:
-            return launches, failures
-        given = self._hooked(configs, args, kwargs)
-        for number, config in enumerate(configs):
-            groups.setdefault(repr(sorted(config.kwargs.items(), key=str)), []).append(number)
-
-        def compile_one(number, group):
-            args, kwargs = given[number]
-            try:
-                compiled = self.fn.warmup(*args, **kwargs, **self._checked(configs[number], kwargs))
-                several = compiled if isinstance(compiled, list) else [compiled]  # a tuner in a tuner has several
-                for each in several:
-                    each._init_handles()
-                if several is not compiled:
-                    launches[number] = group, compiled._code_key()
-                return several[0]
-            except _FAILURES as error:
-                failures[number] = error
-                return None
-
-        def compile_group(item):
-            group, numbers = item
-            first = compile_one(numbers[0], group)
-            for number in numbers[1:]:
-                if first is not None and first._ignores(configs[number], configs[numbers[0]]):
-                    launches[number] = launches[numbers[0]]
-                else:
-                    compile_one(number, group)
-
-        by_group = driver.active.get_current_target().backend == "cpu"
-        one_by_one = [(group, [each]) for group, numbers in groups.items() for each in numbers]
-        self.kernel._share_walks(True)
-        try:
-            for_each(compile_group, groups.items() if by_group else one_by_one)
-        finally:
-            self.kernel._share_walks(False)
-        return launches, failures
 
     def _hooked(self, configs, args, kwargs):
         """For each configuration the positional and the keyword arguments that it is compiled for, with descriptors as
@@ -339,7 +318,7 @@ class Autotuner(Launchable):
             return args, kwargs
         args = tuple(map(_copy_of_descriptor, args))
         kwargs = {name: _copy_of_descriptor(value) for name, value in kwargs.items()}
-        with suppress(*_FAILURES):  # it fails again when the configuration is timed, which leaves it out
+        with suppress(*FAILURES):  # it fails again when the configuration is timed, which leaves it out
             config.pre_hook({**self._named(args, kwargs), **self._checked(config, kwargs)})
         return args, kwargs
 
@@ -357,7 +336,7 @@ class Autotuner(Launchable):
         """Milliseconds of a launch with `config`, as the list that `do_bench` returns; infinity if it cannot run."""
         try:
             return self._measure(config, args, meta)
-        except _FAILURES:
+        except FAILURES:
             return list(FAILED)
 
     def _measure(self, config, args, kwargs):
@@ -395,7 +374,7 @@ class Autotuner(Launchable):
 
     def _race(self, backend, run, prepare, finish):
         """Quantiles of the time of `run`, which is given up as soon as it is clearly slower than the best so far."""
-        from .timing import EventClock, GraphClock, HostClock, quantile, race
+        from .timing import BesideClock, EventClock, GraphClock, HostClock, quantile, race
 
         warmup = self._WARMUP if self.num_warmups is None else self.num_warmups
         share = getattr(self._tuning, "share", 1.0)
@@ -408,7 +387,10 @@ class Autotuner(Launchable):
             with side_stream():
                 times, gave_up = race(GraphClock(run, prepare, finish, rep / 10), warmup, rep, best)
         else:
-            clock = EventClock if backend == "cuda" else HostClock
+            making = getattr(self._tuning, "making", None)
+            clock = HostClock
+            if backend == "cuda":
+                clock = BesideClock if making and making.is_beside and making.is_busy() else EventClock
             times, gave_up = race(clock(run, prepare, finish), warmup, rep, best)
         if contest:
             contest.runs, contest.gave_up = len(times), gave_up

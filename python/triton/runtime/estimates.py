@@ -34,7 +34,7 @@ class Estimates:
         """Of points of the kernel's own choices, each with sets of options; they are surveyed on all cores."""
         size = max(PART, math.ceil(len(variants) * len(points) / (SHARES * core_count())))
         parts = [variants[start : start + size] for start in range(0, len(variants), size)]
-        jobs = [(point, part) for point in points for part in parts]
+        jobs = [(point, part) for part in parts for point in points]  # a point's first part walks for the others
         found = [None] * len(jobs)
 
         def look(number):
@@ -46,7 +46,7 @@ class Estimates:
         for_each(look, range(len(jobs)))
         # In order, for the first of equal code stands for the others.
         for number, point in enumerate(points):
-            surveyed = found[number * len(parts) : (number + 1) * len(parts)]
+            surveyed = found[number :: len(points)]
             failed = next((each for each in surveyed if isinstance(each, Exception)), None)
             if failed is not None:
                 self.failures.append(failed)

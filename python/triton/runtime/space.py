@@ -8,13 +8,15 @@ neither kernels nor devices: it asks for times of points.
 
 import itertools
 import math
-from collections import namedtuple
+from collections import deque, namedtuple
 
 SMALL = 20  # points that are all timed
 UNTIL, OF_DOUBLED = 100, 4  # of more points than this, so many more are timed each time that they double
-SHARES = 0.1, 0.25  # of how long a measurement takes in full
-NEAR = 1.2, 1.06  # times the best time, behind each of these
-MOST, FINALISTS = 4, 3  # points that are timed for longer, and in full
+SHARES = 0.2, 0.5, 1.0  # of how long a measurement takes in full: first, for longer, at last
+NEAR = 1.2, 1.06  # times the best time, of what is timed for longer, and in full
+MOST, FINALISTS = 4, 3  # points that are, at most
+FEW = 1 / 3  # of a round's points: when only so many are not timed yet, the next begins
+ENOUGH = 4  # points that were timed, to say how wrong a guess may be
 GAIN, LEVEL = 0.99, 1.02  # of the best time: what is worth another round, and what may be the best when timed again
 TENTH = 0.1  # of the time that all points would take
 LARGEST = 20_000  # points that are looked at; of more, so many at random
@@ -111,27 +113,103 @@ def rounds_of(count, cores):
     return math.ceil(count * TENTH / max(cores, SMALL))
 
 
+class Bench:
+    """What a search asks for times; this one gets them from a function of a point and of how long to measure it, as a
+    fraction of in full, one after the other. Another may make points ready while others are timed."""
+
+    def __init__(self, time):
+        self.time, self._started = time, deque()
+
+    @property
+    def count(self):
+        """Points that were started and not taken yet."""
+        return len(self._started)
+
+    def start(self, points):
+        """The most promising first; none twice."""
+        self._started.extend(points)
+
+    def has_ready(self):
+        """Whether there is one that is taken without waiting for it."""
+        return bool(self._started)
+
+    def take(self, share):
+        """A point, of those that are ready the first, and its time; infinity if it does not work."""
+        point = self._started.popleft()
+        return point, self.time(point, share)
+
+
+class _Times:
+    """What a search knows of points: for each by its text that, its milliseconds and how often it was timed."""
+
+    def __init__(self, bench, guess):
+        self.bench, self.guess, self.fastest = bench, guess, math.inf
+        self._entries, self._under_way = {}, {}
+
+    def start(self, points):
+        self._under_way.update((_text(point), point) for point in points)
+        self.bench.start(points)
+
+    def take(self):
+        point, milliseconds = self.bench.take(SHARES[0])
+        del self._under_way[_text(point)]
+        self._add(point, milliseconds, 0)
+
+    def _add(self, point, milliseconds, level):
+        self._entries.pop(_text(point), None)
+        if milliseconds < math.inf:
+            self._entries[_text(point)] = point, milliseconds, level
+        self.fastest = min((known for _, known, _ in self._entries.values()), default=math.inf)
+
+    def count_promising(self):
+        """How many of the points under way may be the fastest: even if the guess is as wrong of them as it was of the
+        one that it was most wrong of."""
+        if not self.guess or len(self._entries) < ENOUGH:
+            return len(self._under_way)
+        least = min(known / self.guess(point) for point, known, _ in self._entries.values())
+        return sum(not self.guess(point) * least >= self.fastest * LEVEL for point in self._under_way.values())
+
+    def near(self, factor, level=0):
+        """Points whose times are at most so many times the least one, the fastest first."""
+        found = [item for item in self._entries.values() if item[1] <= self.fastest * factor and item[2] >= level]
+        return [point for point, *_ in sorted(found, key=lambda item: item[1])]
+
+    def refine(self, points, level):
+        """Time the first of these that was not timed so often for longer; whether there is one."""
+        point = next((point for point in points if self._entries[_text(point)][2] < level), None)
+        if point is not None:
+            self._add(point, self.bench.time(point, SHARES[level]), level)
+        return point is not None
+
+    def best(self):
+        """Of what was timed for longest."""
+        level = max((level for *_, level in self._entries.values()), default=0)
+        found = [(milliseconds, point) for point, milliseconds, known in self._entries.values() if known == level]
+        milliseconds, point = min(found, key=lambda item: item[0], default=(math.inf, None))
+        return point, milliseconds
+
+
 def search(
-    points, neighbours, time, kind=None, budget=None, beside=(), is_slow=None, look=None, rounds=math.inf, count=None
+    points, neighbours, bench, kind=None, budget=None, beside=(), is_slow=None, guess=None, rounds=math.inf, count=None
 ):  # fmt: skip
     """The fastest point and its time, by timing a part of them.
 
     First the first of each kind from the front of the list; then neighbours of the best of these, the most promising
     first, and those of whatever is clearly faster, while the budget lasts. All are timed briefly, what comes near the
     best again for longer, and the few that are left at last in full. Rounds are few and large, since the points of one
-    are compiled at the same time, and that takes as long as the slowest of them.
+    are made ready at the same time; each is timed once it is ready, and the next round begins when few are left. What
+    has no prospects any more is not waited for.
 
     :param points: the most promising first.
     :param neighbours: function from a point to points like it, which need not be in the list.
-    :param time: function from a list of points, and how long to measure as a fraction of in full, to their times;
-        infinity for one that does not work.
+    :param bench: a `Bench`.
     :param kind: function from a point to what it has in common with those that differ in what matters least.
     :param budget: points to time; by default as `budget_of` says.
     :param beside: points that the first round has, too.
     :param is_slow: function from a point to whether the others of a round would wait for it to be compiled; such points
         have no part in the first round of many.
-    :param look: function from a point to what is known of it: of points that look alike the first round of many has
-        the first, and others if there is room.
+    :param guess: function from a point to how long it may take: of points that are alike by that the first round of
+        many has the first, and others if there is room.
     :param rounds: how many there are at most, if any point works; of few points one more, for others near the best.
     :param count: how many points there are, if these are not all.
     """
@@ -141,53 +219,47 @@ def search(
         fresh, rounds = points, rounds + 1  # what is near the best is none of them
     else:
         ready = [point for point in points if not (is_slow and is_slow(point))]
-        fresh = _front(ready, kind or _text, look or _text, budget * 2 // 5)
+        fresh = _front(ready, kind or _text, guess or _text, budget * 2 // 5)
     fresh = list({_text(point): point for point in [*fresh[:budget], *beside]}.values())
-    known, tried, left = {}, set(), max(budget, len(fresh))  # text to point and time, of those that came near the best
-    best, fastest = None, math.inf
-    while fresh:
-        tried.update(map(_text, fresh))
-        left, rounds = left - len(fresh), rounds - 1
-        point, milliseconds = _sift(fresh, time, known, SHARES if rounds > 0 else SHARES[:1])
-        has_gained = milliseconds < fastest * GAIN
-        if best is None or milliseconds < fastest:
-            best, fastest = point, milliseconds
-        fresh = []
-        if fastest == math.inf:
-            fresh = [point for point in points if _text(point) not in tried][:left]
-        elif has_gained and rounds > 0:
-            near = [point for point, milliseconds in known.values() if milliseconds <= fastest * LEVEL] or [best]
-            found = {_text(point): point for each in near for point in neighbours(each)}
+    times, tried, left, before = _Times(bench, guess), set(), max(budget, len(fresh)), math.inf
+    while True:
+        if fresh:
+            tried.update(map(_text, fresh))
+            left, rounds, few = left - len(fresh), rounds - 1, len(fresh) * FEW
+            times.start(fresh)
+            fresh = []
+        if bench.has_ready():
+            times.take()
+        elif rounds > 0 and times.refine(times.near(NEAR[0])[:MOST], 1):
+            continue  # it decides about the next round; the last one's are timed in full
+        elif rounds > 0 and times.count_promising() <= few and times.fastest < before * GAIN:
+            before = times.fastest
+            found = {_text(point): point for each in times.near(LEVEL, 1) for point in neighbours(each)}
             found = [(places.get(text, 0), text, point) for text, point in found.items() if text not in tried]
             fresh = [point for *_, point in sorted(found, key=lambda item: item[:2])][:left]
-    last = sorted(known.values(), key=lambda item: item[1])[:FINALISTS]
-    last = [point for point, milliseconds in last if milliseconds <= NEAR[-1] * last[0][1]] or [best]
-    return min(zip(last, time(last, 1.0), strict=True), key=lambda item: item[1])
+        elif times.count_promising():
+            if not times.refine(times.near(NEAR[1])[:FINALISTS], 2):  # for which there is time
+                times.take()
+        elif times.fastest == math.inf and left > 0:
+            fresh = [point for point in points if _text(point) not in tried][:left]
+            if not fresh:
+                break
+        else:
+            break
+    for point in times.near(NEAR[1])[:FINALISTS]:
+        times.refine([point], 2)
+    return times.best()
 
 
-def _front(points, kind, look, count):
+def _front(points, kind, guess, count):
     """The first of each kind, of so many kinds that do not look alike, or of others if there are none."""
     firsts, unlike = {}, {}
     for point in points:
         firsts.setdefault(kind(point), point)
     for point in firsts.values():
-        unlike.setdefault(look(point), point)
-    alike = [point for point in firsts.values() if unlike[look(point)] is not point]
+        unlike.setdefault(guess(point), point)
+    alike = [point for point in firsts.values() if unlike[guess(point)] is not point]
     return [*unlike.values(), *alike][: max(1, count)]
-
-
-def _sift(points, time, known, shares):
-    """Time the points briefly, and what comes near the best for longer; adds these to `known`. The best of them."""
-    for share, near in zip(shares, NEAR, strict=False):
-        times = time(points, share)
-        limit = min([*times, *(milliseconds for _, milliseconds in known.values())]) * near
-        order = sorted(range(len(points)), key=times.__getitem__)
-        places = [place for place in order if times[place] <= limit][:MOST] or order[:1]
-        points, times = [points[place] for place in places], [times[place] for place in places]
-    for point, milliseconds in zip(points, times, strict=True):
-        if milliseconds < math.inf:
-            known[_text(point)] = point, milliseconds
-    return points[0], times[0]
 
 
 def _text(point):

@@ -6,10 +6,9 @@ from functools import partial
 from .._C import argument_entry, survey
 from ..errors import AutotunerError, CompilationError, InternalError
 from .autotuner import Autotuner, config_text, device_number
-from .contest import FAILED
 from .estimates import OPTIONS, OTHER, Estimates, config_of, kind_of
 from .parallel import core_count
-from .space import SMALL, Choice, Space, rounds_of, search, tunable
+from .space import SMALL, Bench, Choice, Space, rounds_of, search, tunable
 from .target import asked_target
 
 BESIDE = 5  # points that are compiled with the first ones, in case the best is what is thought to be
@@ -25,7 +24,7 @@ class SpaceTuner(Autotuner):
     that was searched, ``considered`` how many points of it were estimated.
     """
 
-    _WARMUP, _REP = 1, 4  # of the last few, which were timed before
+    _WARMUP, _REP = 0.5, 2  # of the last few, which were timed before
 
     def __init__(self, fn, arg_names, key, *options, seed=0, **more):
         super().__init__(fn, arg_names, [], key, *options, **more)
@@ -38,9 +37,6 @@ class SpaceTuner(Autotuner):
         return [self.fn.warmup(*args, **kwargs, **self._checked(config_of(point), kwargs))]
 
     # ---- tuning
-
-    def _may_time_again(self):
-        return False  # the search does so by itself
 
     def _start(self, args, kwargs):
         return []
@@ -63,33 +59,15 @@ class SpaceTuner(Autotuner):
             store.write({_SEARCH: {"point": contest.points[best], "times": contest.entries[best].times}})
 
     def _compete(self, contest, args, kwargs):
-        start = time.perf_counter()
-        estimates = self._estimate(args, kwargs)
-        contest.estimating = time.perf_counter() - start
-        numbers, timed = {}, {}  # text of a configuration to its number in the contest, and that to the point
-
-        def times_of(points, share):
-            configs = [config_of(point) for point in points]
-            for point, config in zip(points, configs, strict=True):
-                if (text := config_text(config)) not in numbers:
-                    numbers[text] = len(contest.configs)
-                    timed[numbers[text]] = point
-                    contest.configs.append(config)
-            ordered = [numbers[config_text(config)] for config in configs]
-            self._tuning.share = share
-            for number in ordered:  # once more, for longer, what was timed before
-                if number in contest.entries and contest.entries[number].times != FAILED:
-                    del contest.entries[number]
-            super(SpaceTuner, self)._compete(contest, args, kwargs)
-            return [contest.entries[number].times[0] for number in ordered]
-
-        neighbours = partial(self._neighbours, estimates)
-        try:
+        with self._timing(contest, args, kwargs) as making:
+            start = time.perf_counter()
+            estimates = self._estimate(args, kwargs)
+            contest.estimating = time.perf_counter() - start
             points = estimates.worth(SMALL)
-            search(points, neighbours, times_of, **self._how(estimates, points))
-            contest.points = timed  # it came to its end, and may be kept
-        finally:
-            self._tuning.share = 1.0
+            bench = Launches(self, contest, making, args, kwargs)
+            search(points, partial(self._neighbours, estimates), bench, **self._how(estimates, points))
+            self._confirm_best(contest, args, kwargs)
+        contest.points = bench.points  # it came to its end, and may be kept
 
     def _how(self, estimates, points):
         """The rest of what `search` is told."""
@@ -102,7 +80,7 @@ class SpaceTuner(Autotuner):
             is_slow = lambda point: estimates.is_slower(point, first)  # noqa: E731
         beside = [point for point in self._beside(estimates, first) if not is_slow(point)][:BESIDE]
         return {
-            "kind": kind_of, "beside": beside, "is_slow": is_slow, "look": estimates.estimate, "rounds": rounds,
+            "kind": kind_of, "beside": beside, "is_slow": is_slow, "guess": estimates.estimate, "rounds": rounds,
             "count": count,
         }  # fmt: skip
 
@@ -194,6 +172,43 @@ class SpaceTuner(Autotuner):
         from .. import _C
 
         return f"cuda:{_C.cuda_device(number)['capability']}"
+
+
+class Launches(Bench):
+    """Points as configurations of a contest: compiled on all cores, and timed by launching them."""
+
+    def __init__(self, tuner, contest, making, args, kwargs):
+        self.tuner, self.contest, self.making, self.args, self.kwargs = tuner, contest, making, args, kwargs
+        self.points = {}  # by their numbers in the contest
+        self._numbers = {}  # by the texts of configurations
+
+    @property
+    def count(self):
+        return self.making.count
+
+    def start(self, points):
+        first = len(self.contest.configs)
+        for number, point in enumerate(points, first):
+            config = config_of(point)
+            self.contest.configs.append(config)
+            self.points[number], self._numbers[config_text(config)] = point, number
+        self.making.start(range(first, first + len(points)))
+
+    def has_ready(self):
+        return self.making.has_ready()
+
+    def take(self, share):
+        made = self.making.take()
+        with self.tuner._measured_for(share):
+            self.tuner._enter(self.contest, made, self.args, self.kwargs)
+        return self.points[made.number], self.contest.entries[made.number].times[0]
+
+    def time(self, point, share):
+        number = self._numbers[config_text(config_of(point))]
+        del self.contest.entries[number]
+        with self.tuner._measured_for(share):
+            self.tuner._time(self.contest, number, self.args, self.kwargs)
+        return self.contest.entries[number].times[0]
 
 
 def is_tunable(param):

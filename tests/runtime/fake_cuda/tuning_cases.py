@@ -1,10 +1,14 @@
 """Tuning on the driver of test_fake_cuda.py: what is timed where, in graphs, on two devices."""
 
+import itertools
+import time
+
 import pytest
 from cases import GLOBAL, Array, cuda, fresh, log  # noqa: F401
 
 import triton
 import triton.language as tl
+from triton.runtime.timing import BesideClock
 
 
 def tuned(*blocks, kernel=None, **options):
@@ -33,6 +37,33 @@ def test_the_time_is_that_of_the_kernel_alone():
     assert len(clears) >= 6  # before each call that counts
     assert "launch (8, 1, 1) of 128 on 0, stream 0" in launches()
     assert "launch (4, 1, 1) of 128 on 0, stream 0" in launches()
+
+
+@pytest.mark.parametrize("configs", ["listed", "auto"])
+def test_what_is_ready_is_timed_while_the_rest_is_compiled(configs, monkeypatch):
+    """On one core, which takes 50 ms for each; and brought onto the device where it is timed."""
+
+    @triton.jit
+    def scale(x, y, n, BLOCK: triton.tunable([128])):
+        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(y + offsets, tl.load(x + offsets, mask=offsets < n) * 2, mask=offsets < n)
+
+    monkeypatch.setattr("triton.runtime.parallel.core_count", lambda: 1)
+    how = {"rep": 0.1, "warmup": 0}
+    kernel = tuned(128, 256, 512, **how) if configs == "listed" else triton.autotune("auto", key=["n"], **how)(scale)
+    cuda.fake_set_slow(50)
+    kernel[grid](Array(), Array(number=1), 1000)
+    words = [line.split()[0] for line in log() if line.startswith(("load", "launch"))]
+    loads = [place for place, word in enumerate(words) if word == "load"]
+    assert len(loads) >= 3 and min(end - start for start, end in itertools.pairwise(loads)) > 3
+
+
+def test_a_call_that_comes_late_does_not_count(monkeypatch):
+    """Beside other work of the host's; unless all do."""
+    monkeypatch.setattr(BesideClock, "HIDDEN", 5.0)  # sleeping for no time takes some
+    for late, count in ([0, 1, 0, 1, 1], 2), ([1] * 5, 5):
+        waits = iter(late)
+        assert len(BesideClock(lambda: time.sleep(next(waits) * 1e-2)).sample(5)) == count  # noqa: B023
 
 
 def test_it_is_timed_where_the_arrays_are():
