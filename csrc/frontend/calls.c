@@ -380,16 +380,13 @@ static Term call_builtin(Walker *w, const Callee *callee, const Arguments *args)
     return result;
 }
 
+/* A run-time value stays what it is: programs mark what only some of their launches know. */
 static Term make_constexpr(Walker *w, const Arguments *args)
 {
     PyObject *object = args->count == 1 && !args->named_count ? tt_term_python(w, args->items[0]) : NULL;
     if (args->count != 1 || args->named_count)
         tt_fail(w, "tl.constexpr takes one argument");
-    if (!object)
-        tt_fail_with_remedy(w, "remove tl.constexpr: run-time values need no mark",
-                            "tl.constexpr takes a compile-time value, not %s",
-                            tt_describe(w, args->items[0]));
-    return tt_python_term(w, object);
+    return object ? tt_python_term(w, object) : args->items[0];
 }
 
 static Term call_object(Walker *w, PyObject *object, Arguments *args)

@@ -284,6 +284,14 @@ const Dtype *tt_number_dtype(Walker *w, Term number)
     return dtype;
 }
 
+/* As hardware casts infinities: to the ends of the type. */
+static int64_t end_of(const Dtype *dtype, bool is_last)
+{
+    bool has_sign = !tt_dtype_is_unsigned(dtype);
+    int64_t last = (int64_t)(~0ull >> (64 + has_sign - tt_dtype_width(dtype)));
+    return is_last ? last : has_sign ? -last - 1 : 0;
+}
+
 Term tt_number_value(Walker *w, Term number, const Dtype *dtype)
 {
     if (number.kind == TERM_VALUE && number.dtype == dtype)
@@ -296,6 +304,9 @@ Term tt_number_value(Walker *w, Term number, const Dtype *dtype)
         term_float(w, number, &value);
         return tt_value_term(tt_build_float(&w->builder, type, value), dtype);
     }
+    if (PyFloat_Check(object) && isinf(PyFloat_AsDouble(object)))
+        return tt_value_term(tt_build_int(&w->builder, type, end_of(dtype, PyFloat_AsDouble(object) > 0)),
+                             dtype);
     if (PyFloat_Check(object)) { /* toward zero, as a cast does */
         object = PyNumber_Long(object);
         if (!object) {

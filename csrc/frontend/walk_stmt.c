@@ -14,6 +14,7 @@ static bool has_items(Walker *w, Term term)
     return iterator;
 }
 
+/* Values beyond the names are dropped, as compilers of the public API have it: `i, j = a, b, c` is found in programs. */
 static void unpack(Walker *w, PyObject *targets, Term term)
 {
     int wanted = tt_list_size(w, targets), count;
@@ -31,10 +32,9 @@ static void unpack(Walker *w, PyObject *targets, Term term)
             w, term.kind == TERM_VALUE ? "take a tile apart with tl.split, or index it" : NULL,
             "cannot unpack non-iterable value: %s into %d names", tt_describe(w, term), wanted);
     tt_iterate(w, term, &items, &count);
-    if (count != wanted)
-        tt_fail_with_remedy(w, "give every value a name, `_` for one that is not needed",
-                            "%s values to unpack (expected %d, got %d)",
-                            count < wanted ? "not enough" : "too many", wanted, count);
+    if (count < wanted)
+        tt_fail_with_remedy(w, "leave out the names that get none",
+                            "not enough values to unpack (expected %d, got %d)", wanted, count);
     for (int i = 0; i < wanted; i++)
         tt_assign(w, tt_list_item(w, targets, i), items[i]);
 }

@@ -124,6 +124,10 @@ def test_constexpr_objects_on_the_host():
     assert c + 1 == 6 and c.value == 5 and bool(c == 5)
 
 
+def test_run_time_values_stay_what_they_are():
+    check("c = tl.constexpr(n)\nout = x * c + tl.constexpr(x)", {"x": X, "n": 5}, X * 6)
+
+
 def test_shapes_from_tuples_of_constants():
     names = {"SHAPE": tl.constexpr((2, 3))}
     check("tl.zeros(SHAPE, tl.int32) + SHAPE[1]", {}, np.full((2, 3), 3, np.int32), names=names)

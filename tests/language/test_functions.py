@@ -141,6 +141,16 @@ def test_several_results_are_unpacked():
     )
 
 
+@pytest.mark.compiled
+def test_results_without_a_name_are_dropped():
+    check(
+        "a, b = several(x, y)\nc, d = a, n, b\nout = b + c * 0 + d",
+        {"x": X, "y": X * 3, "n": 5},
+        5 - X * 2,
+        names=NAMES,
+    )
+
+
 def test_functions_with_effects():
     check(
         "nothing(x_ptr + 2, 77)\nout = tl.load(x_ptr + tl.arange(0, 8))",

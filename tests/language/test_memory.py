@@ -24,6 +24,14 @@ def test_copy_of_every_rank(shape):
         check("x", {"x": x}, x)
 
 
+@pytest.mark.parametrize("dtype", [name for name in NUMBERS if "int" in name])
+def test_infinities_are_the_ends_of_integers(dtype):
+    x, ends = random((8,), dtype), np.iinfo(dtype)
+    for sign, end in [("-", ends.min), ("", ends.max)]:
+        code = f"i = tl.arange(0, 8)\nout = tl.load(x_ptr + i, mask=i < 5, other={sign}float('inf'))"
+        check(code, {"x": x}, np.where(np.arange(8) < 5, x.values, np.array(end, dtype)))
+
+
 MASKED = jit("""
     def kernel(x, out, count, SIZE: tl.constexpr, OTHER: tl.constexpr):
         i = tl.program_id(0) * SIZE + tl.arange(0, SIZE)

@@ -250,7 +250,7 @@ def call(function, /, *args, **keywords):
     if function is len and len(args) == 1:
         return len(args[0])
     if function is core.constexpr:
-        return constant(args[0])
+        return known(value(args[0]))
     is_known = type(function).__hash__ is not None
     if is_known and function in _ON_TUPLES:
         return tuple(function(*map(known, args), **keywords))

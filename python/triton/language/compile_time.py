@@ -35,7 +35,7 @@ class constexpr:
     As an annotation, ``BLOCK: tl.constexpr`` makes a parameter a compile-time one: each value of it compiles
     its own kernel. As an object, ``tl.constexpr(4)`` wraps a value: a global that is used in a kernel must be
     one. It does not change; a name that is bound to another one makes another kernel. Operators work on the
-    wrapped value and wrap the result.
+    wrapped value and wrap the result. In a kernel, a run-time value stays what it is.
     """
 
     __triton_kind__ = "constexpr"

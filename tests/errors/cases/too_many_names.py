@@ -1,4 +1,4 @@
-"""A function's results unpacked into too few names."""
+"""A function's results unpacked into too many names."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def corners(a):
 
 @triton.jit
 def compute(x, N: tl.constexpr):
-    low, high = corners(tl.load(x + tl.arange(0, N)))
+    low, high, total, mean = corners(tl.load(x + tl.arange(0, N)))
     tl.store(x, high - low)
 
 
