@@ -321,9 +321,7 @@ static Range read_range(Walker *w, const Callee *callee, const Arguments *args)
 {
     Range range = {.is_static = callee->kind == CALLEE_STATIC_RANGE};
     const Signature *signature = &callee->signature;
-    if (!signature->count) { /* Python's own */
-        if (args->named_count)
-            tt_fail_with_remedy(w, "use tl.range for options", "range() takes no keyword arguments");
+    if (!signature->count) { /* Python's own; options of tl.range, which some give it, say nothing */
         if (args->count < 1 || args->count > 3)
             tt_fail(w, "range() takes 1 to 3 arguments, not %d", args->count);
         read_bounds(w, &range, args->items, args->count);

@@ -92,6 +92,23 @@ def test_what_changes_nothing_is_not_said(hint):
 
 
 @triton.jit
+def plain(x, n):
+    total = 0
+    for i in range(n, num_stages=3, warp_specialize=True):
+        total += i
+    tl.store(x, total)
+
+
+@pytest.mark.compiled
+def test_what_is_asked_of_range_itself_says_nothing():
+    x = np.zeros(1, np.int32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plain[(1,)](x, 7)
+    assert x[0] == 21
+
+
+@triton.jit
 def strict(x, n):
     for i in tl.range(n, warp_specialize=True):
         tl.store(x + i, i)
