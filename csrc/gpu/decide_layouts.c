@@ -198,6 +198,13 @@ static const LinearLayout *by_work(const LayoutGroups *g, const Group *group)
     return saved > each * group->accesses ? layout : group->layout;
 }
 
+static void decide_by_vote(const LayoutGroups *g, Group *group)
+{
+    group->layout = voted(g, group);
+    group->is_voted = group->layout != NULL;
+    group->layout = by_work(g, group);
+}
+
 /* Groups that are broadcast come after those that they are broadcast to, sums after what is added up, so that they are
  * converted once, behind the loop, and masks after what they mask. */
 static void decide_by_votes(LayoutGroups *g, bool all)
@@ -205,12 +212,25 @@ static void decide_by_votes(LayoutGroups *g, bool all)
     for (int i = 0; i < g->all.count; i++) {
         Group *group = g->all.data[i];
         if (!group->parent && !group->layout &&
-            (all || !(group->is_broadcast || group->is_summed || group->is_masks))) {
-            group->layout = voted(g, group);
-            group->is_voted = group->layout != NULL;
-            group->layout = by_work(g, group);
-        }
+            (all || !(group->is_broadcast || group->is_summed || group->is_masks)))
+            decide_by_vote(g, group);
     }
+}
+
+/* Of the accesses that do not mind, those that move most: what follows from them, the sums of few rows, need not cross shared
+ * memory for its own. */
+static bool decide_heaviest_by_vote(LayoutGroups *g)
+{
+    Group *heaviest = NULL;
+    for (int i = 0; i < g->all.count; i++) {
+        Group *group = g->all.data[i];
+        if (!group->parent && !group->layout && group->votes.count &&
+            (!heaviest || best_vote(group)->weight > best_vote(heaviest)->weight))
+            heaviest = group;
+    }
+    if (heaviest)
+        decide_by_vote(g, heaviest);
+    return heaviest;
 }
 
 /* What is only broadcast to, and reduced, takes as little work as can be: decides one group. */
@@ -532,7 +552,10 @@ LayoutGroups *tt_decide_layouts(Function *function, const GpuOptions *options, A
     while (decide_one_by_work(g))
         follow_back(g);
     groups_add_weak_votes(g, function);
-    decide_by_votes(g, true);
+    while (decide_heaviest_by_vote(g))
+        do
+            follow_back(g);
+        while (decide_by_accessed(g, function->body));
     while (decide_by_edges(g, EXCHANGING) || decide_one_by_default(g))
         ;
     move_to_accessed(g, function, function->body);

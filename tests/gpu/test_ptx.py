@@ -637,6 +637,26 @@ def test_products_of_any_depth(dtype, depth, mma, wgmma):
         assemble(compiled, sm)
 
 
+@triton.jit
+def normalised_twice(x_ptr, out_ptr, sums_ptr, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    x = tl.load(x_ptr + i[:, None] * N + j)
+    most = tl.max(x, axis=1)
+    y = x / most[:, None]
+    total = tl.sum(y * y, axis=1) + most
+    z = y / total[:, None]
+    total = tl.sum(z * y, axis=1) + total * most
+    tl.store(out_ptr + i[:, None] * N + j, z * total[:, None])
+    tl.store(sums_ptr + i, total + most)
+
+
+@pytest.mark.parametrize("rows, columns", [(8, 16), (4, 16), (2, 32), (16, 16)])
+def test_sums_of_few_rows_stay_where_they_are_computed(rows, columns):
+    """Though lanes side by side would store them together."""
+    compiled = compile_kernel(normalised_twice, F32, F32, F32, M=rows, N=columns)
+    assert compiled.count("bar.sync") == 0 and compiled.count(r"(ld|st)\.shared") == 0
+
+
 def test_large_tiles_get_all_registers():
     """ptxas, left alone, saves registers here and spills them instead."""
     compiled = compile_kernel(weighted_sums, F32, F32, integer(), COUNT=8, BLOCK=4096)
