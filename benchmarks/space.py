@@ -186,7 +186,7 @@ def every(make, device, count, seed):
     from triton.runtime.estimates import config_of
 
     tuner, grid, arguments, given = tuner_of(make, device)
-    points = tuner._estimate(arguments, {"grid": grid, **given}).ordered(all_of_them=True)
+    points = tuner._estimate(arguments, {"grid": grid, **given}, whole=True).ordered(all_of_them=True)
     total = len(points)
     if total > count:
         front = points[: count // 2]
@@ -372,9 +372,10 @@ def judge(path, only):
         least = min(each["milliseconds"][0] for each in whole["configurations"] if each["milliseconds"])
         near = [[place for place, p in enumerate(points) if replay.time(p) <= least * slack] for slack in (1.01, 1.03)]
         how = tuner._how(estimates, points)
+        how["budget"] = space.budget_of(round(len(worth) * estimates.share()))
         how["beside"] = [point for point in how["beside"] if replay.time(point) < math.inf]
         how["rounds"] = space.rounds_of(whole["works"], replay.cores)
-        _, best = space.search(points, replay.near, replay, budget=space.budget_of(len(worth)), **how)
+        _, best = space.search(points, replay.near, replay, **how)
         seconds = replay.now + table["search"][name]["estimate_seconds"]
         share = seconds * len(whole["configurations"]) / (whole["seconds"] * whole["works"])
         share = f"{share:6.3f}" if replay.has_seconds else f"{'-':>6}"

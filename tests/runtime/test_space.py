@@ -580,6 +580,36 @@ def test_few_points_are_surveyed_in_parts(monkeypatch):
         asked.clear()
 
 
+def test_of_many_points_the_promising_kinds_are_surveyed_at_every_depth():
+    """The last works at depth 1 only, and the one before spills."""
+    asked = Counter()
+
+    def survey(point, variants, multiprocessors):
+        tile, made = point["tile"], []
+        for each in variants:
+            stages = each["num_stages"]
+            asked[tile, stages] += 1
+            fact = facts((tile, stages), 300 if tile == 39 else 64)
+            made.append({**fact, "failure": "too deep" if tile == 40 and stages > 1 else None})
+        return {"tile": point["tile"]}, made, (1, 1, 1)
+
+    estimates = Estimates(Model(), survey)
+    points, depths = [{"tile": tile} for tile in range(1, 41)], [{"num_stages": stages} for stages in range(1, 7)]
+    estimates.add(points, depths)
+    whole = {tile for tile, stages in asked if stages == 5}
+    assert whole == {*range(1, 17), 40} and len(asked) == 40 * 2 + 17 * 4 and set(asked.values()) == {1}
+    assert estimates.share() == 240 / len(asked)
+    known = estimates.ordered()
+    assert {"tile": 40, "num_stages": 1} in known and {"tile": 30, "num_stages": 3} not in known
+    estimates.complete([{"tile": 30, "num_stages": 4, "choices": ""}, {"tile": 3, "num_stages": 1}])
+    assert len(asked) == 40 * 2 + 18 * 4 and set(asked.values()) == {1}
+    assert {"tile": 30, "num_stages": 3} in estimates.ordered()
+    asked.clear()
+    estimates = Estimates(Model(), survey)
+    estimates.add(points, depths, whole=True)
+    assert len(asked) == 240 and estimates.share() == 1
+
+
 def test_what_spills_is_left_out_unless_all_does():
     assert {point["tile"] for point in estimates_of(lambda tile: 300 if tile < 8 else 64)[0].ordered()} == {8, 16}
     assert {point["tile"] for point in estimates_of(lambda tile: 300)[0].ordered()} == {4, 8, 16}

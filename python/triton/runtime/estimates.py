@@ -15,6 +15,9 @@ OTHER, WORSE, HOPELESS = 1.2, 1.5, 2.5
 ALIKE = 1.05  # times the least estimate: what the model does not tell from the best
 SLOW = 1.5  # times the effort of compiling another point, where that would wait for it
 SHARES, PART = 2, 8  # of the work for each core, where few points are surveyed; sets of options worth a walk
+# Of more than MANY points, depths of loops at first: the least that loads ahead, and a large one. Most kinds are
+# hopeless at both, and what lies between is not far from either. So many of the most promising kinds get all.
+MANY, ROUGH, KINDS = 100, (2, 4), 16
 DEFAULTS = {"num_warps": 4, "num_stages": 3}
 
 
@@ -28,31 +31,73 @@ class Estimates:
         self.model, self.survey = model, survey
         self.firsts, self.failures = {}, []  # text to the first point with its code
         self._milliseconds, self._choices, self._codes, self._spilling, self._heads = {}, {}, {}, {}, {}
+        self._surveyed, self._total, self._rest, self._whole = 0, 0, [], set()  # the last: kinds with all depths
         self._long, self._efforts = set(), {}  # texts of points that take long to compile, and efforts of compiling
 
-    def add(self, points, variants):
-        """Of points of the kernel's own choices, each with sets of options; they are surveyed on all cores."""
-        size = max(PART, math.ceil(len(variants) * len(points) / (SHARES * core_count())))
-        parts = [variants[start : start + size] for start in range(0, len(variants), size)]
-        jobs = [(point, part) for part in parts for point in points]  # a point's first part walks for the others
+    def add(self, points, variants, whole=False):
+        """Of points of the kernel's own choices, each with sets of options; they are surveyed on all cores.
+
+        Of many, unless the whole is wanted, two depths of each kind at first, and all of the most promising kinds and
+        of those that work at neither. `complete` adds those of another.
+        """
+        rough = [variant for variant in variants if variant.get("num_stages") in ROUGH]
+        if whole or not rough or len(points) * len(variants) <= MANY:
+            return self._add_all([(point, variants) for point in points])
+        self._total = len(points) * len(variants)
+        self._rest = [variant for variant in variants if variant not in rough]
+        self._add_all([(point, rough) for point in points])
+        known = {kind_of(point) for point in self.ordered(all_of_them=True)}
+        every = ({**point, **variant} for point in points for variant in rough)
+        lost = [point for point in every if kind_of(point) not in known]
+        front = {kind_of(point): point for point in reversed(self.ordered())}
+        self.complete([*lost, *list(front.values())[: -KINDS - 1 : -1]])
+
+    def complete(self, points):
+        """The other depths of the kinds of these points."""
+        given = []
+        for point in points:
+            if self._rest and kind_of(point) not in self._whole:
+                self._whole.add(kind_of(point))
+                own = {name: value for name, value in point.items() if name not in (*OPTIONS, "choices")}
+                given.append((own, [each for each in self._rest if each.get("num_warps") == point.get("num_warps")]))
+        self._add_all(given)
+
+    def share(self):
+        """How many points there are for each that was surveyed."""
+        return max(1, self._total / max(1, self._surveyed))
+
+    def _add_all(self, given):
+        """Points with sets of options each."""
+        size = max(PART, math.ceil(sum(len(variants) for _, variants in given) / (SHARES * core_count())))
+        most = max((len(variants) for _, variants in given), default=0)
+        jobs = [  # a point's first part walks for the others
+            (number, point, variants[start : start + size])
+            for start in range(0, most, size)
+            for number, (point, variants) in enumerate(given)
+            if start < len(variants)
+        ]
         found = [None] * len(jobs)
 
-        def look(number):
+        def look(place):
+            _, point, part = jobs[place]
             try:
-                found[number] = self.survey(*jobs[number], self.model.multiprocessors)
+                found[place] = self.survey(point, part, self.model.multiprocessors)
             except (CompilationError, InternalError, AutotunerError) as error:
-                found[number] = error
+                found[place] = error
 
         for_each(look, range(len(jobs)))
+        surveyed = [[] for _ in given]
+        for (number, *_), result in zip(jobs, found, strict=True):
+            surveyed[number].append(result)
         # In order, for the first of equal code stands for the others.
-        for number, point in enumerate(points):
-            surveyed = found[number :: len(points)]
-            failed = next((each for each in surveyed if isinstance(each, Exception)), None)
+        for (point, variants), results in zip(given, surveyed, strict=True):
+            self._surveyed += len(variants)
+            failed = next((each for each in results if isinstance(each, Exception)), None)
             if failed is not None:
                 self.failures.append(failed)
-            elif surveyed:
-                work, _, grid = surveyed[0]
-                self._add_variants(point, variants, work, [fact for _, facts, _ in surveyed for fact in facts], grid)
+            elif results:
+                work, _, grid = results[0]
+                self._add_variants(point, variants, work, [fact for _, facts, _ in results for fact in facts], grid)
 
     def _add_variants(self, point, variants, work, facts, grid):
         fewest = min((fact["remarks"] for fact in facts if fact["failure"] is None), default=0)
@@ -79,8 +124,7 @@ class Estimates:
         """The most promising first; what spills registers only if all does, or it is asked for."""
         known = {**self._spilling, **self._milliseconds} if all_of_them else self._milliseconds or self._spilling
         points = [point for _, point in sorted(known.values(), key=lambda item: (item[0], repr(item[1])))]
-        for point in points:
-            self._heads.setdefault(kind_of(point), point)
+        self._heads = {kind_of(point): point for point in reversed(points)}
         return points
 
     def heads(self, points):

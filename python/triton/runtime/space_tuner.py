@@ -8,7 +8,7 @@ from ..errors import AutotunerError, CompilationError, InternalError
 from .autotuner import Autotuner, config_text, device_number
 from .estimates import OPTIONS, OTHER, Estimates, config_of, kind_of
 from .parallel import core_count
-from .space import SMALL, Bench, Choice, Space, rounds_of, search, tunable
+from .space import SMALL, Bench, Choice, Space, budget_of, rounds_of, search, tunable
 from .target import asked_target
 
 BESIDE = 5  # points that are compiled with the first ones, in case the best is what is thought to be
@@ -71,7 +71,7 @@ class SpaceTuner(Autotuner):
 
     def _how(self, estimates, points):
         """The rest of what `search` is told."""
-        count, first = len(estimates.ordered(all_of_them=True)), points[0]
+        count, first = round(len(estimates.ordered(all_of_them=True)) * estimates.share()), points[0]
         rounds = rounds_of(count, core_count())
         if rounds > FEW_ROUNDS:
             is_slow = lambda point: estimates.takes_long(point) and point is not first  # noqa: E731
@@ -81,20 +81,20 @@ class SpaceTuner(Autotuner):
         beside = [point for point in self._beside(estimates, first) if not is_slow(point)][:BESIDE]
         return {
             "kind": kind_of, "beside": beside, "is_slow": is_slow, "guess": estimates.estimate, "rounds": rounds,
-            "count": count,
+            "count": count, "budget": budget_of(round(len(points) * estimates.share())),
         }  # fmt: skip
 
     # ---- estimates
 
-    def _estimate(self, args, kwargs):
-        """Of every point; one at least works. Sets `space` and `considered`."""
+    def _estimate(self, args, kwargs, whole=False):
+        """Of the space, each point of it if that is wanted; one at least works. Sets `space` and `considered`."""
         target = self._target(args, kwargs)
         free = [choice for choice in self.tunables if choice.name not in kwargs]
         own = Space(free).points(self.seed)
         options = self._options(own, args, kwargs, target)
         self.space = Space([*free, *options], along="num_warps")
         estimates = Estimates(_model(target), partial(self._survey, args, kwargs, target))
-        estimates.add(own, Space(options).points())
+        estimates.add(own, Space(options).points(), whole)
         self.considered = len(estimates.firsts) + len(estimates.failures)
         if not estimates.firsts:
             failure = estimates.failures[0]
@@ -120,6 +120,7 @@ class SpaceTuner(Autotuner):
         """Points that may be about as fast: those that differ in what matters least, and of the kinds one step of one
         choice away the most promising."""
         own = {**point, "choices": ""}
+        estimates.complete([point])
         alike = [] if point.get("choices") else self.space.others(own, "num_stages")
         yield from estimates.not_worse(point, alike)
         yield from estimates.other_choices(point)
