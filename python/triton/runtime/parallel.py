@@ -59,10 +59,10 @@ class Ahead:
             pass
         for _ in self._threads:
             self._items.put(None)
-        if kind is None and self.count:
-            _left.extend(self._threads)
-        elif kind is None:
+        if not self.count:
             _join(self._threads)
+        elif kind is None or not issubclass(kind, KeyboardInterrupt):
+            _left[:] = [thread for thread in (*_left, *self._threads) if thread.is_alive()]
 
 
 _left = []  # threads that may be at something that nobody waits for
