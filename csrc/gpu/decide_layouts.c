@@ -90,7 +90,7 @@ static const LinearLayout *exchanged_in_registers(const LayoutGroups *g, const G
     size[fastest] = TT_MIN(best->vector, TT_MAX(TT_MAX(1, WORD / best->bytes), share / extent));
     size[axis] = TT_MIN(extent, TT_MAX(1, share / size[fastest]));
     combined[axis] = 1;
-    return tt_blocked_by(g->module, group->type, best->order, size, combined, best->lanes,
+    return tt_blocked_by(g->module, group->type, best->order, size, combined, 0, best->lanes,
                          g->options->num_warps);
 }
 
@@ -125,9 +125,13 @@ static const LinearLayout *voted(const LayoutGroups *g, const Group *group)
             tt_next_pow2(tt_elements_per_thread(group->type, g->options->num_warps)) / best->vector;
         size[axis] = TT_MIN(turned ? TT_MAX(1, VECTOR / best->bytes) : neighbours, left);
     }
-    int64_t lanes = turned ? TT_MIN(TT_LANES, SECTORS / (best->vector * best->bytes)) : best->lanes;
-    return tt_blocked_by(g->module, group->type, best->order, size, group->combined, lanes,
-                         g->options->num_warps);
+    /* of a row whose elements lie in a line each, few lanes load many in as many turns, and all others the same */
+    bool is_apart = group->apart_axes >> best->order[0] & 1;
+    int64_t lanes = best->lanes;
+    if (turned || is_apart)
+        lanes = TT_MIN(lanes, TT_MAX(1, SECTORS / (best->vector * best->bytes)));
+    return tt_blocked_by(g->module, group->type, best->order, size, group->combined,
+                         is_apart ? group->apart_axes : 0, lanes, g->options->num_warps);
 }
 
 /* ---- work of reductions ---------------------------------------------------------------------------------------------------------- */
@@ -390,7 +394,7 @@ static const LinearLayout *along_buffer(const LayoutGroups *g, const Group *grou
     int64_t share = tt_next_pow2(tt_elements_per_thread(group->type, g->options->num_warps)),
             vectors[TT_MAX_RANK] = {0};
     vectors[axis] = in_thread ? share : TT_MIN(share, 16 / TT_MIN(16, tt_byte_width(group->type)));
-    return tt_blocked_by(g->module, group->type, order, vectors, group->combined, TT_LANES,
+    return tt_blocked_by(g->module, group->type, order, vectors, group->combined, 0, TT_LANES,
                          g->options->num_warps);
 }
 

@@ -283,6 +283,19 @@ static void note_index_work(LayoutGroups *g, const Region *region, bool is_in_lo
     }
 }
 
+/* Loads of which each lane's element lies in a line of its own. */
+static void note_loaded_apart(LayoutGroups *g, const Op *op)
+{
+    Group *group = op->opcode == OP_load ? groups_of(g, op->results[0]) : NULL;
+    if (!group || !tt_is_tile(tt_operand(op, 0)->type))
+        return;
+    const AxisInfo *info = tt_axis_info(g->axis_infos, tt_operand(op, 0));
+    bool is_apart = true;
+    for (int axis = 0; axis < info->rank; axis++)
+        is_apart &= info->contiguity[axis] == 1 && info->constancy[axis] == 1;
+    group->is_loaded_apart |= is_apart;
+}
+
 /* ---- edges ----------------------------------------------------------------------------------------------------------------------- */
 
 static void collect_edges(LayoutGroups *g, const Region *region, int depth)
@@ -297,6 +310,7 @@ static void collect_edges(LayoutGroups *g, const Region *region, int depth)
         note_conversions(g, op, depth);
         note_combined_axes(g, op, depth);
         note_stored_axes(g, op);
+        note_loaded_apart(g, op);
         bool carries =
             (tt_has(op, SHAPE) || op->opcode == OP_reduce || op->opcode == OP_gather) && op->result_count;
         for (int i = 0; carries && i < op->operand_count; i++) {
@@ -363,6 +377,23 @@ static void note_broadcasts(LayoutGroups *g)
     }
 }
 
+/* Columns or rows that are loaded apart reach larger tiles as they are, or with a dimension of one element more. */
+static void spread_apart_axes(LayoutGroups *g)
+{
+    for (int i = 0; i < g->edges.count; i++) {
+        const Edge *edge = &g->edges.data[i];
+        if (edge->op->opcode == OP_expand_dims && groups_root(edge->from)->is_loaded_apart)
+            groups_root(edge->to)->is_loaded_apart = true;
+    }
+    for (int i = 0; i < g->edges.count; i++) {
+        const Edge *edge = &g->edges.data[i];
+        const Group *from = groups_root(edge->from);
+        for (int axis = 0; edge->op->opcode == OP_broadcast && axis < from->type->rank; axis++)
+            if (from->is_loaded_apart && from->type->shape[axis] > 1)
+                groups_root(edge->to)->apart_axes |= 1u << axis;
+    }
+}
+
 /* Does the edge lead to what a loop adds up, a reduction's result or a tile in another shape, and are accesses of that
  * outside of the loop? */
 bool groups_sums_in_loop(const Edge *edge)
@@ -390,6 +421,7 @@ LayoutGroups *groups_collect(const Function *function, const GpuOptions *options
     spread_stored_axes(g, function->body);
     note_index_work(g, function->body, false);
     note_broadcasts(g);
+    spread_apart_axes(g);
     note_sums(g);
     collect_votes(g, function->body, 0, false);
     return g;

@@ -23,6 +23,8 @@ typedef struct Group {
     bool is_masks;           /* nothing else: they go where what they mask is */
     bool is_broadcast;       /* along another dimension, to a larger tile */
     bool is_summed;          /* by reductions in a loop, and accessed outside of it */
+    bool is_loaded_apart;    /* an element at a time, whose places are no neighbours */
+    uint32_t apart_axes;     /* along which such members of other groups are broadcast to these */
     int cheap_size;          /* > 0: operations in the chain that makes the value; it has no group */
     int64_t index_work; /* instructions that divide integers and compute with quotients, for each element */
     bool is_in_loop;    /* some of that, or of what else makes members, is */

@@ -116,15 +116,19 @@ typedef struct Sharing {
     int rank;
     const int *order;
     const int64_t *combined;
+    uint32_t apart_axes;
     int64_t elements[TT_MAX_RANK], places[TT_MAX_RANK]; /* of warps, along each dimension */
     int64_t lanes[TT_MAX_RANK], warps[TT_MAX_RANK], best[TT_MAX_RANK];
     int64_t least;
 } Sharing;
 
-static int64_t work_of_combining(const Sharing *s)
+/* Of combining, and of loading what is broadcast from places apart: each lane takes a turn. */
+static int64_t work_of(const Sharing *s)
 {
     int64_t work = 0;
     for (int axis = 0; axis < s->rank; axis++) {
+        if (s->apart_axes >> axis & 1)
+            work += s->elements[axis] / s->warps[axis] * s->lanes[axis];
         int64_t results = 1; /* of a thread */
         for (int other = 0; other < s->rank; other++)
             results *= other == axis ? 1 : s->elements[other] / s->warps[other];
@@ -139,7 +143,7 @@ static int64_t work_of_combining(const Sharing *s)
 static void share_warps(Sharing *s, int count, int64_t warps)
 {
     if (!count) {
-        int64_t work = work_of_combining(s);
+        int64_t work = work_of(s);
         if (warps == 1 && work < s->least) {
             s->least = work;
             memcpy(s->best, s->warps, sizeof s->best);
@@ -154,11 +158,16 @@ static void share_warps(Sharing *s, int count, int64_t warps)
 }
 
 const LinearLayout *tt_blocked_by(Module *module, const Type *type, const int *order, const int64_t *vectors,
-                                  const int64_t *combined, int64_t first_lanes, int num_warps)
+                                  const int64_t *combined, uint32_t apart_axes, int64_t first_lanes,
+                                  int num_warps)
 {
     int64_t shape[TT_MAX_RANK] = {0}, size[TT_MAX_RANK], places = 1;
     int64_t lanes_left = TT_LANES;
-    Sharing s = {.rank = type->rank, .order = order, .combined = combined, .least = INT64_MAX};
+    Sharing s = {.rank = type->rank,
+                 .order = order,
+                 .combined = combined,
+                 .apart_axes = apart_axes,
+                 .least = INT64_MAX};
     for (int i = 0; i < type->rank; i++) {
         shape[i] = tt_next_pow2(type->shape[i]);
         size[i] = TT_MIN(TT_MAX(1, vectors[i]), shape[i]);
@@ -183,7 +192,7 @@ const LinearLayout *tt_blocked(Module *module, const Type *type, const int *orde
 {
     int64_t vectors[TT_MAX_RANK] = {0}, combined[TT_MAX_RANK] = {0};
     vectors[order[0]] = vector;
-    return tt_blocked_by(module, type, order, vectors, combined, lanes, num_warps);
+    return tt_blocked_by(module, type, order, vectors, combined, 0, lanes, num_warps);
 }
 
 const LinearLayout *tt_default_layout(Module *module, const Type *type, int num_warps)

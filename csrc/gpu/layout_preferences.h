@@ -33,9 +33,11 @@ bool tt_suits_in_vectors(const LinearLayout *layout, const Preference *preferenc
 bool tt_suits_by_element(const LinearLayout *layout, const Preference *preference);
 /* vectors: neighbours that a thread takes at once along each dimension (0 is 1). Lanes along the fastest dimension first,
  * or no more than `first_lanes` before those along the others. combined: how often elements are combined along each
- * dimension, by reductions and scans. Warps are shared out so that these take the least work, and along the slowest
- * dimension first; what is left of them are copies. */
+ * dimension, by reductions and scans; apart_axes: along which what is broadcast to the tile is loaded from places apart.
+ * Warps are shared out so that these take the least work, and along the slowest dimension first; what is left of them are
+ * copies. */
 const LinearLayout *tt_blocked_by(Module *module, const Type *type, const int *order, const int64_t *vectors,
-                                  const int64_t *combined, int64_t first_lanes, int num_warps);
+                                  const int64_t *combined, uint32_t apart_axes, int64_t first_lanes,
+                                  int num_warps);
 const LinearLayout *tt_blocked(Module *module, const Type *type, const int *order, int64_t vector,
                                int64_t lanes, int num_warps);

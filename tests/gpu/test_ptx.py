@@ -1720,3 +1720,19 @@ def test_random_words_of_philox():
 
     ptx = compile_kernel(words, pointer("i32"), integer(1), BLOCK=128).ptx
     assert len(re.findall(r"\bmul\.wide\.u32\b", ptx)) >= 16 and len(re.findall(r"\bmul\.(hi|lo)\b", ptx)) <= 4
+
+
+@pytest.mark.parametrize("rows, columns", [(64, 64), (32, 128)])
+def test_rows_and_columns_loaded_apart(rows, columns):
+    """A warp's loads touch a line for each lane: 8 columns in 4 lanes and 4 rows in 8 are 64 of them, others more."""
+
+    @triton.jit
+    def pairs(a_ptr, b_ptr, out_ptr, n, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+        i, j = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+        a, b = tl.load(a_ptr + i * stride), tl.load(b_ptr + j * stride)
+        distances = tl.abs(a[:, None] - b[None, :]).to(tl.float16)
+        tl.store(out_ptr + i[:, None] * n + j[None, :], distances)
+
+    ptx = compile_kernel(pairs, F32, F32, F16, integer(), integer(), ROWS=rows, COLUMNS=columns).ptx
+    assert len(re.findall(LOAD, ptx)) == 8 + 4 and len(re.findall(WIDE_STORE, ptx)) == 4
+    assert not re.search(BARRIER, ptx)
