@@ -298,10 +298,11 @@ static bool is_lopsided(const LayoutGroups *g, const LinearLayout *from, const L
     return registers > FEW && registers * threads > 2ll << bits;
 }
 
-/* Would several threads have each of the sums that a loop carries, and do what else there is to do with them? */
+/* Would several threads have each of the sums that a loop carries, or of those of a small tile, and do what else there is to do
+ * with them? */
 static bool repeats_sums(const LayoutGroups *g, const Edge *edge, const LinearLayout *layout)
 {
-    return edge->to->votes.count && groups_sums_in_loop(edge) &&
+    return edge->to->votes.count && (g->is_weak || groups_sums_in_loop(edge)) &&
            1ll << layout->in_bits[LAYOUT_REGISTER] >
                tt_elements_per_thread(edge->to->type, g->options->num_warps);
 }

@@ -430,4 +430,5 @@ LayoutGroups *groups_collect(const Function *function, const GpuOptions *options
 void groups_add_weak_votes(LayoutGroups *g, const Function *function)
 {
     collect_votes(g, function->body, 0, true);
+    g->is_weak = true;
 }

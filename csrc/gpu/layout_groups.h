@@ -44,7 +44,8 @@ struct LayoutGroups {
     const GpuOptions *options;
     Arena *arena;
     AxisInfos *axis_infos;
-    Map groups; /* Value* -> Group* */
+    bool is_weak; /* those that do not mind have been asked, too */
+    Map groups;   /* Value* -> Group* */
     TT_VECTOR(Group *) all;
     TT_VECTOR(Edge) edges;
 };

@@ -657,6 +657,16 @@ def test_sums_of_few_rows_stay_where_they_are_computed(rows, columns):
     assert compiled.count("bar.sync") == 0 and compiled.count(r"(ld|st)\.shared") == 0
 
 
+@triton.jit
+def sums_of_rows(x_ptr, sums_ptr, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    tl.atomic_add(sums_ptr + i, tl.sum(tl.load(x_ptr + i[:, None] * N + j), axis=1))
+
+
+def test_sums_that_many_threads_have_are_added_by_one_each():
+    assert compile_kernel(sums_of_rows, F32, F32, num_warps=2, M=16, N=16).count(r"(red|atom)\.") == 1
+
+
 def test_large_tiles_get_all_registers():
     """ptxas, left alone, saves registers here and spills them instead."""
     compiled = compile_kernel(weighted_sums, F32, F32, integer(), COUNT=8, BLOCK=4096)
