@@ -667,6 +667,23 @@ def test_sums_that_many_threads_have_are_added_by_one_each():
     assert compile_kernel(sums_of_rows, F32, F32, num_warps=2, M=16, N=16).count(r"(red|atom)\.") == 1
 
 
+@triton.jit
+def gathered_products(x_ptr, y_ptr, blocks_ptr, out_ptr, count, B: tl.constexpr):
+    i = tl.arange(0, B)
+    sums = tl.zeros((B,), tl.float32)
+    for block in range(count):
+        x = tl.load(x_ptr + i[:, None] * B + i, mask=i[:, None] < 60, other=0)
+        y = tl.load(y_ptr + (tl.load(blocks_ptr + block) * B + i) * B + i[:, None])
+        sums += tl.sum(tl.exp(tl.dot(x, y)), axis=1)
+    tl.store(out_ptr + i, sums)
+
+
+def test_what_does_not_change_is_loaded_before_a_loop_that_may_not_run():
+    """Two steps before the loop and one in it copy only what changes."""
+    compiled = compile_kernel(gathered_products, F16, F16, I32, F32, integer(), B=64)
+    assert compiled.count(r"cp\.async\.cg") == 3 * 64 * 64 // (128 * 8) and compiled.count("wgmma.mma_async") == 4
+
+
 def test_large_tiles_get_all_registers():
     """ptxas, left alone, saves registers here and spills them instead."""
     compiled = compile_kernel(weighted_sums, F32, F32, integer(), COUNT=8, BLOCK=4096)
