@@ -317,11 +317,27 @@ static void read_bounds(Walker *w, Range *range, const Term *args, int count)
     range->step = count < 3 || tt_is_none(args[2]) ? tt_int_term(w, 1) : args[2];
 }
 
+/* Options of tl.range say nothing where Python's own gets them, as some programs do it; other keywords are mistakes. */
+static void check_keywords(Walker *w, const Arguments *args)
+{
+    static const char *const options[] = {"num_stages",   "loop_unroll_factor",
+                                          "flatten",      "warp_specialize",
+                                          "disable_licm", "disallow_acc_multi_buffer"};
+    for (int i = 0; i < args->named_count; i++) {
+        bool is_known = false;
+        for (size_t j = 0; j < TT_COUNT(options); j++)
+            is_known |= !PyUnicode_CompareWithASCIIString(args->names[i], options[j]);
+        if (!is_known)
+            tt_fail_with_remedy(w, "use tl.range for options", "range() takes no keyword arguments");
+    }
+}
+
 static Range read_range(Walker *w, const Callee *callee, const Arguments *args)
 {
     Range range = {.is_static = callee->kind == CALLEE_STATIC_RANGE};
     const Signature *signature = &callee->signature;
-    if (!signature->count) { /* Python's own; options of tl.range, which some give it, say nothing */
+    if (!signature->count) { /* Python's own */
+        check_keywords(w, args);
         if (args->count < 1 || args->count > 3)
             tt_fail(w, "range() takes 1 to 3 arguments, not %d", args->count);
         read_bounds(w, &range, args->items, args->count);

@@ -99,7 +99,6 @@ def plain(x, n):
     tl.store(x, total)
 
 
-@pytest.mark.compiled
 def test_what_is_asked_of_range_itself_says_nothing():
     x = np.zeros(1, np.int32)
     with warnings.catch_warnings():

@@ -1,5 +1,6 @@
 """What an interpreted kernel calls where Python alone would do something else than a kernel does; see `rewrite`."""
 
+import inspect
 import operator
 import sys
 
@@ -375,12 +376,15 @@ def _static_range(bounds):
     return range(*found)
 
 
+_LOOP_OPTIONS = inspect.signature(core.range).parameters.keys() - {"arg1", "arg2", "step"}
+
+
 def loop(function, /, *args, **keywords):
     """The iterable of a `for` statement that is a call."""
     function = value(function)
     kind = getattr(function, "__triton_kind__", None) if isinstance(function, type) else None
     if function is range:
-        if keywords:
+        if not keywords.keys() <= _LOOP_OPTIONS:
             raise fail("range() takes no keyword arguments", "use tl.range for options")
         if not 1 <= len(args) <= 3:
             raise fail(f"range() takes 1 to 3 arguments, not {len(args)}")
