@@ -4,13 +4,17 @@
 
 enum { BASE, ARRAY_SHAPE, STRIDES, OFFSETS, PARTS };
 
-/* A tuple of `rank` integers, each converted to `dtype`. */
+/* A tuple of `rank` integers, or the one there is without a tuple, each converted to `dtype`. */
 static Term integer_items(Walker *w, Term *args, int index, int rank, const Dtype *dtype)
 {
     const Term *items;
     int count;
-    if (!tt_term_items(w, args[index], &items, &count))
+    if (tt_is_value(args[index]) || tt_is_number(args[index])) {
+        items = &args[index];
+        count = 1;
+    } else if (!tt_term_items(w, args[index], &items, &count)) {
         tt_arg_error(w, args, index, "a tuple of integers");
+    }
     if (count != rank)
         tt_fail(w, "`%s` of %s has %d items for a block of %d dimensions", tt_parameter_name(w, index),
                 tt_call_name(w), count, rank);

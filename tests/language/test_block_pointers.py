@@ -50,6 +50,11 @@ def test_only_the_named_dimensions_are_checked(checked):
     check(code, {"x": X}, window(X, row, column, 6, 6, checked=checked))
 
 
+def test_one_dimension_without_tuples():
+    code = "p = tl.make_block_ptr(x_ptr, (n), (1), (n - 13), (8), (0))\nout = tl.load(tl.advance(p, (2)))"
+    check(code, {"x": np.arange(20, dtype=np.int32), "n": 20}, np.arange(9, 17, dtype=np.int32))
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int32", "uint16", "float16", "bfloat16", "float64", "int1"])
 def test_dtypes(dtype):
     x = random((5, 7), dtype)
