@@ -138,9 +138,24 @@ static const Dtype *shifted_dtype(Operator op, Term a, const Dtype *dtype)
     return keeps_sign ? tt_dtype_signed(dtype) : dtype;
 }
 
+/* A number that is compared with integers which do not hold it is one of its own type: all int32 are below 1 << 32, and
+ * uint32 with all bits set is -1. */
+static Term compared(Walker *w, Operator op, Term t, Term other)
+{
+    bool equates = op == OPERATOR_EQ || op == OPERATOR_NE;
+    if (!tt_is_comparison(op) || !tt_is_number(t) || !PyLong_Check(t.object) || !tt_is_value(other) ||
+        !tt_dtype_is_int(other.dtype) || tt_dtype_is_bool(other.dtype) ||
+        tt_int_fits(t, tt_dtype_width(other.dtype), other.dtype->is_unsigned))
+        return t;
+    bool is_negative = !tt_int_fits(t, 64, true), is_wide = is_negative && !tt_int_fits(t, 64, false);
+    return is_wide || (is_negative && other.dtype->is_unsigned && !equates) ? t : tt_term_value(w, t);
+}
+
 /* The common road: promote, convert, broadcast, one operation. */
 static Term compute(Walker *w, Operator op, Term a, Term b, bool may_wrap)
 {
+    a = compared(w, op, a, b);
+    b = compared(w, op, b, a);
     const Dtype *dtype = operation_dtype(w, op, a, b);
     tt_common_shape(w, quoted(w, op), (Term[]){a, b},
                     2); /* so that a mismatch names the operands as they are */

@@ -134,3 +134,24 @@ def test_values_are_converted_before_they_are_added(a, b):
         else:
             expected = Array(left + right, both)
     check("x + y", {"x": x, "y": y}, expected)
+
+
+def integers(dtype):
+    return range(np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("number", [-1, 300, -(2**31) - 1, 2**31, 2**32, 2**40, 2**63])
+def test_comparisons_with_numbers_beyond_the_type(dtype, number):
+    """They have a type of their own, and promote as tiles do; only order among unsigned and negative is refused."""
+    x = np.array([0, 1, -1, 100, 127], "int64").astype(dtype)
+    common = dtype
+    if number not in integers(dtype):
+        own = next(name for name in ("int32", "uint32", "int64", "uint64") if number in integers(name))
+        common = max(dtype, own, key=lambda name: (np.iinfo(name).bits, name.startswith("u")))
+    y, other = x.astype(common), np.array(number % 2**64, "uint64").astype(common)
+    check(f"x == {number}", {"x": x}, y == other)
+    check(f"{number} != x", {"x": x}, y != other)
+    if number >= 0 or not dtype.startswith("u"):
+        check(f"x < {number}", {"x": x}, y < other)
+        check(f"{number} <= x", {"x": x}, y >= other)
