@@ -7,7 +7,7 @@ what is written in the language itself is in `standard` and `random`.
 
 from functools import partial
 
-from . import core, extra, math, random, semantic, standard, target_info
+from . import core, extra, math, operators, random, semantic, standard, target_info
 from .core import *  # noqa: F403
 from .descriptor import *  # noqa: F403
 from .microscaling import *  # noqa: F403
@@ -33,6 +33,8 @@ def _add_methods():
     names = "argmax argmin atomic_poll cdiv cumprod cumsum flip max min ravel reduce_or sigmoid softmax sort squeeze"
     for name in [*names.split(), "sum", "topk", "unsqueeze", "xor_sum"]:
         setattr(core.tensor, name, _Method(getattr(standard, name)))
+    for name in ["add", "and", "floordiv", "lshift", "mod", "mul", "or", "rshift", "sub", "truediv", "xor"]:
+        setattr(core.tensor, f"__{name}__", _Method(getattr(operators, f"__{name}__")))
     core.tensor.advance = core.advance  # as the public API has it, whose block pointers are tensors
     for name in ("load", "store", "advance"):
         setattr(core.block_pointer, name, getattr(core, name))
