@@ -197,7 +197,7 @@ static void bound_effort(GpuKernel *kernel, Codegen *codegen)
 GpuKernel *tt_gpu_compile(Module *given, const GpuOptions *asked, Arena *arena)
 {
     check_options(asked);
-    GpuOptions with_strips = tt_with_strips(given, asked), *options = &with_strips;
+    GpuOptions with_strips = tt_with_strips(given, asked, arena), *options = &with_strips;
     Module *module = run_passes(given, options);
     GpuKernel *kernel = TT_NEW(arena, GpuKernel);
     kernel->name = module->functions->name;
@@ -232,7 +232,7 @@ SimKernel *tt_gpu_compile_for_simulator(Module *given, const GpuOptions *asked, 
 {
     enum { LONGEST_FUNCTION = 8000, STACK_FOR_INSTRUCTION = 64, STACK_FOR_LIBRARIES = 64 << 10 };
     check_options(asked);
-    GpuOptions with_strips = tt_with_strips(given, asked), *options = &with_strips;
+    GpuOptions with_strips = tt_with_strips(given, asked, arena), *options = &with_strips;
     Module *module = run_passes(given, options);
     SimKernel *kernel = TT_NEW(arena, SimKernel);
     kernel->num_warps = asked->num_warps;

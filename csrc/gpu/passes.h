@@ -154,7 +154,7 @@ int tt_shared_bytes(const Module *module);        /* of the kernel, once allocat
 /* ---- strips.c: large tiles ------------------------------------------------------------------------------------------ */
 
 /* The options with which the kernel is to be compiled: for more warps than there are if its tiles ask for it. */
-GpuOptions tt_with_strips(Module *module, const GpuOptions *options);
+GpuOptions tt_with_strips(Module *module, const GpuOptions *options, Arena *scratch);
 int tt_warps(const GpuOptions *options); /* that there are */
 
 /* ---- pressure.c ---------------------------------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@ enum {
 
 typedef struct Search {
     int64_t threads;
+    Map indices;                /* Value* -> itself: tiles that are computed from numbers */
     int64_t registers, carried; /* in a thread: of the largest tile, and of all that a loop carries */
     bool has_products, has_scans;
 } Search;
@@ -27,12 +28,30 @@ static int64_t registers_of(const Search *search, const Type *type)
     return elements / search->threads * words;
 }
 
-static void measure(Op *op, void *context)
+static void look(Op *op, void *context)
 {
     Search *search = context;
     search->has_products |= op->opcode == OP_dot;
     search->has_scans |= op->opcode == OP_scan;
+}
+
+/* Indices, and masks and addresses that they make. Beside products these are computed where they are needed, of 64 bits or not. */
+static bool are_indices(Search *search, const Op *op)
+{
+    bool are = search->has_products && op->result_count == 1 && tt_is_layout_free(op);
+    for (int i = 0; are && i < op->operand_count; i++)
+        are = !tt_is_tile(tt_operand(op, i)->type) || tt_map_find_ptr(&search->indices, tt_operand(op, i));
+    if (are)
+        *tt_map_slot_ptr(&search->indices, op->results[0]) = op->results[0];
+    return are;
+}
+
+static void measure(Op *op, void *context)
+{
+    Search *search = context;
     int64_t all = 0;
+    if (are_indices(search, op))
+        return;
     for (int i = 0; i < op->result_count; i++) {
         int64_t registers = registers_of(search, op->results[i]->type);
         search->registers = TT_MAX(search->registers, registers);
@@ -45,10 +64,12 @@ static void measure(Op *op, void *context)
 }
 
 /* What a loop of products carries is to stay in registers, unless there are not as many. */
-GpuOptions tt_with_strips(Module *module, const GpuOptions *options)
+GpuOptions tt_with_strips(Module *module, const GpuOptions *options, Arena *scratch)
 {
     GpuOptions result = *options;
-    Search search = {.threads = (int64_t)TT_LANES * options->num_warps};
+    Search search = {.threads = (int64_t)TT_LANES * options->num_warps, .indices = {.arena = scratch}};
+    TT_FOR_FUNCTIONS(function, module)
+    tt_walk(function->body, look, &search);
     TT_FOR_FUNCTIONS(function, module)
     tt_walk(function->body, measure, &search);
     int strips = 1, most = search.has_scans ? MOST_SCANNING / options->num_warps : MOST_STRIPS;

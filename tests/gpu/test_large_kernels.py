@@ -1,6 +1,7 @@
 """Large kernels on GPUs. Of thousands of statements: how much work compilers are asked for. Of large tiles: how long
 the code is. ptxas takes it."""
 
+import re
 import time
 
 import numpy as np
@@ -82,7 +83,7 @@ def test_large_tiles_are_loops_over_strips(name, sm):
 @pytest.mark.parametrize("block, strips", [(16384, False), (32768, True)])
 def test_tiles_of_128_registers_stay_whole(block, strips):
     compiled = compile_kernel(vector_add, F32, F32, F32, I32, BLOCK=block)
-    assert ("strip" in compiled.llir) == strips
+    assert bool(re.search(r"(?m)^strip", compiled.llir)) == strips
     assert compiled.count(r"\bst\.global") == (8 if strips else 32)
 
 
@@ -141,7 +142,7 @@ def test_sums_that_do_not_fit_the_registers_are_strips(sm, columns, strips):
     """What the loop carries is 256 registers of the only warp, or 512."""
     arguments = ("*fp16", 16), ("*fp16", 16), F32, I32
     compiled = compile_kernel(two_sums, *arguments, sm=sm, num_warps=1, M=64, N=columns, K=32)
-    assert ("strip" in compiled.llir) == strips and "wgmma" not in compiled.ptx
+    assert bool(re.search(r"(?m)^strip", compiled.llir)) == strips and "wgmma" not in compiled.ptx
     if strips:
         assert compiled.effort == 4 and compiled.count(";") < 3000
         assert assemble(compiled, sm).spills == 0
@@ -165,7 +166,7 @@ def test_strips_are_left_where_shared_memory_does_not_suffice(target, strips, mo
     c = np.zeros((128, 128), np.float32)
     compiled = turned_sums[(1,)](a, b, c, 2, 32, num_warps=1)
     once = a.astype(np.float32) @ b.astype(np.float32)
-    assert ("strip" in compiled.asm["llir"]) == strips
+    assert bool(re.search(r"(?m)^strip", compiled.asm["llir"])) == strips
     np.testing.assert_array_equal(c, 2 * once + np.maximum(0, np.maximum(once.T, 2 * once.T)))
 
 
@@ -192,3 +193,23 @@ def test_a_shared_offset_that_nothing_follows():
         sums_by_steps, halves, halves, halves, floats, halves, ("i32", 1), num_warps=1, D=128, E=128
     )
     assert assemble(compiled, 90).spills == 0
+
+
+@triton.jit
+def blocks_of_keys(q_ptr, k_ptr, out_ptr, n, D: tl.constexpr, BLOCK: tl.constexpr):
+    rows, features = tl.arange(0, 16), tl.arange(0, D)
+    q = tl.load(q_ptr + rows[:, None] * D + features[None, :])
+    largest = tl.full((16,), float("-inf"), tl.float32)
+    for start in range(0, n, BLOCK):
+        keys = tl.make_block_ptr(k_ptr, (D, n), (1, D), (0, start), (D, BLOCK), (0, 1))
+        scores = tl.dot(q, tl.load(keys, boundary_check=(0, 1)))
+        largest = tl.maximum(largest, tl.max(scores, 1))
+    tl.store(out_ptr + rows, largest)
+
+
+def test_indices_of_64_bits_do_not_make_strips():
+    """A warp copies 64 rows of 128; where they lie it finds out for each copy."""
+    compiled = compile_kernel(
+        blocks_of_keys, ("*fp16", 16), ("*fp16", 16), F32, I32, sm=90, num_warps=1, D=128, BLOCK=64
+    )
+    assert not re.search(r"(?m)^strip", compiled.llir) and assemble(compiled, 90).spills == 0
