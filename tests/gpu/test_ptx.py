@@ -1763,3 +1763,23 @@ def test_rows_and_columns_loaded_apart(rows, columns):
     ptx = compile_kernel(pairs, F32, F32, F16, integer(), integer(), ROWS=rows, COLUMNS=columns).ptx
     assert len(re.findall(LOAD, ptx)) == 8 + 4 and len(re.findall(WIDE_STORE, ptx)) == 4
     assert not re.search(BARRIER, ptx)
+
+
+@pytest.mark.parametrize("columns, slots", [(64, 2), (32, 3)])
+def test_an_iteration_gives_way_to_a_second_program(columns, slots):
+    """Three slots of 48 KB fill a multiprocessor, two leave room for another program, as three of 32 do."""
+
+    @triton.jit
+    def product(a_ptr, b_ptr, out_ptr, k, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):
+        i, j, d = tl.arange(0, 32), tl.arange(0, COLUMNS), tl.arange(0, DEPTH)
+        sums = tl.zeros((32, COLUMNS), tl.float32)
+        for start in range(0, k, DEPTH):
+            a = tl.load(a_ptr + i[:, None] * k + (start + d)[None, :])
+            sums = tl.dot(a, tl.load(b_ptr + j[None, :] * k + (start + d)[:, None]), sums)
+        tl.store(out_ptr + i[:, None] * COLUMNS + j[None, :], sums)
+
+    types = {"a_ptr": "*fp32", "b_ptr": "*fp32", "out_ptr": "*fp32", "k": "i32"}
+    facts = {(i,): [["tt.divisibility", 16]] for i in range(4)}
+    source = ASTSource(product, types, {"COLUMNS": columns, "DEPTH": 128}, facts)
+    compiled = triton.compile(source, GPUTarget("cuda", 90, 32), {"num_warps": 4, "num_stages": 3})
+    assert len(re.findall(rf"smem_alloc .*: buffer<{slots}, ", compiled.asm["ttgir"])) == 2
