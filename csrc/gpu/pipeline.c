@@ -623,6 +623,7 @@ static bool pipeline_loop(Op *op, void *context)
     p->trips = tt_most_trips(op);
     p->deferred.count = p->deferrable.count = p->computed.count = p->leading.count = p->ways.count = 0;
     pipeline_find_loads_of_products(p, op);
+    pipeline_find_asked_loads(p);
     bool any = false;
     for (int i = 0; i < p->loads.count; i++)
         any |= !p->loads.data[i].is_kept;

@@ -106,6 +106,8 @@ bool pipeline_passes_on(const Op *op); /* does a product's operand come from wha
 /* The loads of this loop's body that operands of products are made of; then those that are computed with besides. */
 void pipeline_find_loads_of_products(Pipeline *p, Op *loop);
 void pipeline_find_other_loads(Pipeline *p);
+/* Where the loop has no products, and says how far ahead it is to load, its loads. */
+void pipeline_find_asked_loads(Pipeline *p);
 /* In all loops, blocks of which copies are made otherwise lose their `numbers`; is there one? */
 bool pipeline_give_up_blocks(Pipeline *p);
 

@@ -1783,3 +1783,29 @@ def test_an_iteration_gives_way_to_a_second_program(columns, slots):
     source = ASTSource(product, types, {"COLUMNS": columns, "DEPTH": 128}, facts)
     compiled = triton.compile(source, GPUTarget("cuda", 90, 32), {"num_warps": 4, "num_stages": 3})
     assert len(re.findall(rf"smem_alloc .*: buffer<{slots}, ", compiled.asm["ttgir"])) == 2
+
+
+@triton.jit
+def rows_by_staying(x_ptr, out_ptr, n_rows, stride, STAGES: tl.constexpr, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    for row in tl.range(tl.program_id(0), n_rows, tl.num_programs(0), num_stages=STAGES):
+        x = tl.load(x_ptr + row * stride + columns)
+        tl.store(out_ptr + row * stride + columns, x - tl.sum(x) / BLOCK)
+
+
+@triton.jit
+def rows_that_wait(x_ptr, out_ptr, n_rows, stride, STAGES: tl.constexpr, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    for row in tl.range(tl.program_id(0), n_rows, tl.num_programs(0), num_stages=STAGES):
+        tl.atomic_add(out_ptr + n_rows * stride, 1.0)
+        x = tl.load(x_ptr + row * stride + columns)
+        tl.store(out_ptr + row * stride + columns, x - tl.sum(x) / BLOCK)
+
+
+@pytest.mark.parametrize(
+    "kernel, stages, copies", [(rows_by_staying, 3, 3 * 2), (rows_by_staying, 1, 0), (rows_that_wait, 3, 0)]
+)
+def test_loops_without_products_that_ask_for_stages(kernel, stages, copies):
+    """Two 16-byte copies a thread: before the loop for two rows, in it for one more; not past an atomic operation."""
+    ptx = compile_kernel(kernel, F32, F32, integer(1), integer(), STAGES=stages, BLOCK=1024).ptx
+    assert len(re.findall(r"\bcp\.async\.c[ag]\b", ptx)) == copies

@@ -331,3 +331,48 @@ def test_a_loop_that_never_ends_keeps_what_follows_from_happening():
         with pytest.raises(subprocess.TimeoutExpired):
             other.wait(0.5)
         other.kill()
+
+
+@triton.jit
+def staying_sums(x_ptr, scale_ptr, out_ptr, rows, columns, STAGES: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=STAGES):
+        x = tl.load(x_ptr + row * columns + at, mask=at < columns, other=0)
+        scale = tl.load(scale_ptr + row)
+        below = tl.cumsum(x) * scale
+        tl.store(out_ptr + row * columns + at, below - tl.sum(x), mask=at < columns)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 5])
+@pytest.mark.parametrize("rows, columns", [(1, 64), (2, 200), (7, 256), (13, 33)])
+def test_rows_by_programs_that_stay(stages, rows, columns):
+    """Fewer rows than programs, than stages, and more; in the last iterations there is nothing to load ahead."""
+    x = np.random.default_rng(columns).integers(-9, 10, (rows, columns)).astype(np.int32)
+    scale, out = np.arange(1, rows + 1, dtype=np.int32), Buffer(np.full((rows, columns), -1, np.int32))
+    staying_sums[(3,)](
+        Buffer(x).argument, Buffer(scale).argument, out.argument, rows, columns, stages, 256, num_warps=4
+    )
+    expected = np.cumsum(x, 1) * scale[:, None] - x.sum(1, keepdims=True)
+    np.testing.assert_array_equal(out.host().values, expected)
+
+
+@triton.jit
+def staying_turns(x_ptr, out_ptr, m, n, STAGES: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    across = tl.cdiv(n, COLUMNS)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(m, ROWS) * across, tl.num_programs(0), num_stages=STAGES):
+        i = tile // across * ROWS + tl.arange(0, ROWS)[:, None]
+        j = tile % across * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+        x = tl.load(x_ptr + i * n + j, mask=(i < m) & (j < n))
+        tl.store(out_ptr + j * m + i, x, mask=(i < m) & (j < n))
+        y, down, right = tl.trans(x), i.T, j.T
+        tl.store(out_ptr + n * m + right * m + down, y + y, mask=(down < m) & (right < n))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int32, np.int8])
+@pytest.mark.parametrize("stages", [2, 4])
+@pytest.mark.parametrize("m, n", [(32, 32), (80, 112), (37, 50)])
+def test_tiles_turned_by_programs_that_stay(stages, m, n, dtype):
+    x = np.random.default_rng(n).integers(-9, 10, (m, n)).astype(dtype)
+    out = Buffer(np.full((2, n, m), -1, dtype))
+    staying_turns[(2,)](Buffer(x).argument, out.argument, m, n, stages, 32, 16, num_warps=2)
+    np.testing.assert_array_equal(out.host().values, np.stack([x.T, x.T + x.T]))
