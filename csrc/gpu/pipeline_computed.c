@@ -102,16 +102,26 @@ static bool is_in_slots(const Pipeline *p, const Value *value)
     return false;
 }
 
+/* Does the operation access a slot, or one in its branches? */
+static bool accesses_slots(const Pipeline *p, const Op *op)
+{
+    for (int i = 0; i < op->operand_count; i++)
+        if (is_in_slots(p, tt_operand(op, i)))
+            return op->opcode != OP_smem_permute;
+    for (int r = 0; r < op->region_count; r++)
+        TT_FOR_OPS(inner, op->regions[r])
+    if (accesses_slots(p, inner))
+        return true;
+    return false;
+}
+
 /* Threads meet between stores and what reads them: the waits of the loop keep apart the slots alone. */
 static void meet_before_reads(Pipeline *p)
 {
     bool has_stored = false;
     TT_FOR_OPS(op, p->loop.body)
     {
-        bool touches = false;
-        for (int i = 0; i < op->operand_count; i++)
-            touches |= is_in_slots(p, tt_operand(op, i));
-        if (!touches || op->opcode == OP_smem_permute)
+        if (!accesses_slots(p, op))
             continue;
         if (op->opcode != OP_smem_store && has_stored) {
             Builder b = tt_builder_before(op);

@@ -1323,6 +1323,35 @@ def test_steps_that_a_table_leaves_out(picked, warps, stages):
     near(found, (exact(x) * counts) @ exact(y), 0)
 
 
+@triton.jit
+def squares_beside_branches(x_ptr, y_ptr, n, out_ptr, M: tl.constexpr, K: tl.constexpr):
+    i, j, k = tl.arange(0, M)[:, None], tl.arange(0, M)[None, :], tl.arange(0, K)
+    y = tl.load(y_ptr + tl.arange(0, K)[:, None] + j * K)
+    now_and_then = tl.zeros((M, M), tl.float32)
+    squares, columns = now_and_then, tl.zeros((K, K), tl.float32)
+    for step in range(n):
+        x = tl.load(x_ptr + 1 + step * M * K + i * K + k[None, :])
+        if step % 2 == 1:
+            now_and_then += tl.dot(x, y)
+        squares = tl.dot(x, tl.trans(x), squares)
+        columns = tl.dot(tl.trans(x), x, columns, input_precision="ieee")
+    tl.store(out_ptr + i * M + j, now_and_then + squares)
+    tl.store(out_ptr + M * M + tl.arange(0, K)[:, None] * K + k[None, :], columns)
+
+
+@pytest.mark.parametrize("dtype", ["float8e5", "float16"])
+@pytest.mark.parametrize("warps, stages", [(4, 3), (16, 5)])
+def test_what_is_stored_for_products_is_read_in_branches_first(warps, stages, dtype):
+    """Threads meet in front of the branch."""
+    m, k, n = 64, 32, 5
+    x, y = small((1 + n * m * k,), dtype, 1), small((m, k), dtype, 2)
+    sizes = {"M": m, "K": k, "num_warps": warps, "num_stages": stages}
+    found = launch(squares_beside_branches, (1,), x, y, n, out=blank((m * m + k * k,), "float32"), **sizes)
+    steps = exact(x)[1:].reshape(n, m, k)
+    squares = sum(z @ z.T for z in steps) + sum(z @ exact(y).T for z in steps[1::2])
+    near(found, np.concatenate([squares.ravel(), sum(z.T @ z for z in steps).ravel()]), 0)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_products_at_random(seed, target):
     random_product(seed, target)
