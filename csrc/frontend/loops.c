@@ -317,16 +317,21 @@ static void read_bounds(Walker *w, Range *range, const Term *args, int count)
     range->step = count < 3 || tt_is_none(args[2]) ? tt_int_term(w, 1) : args[2];
 }
 
+static const struct {
+    const char *name;
+    AttrKey key;
+} range_options[] = {
+    {"num_stages", ATTR_num_stages},     {"loop_unroll_factor", ATTR_unroll},
+    {"flatten", ATTR_flatten},           {"warp_specialize", ATTR_warp_specialize},
+    {"disable_licm", ATTR_disable_licm}, {"disallow_acc_multi_buffer", ATTR_disallow_acc_multi_buffer}};
+
 /* Options of tl.range say nothing where Python's own gets them, as some programs do it; other keywords are mistakes. */
 static void check_keywords(Walker *w, const Arguments *args)
 {
-    static const char *const options[] = {"num_stages",   "loop_unroll_factor",
-                                          "flatten",      "warp_specialize",
-                                          "disable_licm", "disallow_acc_multi_buffer"};
     for (int i = 0; i < args->named_count; i++) {
         bool is_known = false;
-        for (size_t j = 0; j < TT_COUNT(options); j++)
-            is_known |= !PyUnicode_CompareWithASCIIString(args->names[i], options[j]);
+        for (size_t j = 0; j < TT_COUNT(range_options); j++)
+            is_known |= !PyUnicode_CompareWithASCIIString(args->names[i], range_options[j].name);
         if (!is_known)
             tt_fail_with_remedy(w, "use tl.range for options", "range() takes no keyword arguments");
     }
@@ -346,15 +351,9 @@ static Range read_range(Walker *w, const Callee *callee, const Arguments *args)
     Term *bound = TT_NEW_ARRAY(w->arena, Term, TT_MAX(signature->count, 3));
     tt_bind_arguments(w, signature, args, bound);
     read_bounds(w, &range, bound, TT_MIN(signature->count, 3));
-    if (!range.is_static) {
-        Attr *attrs = flag_attr(w, signature, bound, "num_stages", ATTR_num_stages, NULL);
-        attrs = flag_attr(w, signature, bound, "loop_unroll_factor", ATTR_unroll, attrs);
-        attrs = flag_attr(w, signature, bound, "flatten", ATTR_flatten, attrs);
-        attrs = flag_attr(w, signature, bound, "warp_specialize", ATTR_warp_specialize, attrs);
-        attrs = flag_attr(w, signature, bound, "disable_licm", ATTR_disable_licm, attrs);
-        range.attrs = flag_attr(w, signature, bound, "disallow_acc_multi_buffer",
-                                ATTR_disallow_acc_multi_buffer, attrs);
-    }
+    for (size_t i = 0; !range.is_static && i < TT_COUNT(range_options); i++)
+        range.attrs =
+            flag_attr(w, signature, bound, range_options[i].name, range_options[i].key, range.attrs);
     return range;
 }
 

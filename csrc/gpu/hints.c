@@ -3,14 +3,14 @@
 #include "gpu/passes.h"
 #include "opt/pass.h"
 
-static bool has_loop(const Region *region)
+bool tt_has_loop(const Region *region)
 {
     TT_FOR_OPS(op, region)
     {
         if (tt_is_loop(op))
             return true;
         for (int i = 0; i < op->region_count; i++)
-            if (has_loop(op->regions[i]))
+            if (tt_has_loop(op->regions[i]))
                 return true;
     }
     return false;
@@ -21,7 +21,7 @@ static void visit(Op *op, void *context)
     Module *module = context;
     if (!tt_is_loop(op))
         return;
-    if (tt_int_attr(op, ATTR_flatten, 0) && has_loop(op->regions[op->region_count - 1]))
+    if (tt_int_attr(op, ATTR_flatten, 0) && tt_has_loop(op->regions[op->region_count - 1]))
         tt_remark(module, op->loc, "flatten=True is not done: loops are not joined, this one stays as it is");
     if (tt_int_attr(op, ATTR_warp_specialize, 0))
         tt_remark(module, op->loc, "warp_specialize=True is not done: all warps of a program do the same");

@@ -30,12 +30,9 @@ static bool widens_fp8(LLVMValueRef instruction)
 /* i32: zero, since no lane's number is below 0. */
 static LLVMValueRef hidden_zero(Hiding *h)
 {
-    static const char text[] = "mov.u32 $0, %lanemask_gt;", constraints[] = "=r";
-    LLVMTypeRef i32 = LLVMInt32TypeInContext(h->codegen->context), type = LLVMFunctionType(i32, NULL, 0, 0);
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(h->codegen->context);
     if (!h->zero) {
-        LLVMValueRef code = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), 0, 0,
-                                             LLVMInlineAsmDialectATT, 0);
-        LLVMValueRef mask = LLVMBuildCall2(h->b, type, code, NULL, 0, "");
+        LLVMValueRef mask = nvptx_call(h->b, "mov.u32 $0, %lanemask_gt;", "=r", i32, NULL, 0);
         h->zero = LLVMBuildAnd(h->b, mask, LLVMConstInt(i32, 1, 0), "");
     }
     return h->zero;

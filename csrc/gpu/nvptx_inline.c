@@ -1,4 +1,4 @@
-/* Reading calls of inline PTX. See nvptx_inline.h. */
+/* Reading and making calls of inline PTX. See nvptx_inline.h. */
 #include "gpu/nvptx_inline.h"
 
 const char *nvptx_text_of(LLVMValueRef call)
@@ -27,4 +27,17 @@ int nvptx_tied_count(LLVMValueRef call)
     for (; constraints && *constraints >= '0' && *constraints <= '9'; tied++)
         constraints = (constraints = strchr(constraints, ',')) ? constraints + 1 : NULL;
     return tied;
+}
+
+LLVMValueRef nvptx_call(LLVMBuilderRef b, const char *text, const char *constraints, LLVMTypeRef result,
+                        LLVMValueRef const *operands, unsigned count)
+{
+    LLVMTypeRef types[2];
+    TT_ASSERT(count <= TT_COUNT(types));
+    for (unsigned i = 0; i < count; i++)
+        types[i] = LLVMTypeOf(operands[i]);
+    LLVMTypeRef function = LLVMFunctionType(result, types, count, 0);
+    LLVMValueRef code = LLVMGetInlineAsm(function, text, strlen(text), constraints, strlen(constraints), 0, 0,
+                                         LLVMInlineAsmDialectATT, 0);
+    return LLVMBuildCall2(b, function, code, (LLVMValueRef *)operands, count, "");
 }

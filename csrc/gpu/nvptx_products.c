@@ -5,17 +5,21 @@
 
 enum { WORD = 32 };
 
-/* A product of words: as one of words, or widened to twice that. */
 typedef struct Product {
-    LLVMValueRef instruction, factors[2]; /* the second one may be a constant */
-    bool is_wide, is_signed;
+    LLVMValueRef instruction;
     int place; /* in its block */
 } Product;
+
+/* What is multiplied, the second factor perhaps a constant: found when it is asked for, since what is replaced may be a factor. */
+typedef struct Factors {
+    LLVMValueRef at[2];
+    bool are_signed; /* of a product of words that were widened */
+} Factors;
 
 typedef struct Products {
     LLVMBuilderRef b;
     Arena *arena;
-    TT_VECTOR(Product) words, wide; /* of the block */
+    TT_VECTOR(Product) words, wide; /* of the block: of words, and of what has twice their width */
 } Products;
 
 static unsigned bits_of(LLVMValueRef value)
@@ -42,50 +46,41 @@ static LLVMValueRef word_of(LLVMValueRef value, LLVMValueRef extension, bool is_
 static void note(Products *p, LLVMValueRef instruction, int place)
 {
     unsigned bits = bits_of(instruction);
-    if (LLVMGetInstructionOpcode(instruction) != LLVMMul || (bits != WORD && bits != 2 * WORD))
+    Product product = {instruction, place};
+    if (LLVMGetInstructionOpcode(instruction) != LLVMMul)
         return;
-    Product product = {.instruction = instruction, .is_wide = bits == 2 * WORD, .place = place};
-    LLVMValueRef a = LLVMGetOperand(instruction, 0), b = LLVMGetOperand(instruction, 1);
-    product.factors[0] = a;
-    product.factors[1] = b;
-    if (!product.is_wide) {
+    if (bits == WORD)
         tt_push(p->arena, p->words, product);
-        return;
-    }
-    product.is_signed = LLVMIsASExtInst(a) != NULL;
-    if (!product.is_signed && !LLVMIsAZExtInst(a))
-        return;
-    product.factors[0] = word_of(a, a, product.is_signed);
-    product.factors[1] = word_of(b, a, product.is_signed);
-    if (product.factors[0] && product.factors[1])
+    else if (bits == 2 * WORD)
         tt_push(p->arena, p->wide, product);
 }
 
-static bool multiply_the_same(const Product *x, const Product *y)
+/* False where not words are multiplied. */
+static bool find_factors(LLVMValueRef wide, Factors *factors)
 {
-    return (x->factors[0] == y->factors[0] && x->factors[1] == y->factors[1]) ||
-           (x->factors[0] == y->factors[1] && x->factors[1] == y->factors[0]);
+    LLVMValueRef first = LLVMGetOperand(wide, 0);
+    factors->are_signed = LLVMIsASExtInst(first) != NULL;
+    if (!factors->are_signed && !LLVMIsAZExtInst(first))
+        return false;
+    for (unsigned i = 0; i < 2; i++)
+        factors->at[i] = word_of(LLVMGetOperand(wide, i), first, factors->are_signed);
+    return factors->at[0] && factors->at[1];
 }
 
-/* Out of LLVM's sight, which would make a product of words of what needs no more. */
-static LLVMValueRef multiply(const Products *p, const Product *product)
+static bool multiplies(LLVMValueRef word, const Factors *factors)
 {
-    static const char unsigned_text[] = "mul.wide.u32 $0, $1, $2;",
-                      signed_text[] = "mul.wide.s32 $0, $1, $2;";
-    const char *text = product->is_signed ? signed_text : unsigned_text;
-    const char *constraints = LLVMIsAConstantInt(product->factors[1]) ? "=l,r,n" : "=l,r,r";
-    LLVMTypeRef word = LLVMTypeOf(product->factors[0]), types[] = {word, word};
-    LLVMTypeRef function = LLVMFunctionType(LLVMTypeOf(product->instruction), types, 2, 0);
-    LLVMValueRef code = LLVMGetInlineAsm(function, text, strlen(text), constraints, strlen(constraints), 0, 0,
-                                         LLVMInlineAsmDialectATT, 0);
-    return LLVMBuildCall2(p->b, function, code, (LLVMValueRef *)product->factors, 2, "");
+    LLVMValueRef a = LLVMGetOperand(word, 0), b = LLVMGetOperand(word, 1);
+    return (a == factors->at[0] && b == factors->at[1]) || (a == factors->at[1] && b == factors->at[0]);
 }
 
-static void replace(const Products *p, const Product *wide, Product *word)
+/* By inline PTX, out of LLVM's sight, which would make a product of words of what needs no more. */
+static void replace(const Products *p, const Product *wide, Product *word, const Factors *factors)
 {
+    const char *text = factors->are_signed ? "mul.wide.s32 $0, $1, $2;" : "mul.wide.u32 $0, $1, $2;";
+    const char *constraints = LLVMIsAConstantInt(factors->at[1]) ? "=l,r,n" : "=l,r,r";
     bool is_first = word->place < wide->place;
     LLVMPositionBuilderBefore(p->b, is_first ? word->instruction : wide->instruction);
-    LLVMValueRef both = multiply(p, wide);
+    LLVMValueRef both = nvptx_call(p->b, text, constraints, LLVMTypeOf(wide->instruction), factors->at, 2);
     LLVMReplaceAllUsesWith(word->instruction, LLVMBuildTrunc(p->b, both, LLVMTypeOf(word->instruction), ""));
     LLVMReplaceAllUsesWith(wide->instruction, both);
     LLVMInstructionEraseFromParent(word->instruction);
@@ -95,12 +90,17 @@ static void replace(const Products *p, const Product *wide, Product *word)
 
 static void join_halves(Products *p)
 {
-    for (int i = 0; i < p->wide.count; i++)
-        for (int j = 0; j < p->words.count; j++)
-            if (p->words.data[j].instruction && multiply_the_same(&p->wide.data[i], &p->words.data[j])) {
-                replace(p, &p->wide.data[i], &p->words.data[j]);
-                break;
-            }
+    for (int i = 0; i < p->wide.count; i++) {
+        const Product *wide = &p->wide.data[i];
+        Factors factors;
+        bool joined = !find_factors(wide->instruction, &factors);
+        for (int j = 0; j < p->words.count && !joined; j++) {
+            Product *word = &p->words.data[j];
+            joined = word->instruction && multiplies(word->instruction, &factors);
+            if (joined)
+                replace(p, wide, word, &factors);
+        }
+    }
 }
 
 void tt_nvptx_join_halves(Codegen *codegen, Arena *arena)

@@ -36,11 +36,8 @@ static LLVMValueRef negated(LLVMValueRef instruction)
 static void replace(const Shorts *s, LLVMValueRef instruction, const char *text, const char *constraints,
                     LLVMValueRef *operands, unsigned count)
 {
-    LLVMTypeRef types[] = {LLVMTypeOf(operands[0]), LLVMTypeOf(operands[0])};
-    LLVMTypeRef function = LLVMFunctionType(LLVMTypeOf(instruction), types, count, 0);
-    LLVMValueRef code = LLVMGetInlineAsm(function, text, strlen(text), constraints, strlen(constraints), 0, 0,
-                                         LLVMInlineAsmDialectATT, 0);
-    LLVMReplaceAllUsesWith(instruction, LLVMBuildCall2(s->b, function, code, operands, count, ""));
+    LLVMTypeRef type = LLVMTypeOf(instruction);
+    LLVMReplaceAllUsesWith(instruction, nvptx_call(s->b, text, constraints, type, operands, count));
     LLVMInstructionEraseFromParent(instruction);
 }
 

@@ -151,6 +151,11 @@ int64_t tt_buffer_alignment(const Value *buffer); /* of each slot, in bytes */
 int64_t tt_shared_limit(int sm);                  /* bytes of shared memory that a program can have */
 int tt_shared_bytes(const Module *module);        /* of the kernel, once allocated */
 
+/* ---- hints.c --------------------------------------------------------------------------------------------------------- */
+
+/* Is there a loop in the region, at any depth? */
+bool tt_has_loop(const Region *region);
+
 /* ---- strips.c: large tiles ------------------------------------------------------------------------------------------ */
 
 /* The options with which the kernel is to be compiled: for more warps than there are if its tiles ask for it. */

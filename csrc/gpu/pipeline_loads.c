@@ -361,14 +361,11 @@ void pipeline_find_loads_of_products(Pipeline *p, Op *loop)
             find_loads(p, tt_operand(p->products.data[i], j), &seen);
 }
 
-static void note_loop(Op *op, void *any) { *(bool *)any |= tt_is_loop(op); }
-
+/* Copies of loops in this one would be counted with its own. */
 void pipeline_find_asked_loads(Pipeline *p)
 {
-    bool has_loops = false; /* whose copies would be counted with these */
-    tt_walk(p->loop.body, note_loop, &has_loops);
-    if (has_loops || p->products.count || tt_has_effects(p->loop.op) ||
-        tt_int_attr(p->loop.op, ATTR_num_stages, 1) < 2)
+    if (p->products.count || tt_int_attr(p->loop.op, ATTR_num_stages, 1) < 2 || tt_has_effects(p->loop.op) ||
+        tt_has_loop(p->loop.body))
         return;
     TT_FOR_OPS(op, p->loop.body)
     if (op->opcode == OP_load && tt_is_tile(op->results[0]->type))

@@ -578,7 +578,8 @@ PyObject *tt_survey(PyObject *module, PyObject *args);
 /* Is there code, and is the kernel still there? False with an error set. */
 bool tt_has_kernel(const Compiled *compiled);
 bool tt_load_compiled(Compiled *compiled); /* onto its device; false with an error set */
-/* What of that can be done without holding up launches in other threads; false with an error set. */
+/* What of that can be done without holding up launches in other threads, and whether only loading is left then; false with an
+ * error set. */
 bool tt_prepare_compiled(Compiled *compiled, bool *is_made);
 /* Without code yet. */
 Compiled *tt_new_compiled(Kernel *kernel, PyObject *info);

@@ -18,7 +18,7 @@ typedef struct LoadedFacts {
     int registers, spills, max_threads;
     void *function, *module; /* the driver's handles; on the CPU the entry, and NULL */
 } LoadedFacts;
-/* What of that can be done without holding up launches in other threads. */
+/* What of that can be done without holding up launches in other threads; whether only loading is left. */
 bool tt_code_prepare(Code *code, int device, Arena *arena);
 LoadedFacts tt_code_load(Code *code, int device, Arena *arena);
 

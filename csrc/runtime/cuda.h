@@ -64,7 +64,7 @@ typedef struct CudaKernelInfo {
 } CudaKernelInfo;
 /* Machine code for looking at, *size bytes in `arena`. */
 const void *tt_cuda_cubin(CudaKernel *kernel, int device, Arena *arena, size_t *size);
-/* Makes machine code of the PTX as far as that keeps nobody from launching, so that loading is short. */
+/* Makes machine code of the PTX as far as that keeps nobody from launching, so that loading is short; whether it is made. */
 bool tt_cuda_prepare(CudaKernel *kernel, int device, Arena *arena);
 /* Loads the kernel on the device if it is not there yet. Waits until the device is idle, and launches wait meanwhile. */
 const CudaKernelInfo *tt_cuda_load(CudaKernel *kernel, int device, Arena *arena);

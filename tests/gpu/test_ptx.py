@@ -1736,6 +1736,23 @@ def test_both_halves_of_a_product_by_one_instruction(signed):
     assert not re.search(r"\bmul\.(hi|lo)\b", ptx)
 
 
+def test_halves_of_products_of_halves_of_products():
+    """What is multiplied was a product's half before."""
+
+    @triton.jit
+    def chain(x_ptr, y_ptr, z_ptr, out_ptr, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        x, y, z = tl.load(x_ptr + i), tl.load(y_ptr + i), tl.load(z_ptr + i)
+        product = x * y
+        high = tl.umulhi(x, y) ^ tl.umulhi(product, z)
+        tl.store(out_ptr + i, high ^ product * z ^ product)
+
+    words = pointer("u32")
+    ptx = compile_kernel(chain, words, words, words, words, BLOCK=128).ptx
+    assert len(re.findall(r"\bmul\.wide\.u32 %rd\d+, %r\d+, %r\d+;", ptx)) == 2
+    assert not re.search(r"\bmul\.(hi|lo)\b", ptx)
+
+
 def test_random_words_of_philox():
     """Ten rounds of two products, of which the first round's and some of the last take less."""
 
