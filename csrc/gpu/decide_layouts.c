@@ -284,6 +284,19 @@ static bool repeats_index_work(const LayoutGroups *g, const Group *group, const 
            (registers - share) * group->index_work >= TRIP;
 }
 
+/* The layout, if it is what an iteration's elements are broadcast from; or one in which lanes that would all compute the same, at
+ * more cost than to pass it on from lane to lane, compute a share each: scales of rows, of which four lanes have a fragment. */
+static const LinearLayout *without_repeated_work(const LayoutGroups *g, const Group *group,
+                                                 const LinearLayout *layout)
+{
+    enum { MUCH = 8, SHUFFLE = 4 /* instructions */ };
+    LinearLayout shared = tt_layout_shared_out(layout);
+    int64_t all = 1ll << layout->in_bits[LAYOUT_REGISTER], share = 1ll << shared.in_bits[LAYOUT_REGISTER];
+    bool gains =
+        group->is_accessed && group->loop_work >= MUCH && (all - share) * group->loop_work > SHUFFLE * all;
+    return gains ? tt_intern_layout(g->module, &shared) : layout;
+}
+
 /* Ways to follow an edge, the surest first. */
 enum { EXACT_FORWARD, EXACT_BACKWARD, WIDENING, EXCHANGING };
 
@@ -326,6 +339,8 @@ static const LinearLayout *follow(const LayoutGroups *g, const Edge *edge, int w
         const LinearLayout *layout = !edge->from->layout && edge->to->layout
                                          ? tt_layout_backward(edge->op, edge->operand, edge->to->layout)
                                          : NULL;
+        if (layout)
+            layout = without_repeated_work(g, edge->from, layout);
         bool can_have =
             layout && !repeats_index_work(g, edge->from, layout) && can_access(g, edge->from, layout);
         return can_have ? layout : NULL;

@@ -273,6 +273,8 @@ static void note_index_work(LayoutGroups *g, const Region *region, bool is_in_lo
     TT_FOR_OPS(op, region)
     {
         Group *group = op->result_count ? groups_of(g, op->results[0]) : NULL;
+        if (group && tt_has(op, ELEMENTWISE))
+            group->loop_work += is_in_loop;
         if (group && tt_has(op, ELEMENTWISE) && tt_is_int(op->results[0]->type)) {
             bool divides = tt_is_costly(op) && tt_is_int(op->results[0]->type);
             group->index_work += divides ? DIVISION : 1;

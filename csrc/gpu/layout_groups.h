@@ -28,6 +28,7 @@ typedef struct Group {
     int cheap_size;          /* > 0: operations in the chain that makes the value; it has no group */
     int64_t index_work; /* instructions that divide integers and compute with quotients, for each element */
     bool is_in_loop;    /* some of that, or of what else makes members, is */
+    int64_t loop_work;  /* operations in loops that make an element of the members */
 } Group;
 
 /* An operation that carries layouts from one group to another. */

@@ -157,6 +157,16 @@ Op *pipeline_part_of(const Region *region,
                      Op *op); /* the operation of `region` that `op` is in, or is; NULL: none */
 bool pipeline_comes_before(const Op *op, const Op *other); /* in one region */
 
+/* ---- pipeline_halves.c: left operands in halves, from registers ------------------------------------------------------------- */
+
+enum { STEP_BYTES = 32 /* of K, of one instruction */ };
+/* Can it go in two parts, of which one is under way while the left operand of the other one is read, or computed? That gains
+ * where a program has a multiprocessor for itself: else another one's products fill the gap, and so do those of many warps, if
+ * there is no more to do than that. */
+bool pipeline_can_halve(const Pipeline *p, const Op *product);
+/* Of the left operand of both, each gets the part that it multiplies. */
+void pipeline_make_halves(Pipeline *p, Op *first, Op *second);
+
 /* ---- pipeline_portions.c: copies behind steps of a product ---------------------------------------------------------------- */
 
 /* Portions of the copies, if the first of so many steps of the product goes by itself. */

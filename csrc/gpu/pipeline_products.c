@@ -1,8 +1,6 @@
 /* Products that a pipelined loop leaves under way, and the places of waits, copies and reads around them. */
 #include "gpu/pipeline.h"
 
-enum { STEP_BYTES = 32 /* of K, of one instruction */ };
-
 /* ---- products under way ----------------------------------------------------------------------------------------------------------------- */
 
 /* A buffer that this iteration alone fills: pipelined, not another one made of the same load, or filled before the loop. */
@@ -17,33 +15,6 @@ static bool outlives_iteration(const Pipeline *p, const Value *buffer)
         if (p->loads.data[i].load == source->op && p->loads.data[i].layout == buffer->layout)
             return !p->loads.data[i].is_kept;
     return false;
-}
-
-/* The load, among those that are loaded ahead, that these fragments are read for; or NULL. */
-static const Staged *fragments_of(const Pipeline *p, const Value *value)
-{
-    value = tt_before_permutes(value);
-    for (int i = 0; i < p->loads.count; i++)
-        if (p->loads.data[i].is_fragment && p->loads.data[i].is_async &&
-            (p->loads.data[i].load == value->op || p->loads.data[i].read == value))
-            return &p->loads.data[i];
-    return NULL;
-}
-
-/* Can it go in two parts, of which one is under way while the fragments of the other one are read? That gains where a program
- * has a multiprocessor for itself: else another one's products fill the gap. */
-static bool can_halve(const Pipeline *p, const Op *product)
-{
-    enum { MANY_SUMS = 128 /* of a thread */ };
-    const Type *a = tt_operand(product, 0)->type, *sum = product->results[0]->type;
-    int products = 0;
-    if (sum->count * tt_byte_width(sum) / 4 < (int64_t)MANY_SUMS * TT_LANES * p->options->num_warps ||
-        p->options->num_warps < 8)
-        return false;
-    TT_FOR_OPS(op, p->loop.body)
-    products += op->opcode == OP_wgmma;
-    return products == 1 && a->shape[1] * tt_byte_width(a) >= 2 * STEP_BYTES &&
-           fragments_of(p, tt_operand(product, 0));
 }
 
 /* The branch of the loop's body that the operation is in; NULL: it is in none. */
@@ -145,7 +116,8 @@ static void wait_in_branches(Pipeline *p, const Op *wait)
 static bool can_be_held(Pipeline *p, const Op *product)
 {
     return !outlives_iteration(p, tt_operand(product, 1)) && pipeline_note_computed(p, product, 1) &&
-           (outlives_iteration(p, tt_operand(product, 0)) || pipeline_note_computed(p, product, 0));
+           (outlives_iteration(p, tt_operand(product, 0)) || pipeline_can_halve(p, product) ||
+            pipeline_note_computed(p, product, 0));
 }
 
 static bool all_outlive_iteration(const Pipeline *p, const Op *product)
@@ -157,6 +129,11 @@ static bool all_outlive_iteration(const Pipeline *p, const Op *product)
     return true;
 }
 
+static void choose_halves(Pipeline *p)
+{
+    p->in_halves = p->deferred.count == 1 && pipeline_can_halve(p, tt_operand(p->deferred.data[0], 0)->op);
+}
+
 void pipeline_find_deferred(Pipeline *p)
 {
     TT_FOR_OPS(op, p->loop.body)
@@ -166,7 +143,7 @@ void pipeline_find_deferred(Pipeline *p)
         if (!product)
             continue;
         if (all_outlive_iteration(p, product) ||
-            (outlives_iteration(p, tt_operand(product, 1)) && can_halve(p, product))) {
+            (outlives_iteration(p, tt_operand(product, 1)) && pipeline_can_halve(p, product))) {
             drop_waits_between(product);
             tt_push(p->scratch, p->deferred, op);
         } else if (!product_before(product) && can_be_held(p, product))
@@ -174,8 +151,7 @@ void pipeline_find_deferred(Pipeline *p)
         else
             p->computed.count = noted;
     }
-    p->in_halves =
-        p->deferred.count == 1 && tt_is_tile(tt_operand(tt_operand(p->deferred.data[0], 0)->op, 0)->type);
+    choose_halves(p);
 }
 
 /* In the order of the loop: the last wait speaks for all. */
@@ -190,6 +166,7 @@ void pipeline_defer_computed(Pipeline *p)
     TT_FOR_OPS(op, p->loop.body)
     if (tt_map_find_ptr(&deferred, op))
         tt_push(p->scratch, p->deferred, op);
+    choose_halves(p);
 }
 
 bool pipeline_holds_slots(const Pipeline *p)
@@ -199,8 +176,7 @@ bool pipeline_holds_slots(const Pipeline *p)
              product = product_before(product))
             for (int j = 0; j < 2; j++) {
                 const Value *operand = tt_operand(product, j);
-                bool is_slot = tt_is_in_loop(&p->loop, operand) && outlives_iteration(p, operand);
-                if (is_slot || fragments_of(p, operand))
+                if (tt_is_in_loop(&p->loop, operand) && outlives_iteration(p, operand))
                     return true;
             }
     return false;
@@ -298,31 +274,8 @@ static Op *wait_for_earlier(const Pipeline *p, Op *product, Op *rest)
     return p->is_compact ? tt_build_op(&b, OP_barrier, NULL, 0, NULL, 0, NULL) : wait;
 }
 
-/* The fragments once more, in front of `before`. */
-static Value *read_again(Value *value, Op *before)
-{
-    Builder b = tt_builder_before(before);
-    Op *op = value->op;
-    Value *operand = op->opcode == OP_permute ? read_again(tt_operand(op, 0), before) : tt_operand(op, 0);
-    b.loc = op->loc;
-    return tt_build_op(&b, op->opcode, &operand, 1, &value->type, 1, tt_copy_attrs(b.module, op->attrs))
-        ->results[0];
-}
-
-/* Of the product's fragments, those are read that it multiplies. */
-static void read_part(Op *product)
-{
-    const Attr *k = tt_find_attr(product, ATTR_k);
-    const Value *value = tt_operand(product, 0);
-    int64_t axis = 1;
-    for (; tt_def(value, OP_permute); value = tt_operand(value->op, 0))
-        axis = tt_find_attr(value->op, ATTR_order)->ints[axis];
-    int64_t part[] = {axis, k->ints[0], k->ints[1]};
-    tt_set_attr(value->op, tt_attr_ints(product->parent->function->module, ATTR_part, part, 3, NULL));
-}
-
-/* The first half, with the fragments that were read for it; when what was under way before has ended, whose registers they
- * take, the fragments of the second half are read, while the tensor core is busy. Copies stand behind reads, which would queue
+/* The first half, with the fragments that were made for it; when what was under way before has ended, whose registers they
+ * take, the fragments of the second half are made, while the tensor core is busy. Copies stand behind reads, which would queue
  * behind them: behind those of the second half; or behind those of each half, where it has copies of its own, into the slot
  * whose same half all threads have done with at the barrier before. */
 static void halve(Pipeline *p, Op *places[2])
@@ -330,9 +283,7 @@ static void halve(Pipeline *p, Op *places[2])
     Op *product = tt_operand(p->deferred.data[0], 0)->op;
     Op *first = split_at(product, tt_next_pow2(tt_operand(product, 0)->type->shape[1]) / 2);
     wait_for_earlier(p, first, product);
-    tt_set_operand(product, 0, read_again(tt_operand(product, 0), product));
-    read_part(first);
-    read_part(product);
+    pipeline_make_halves(p, first, product);
     places[0] = p->groups > 1 ? first : product;
     places[1] = product;
 }

@@ -295,8 +295,14 @@ void simt_elementwise(Simt *s, const Op *op)
     int *place = TT_NEW_ARRAY(s->arena, int, registers);
     for (int r = 0; r < registers; r++) {
         LLVMValueRef key[MOST] = {0};
-        for (int i = 0; i < operands; i++)
+        bool is_left_out = false; /* of a part that was read */
+        for (int i = 0; i < operands; i++) {
             key[i] = tiles[i]->at[r];
+            is_left_out |= LLVMIsUndef(key[i]) && op->opcode != OP_select;
+        }
+        place[r] = -1;
+        if (is_left_out)
+            continue;
         void **slot = tt_map_slot(&seen, key, sizeof key);
         if (!*slot) {
             for (int i = 0; i < operands; i++)
@@ -308,6 +314,7 @@ void simt_elementwise(Simt *s, const Op *op)
     compute_batch(s, &batch);
     Tile *tile = simt_new_tile(s, registers);
     for (int r = 0; r < registers; r++)
-        tile->at[r] = batch.results[place[r]];
+        tile->at[r] =
+            place[r] < 0 ? LLVMGetUndef(simt_type(s, op->results[0]->type)) : batch.results[place[r]];
     simt_set(s, op->results[0], tile);
 }

@@ -203,6 +203,24 @@ LinearLayout tt_layout_half(const LinearLayout *layout, int element_bit, int *re
     return half;
 }
 
+LinearLayout tt_layout_shared_out(const LinearLayout *layout)
+{
+    LinearLayout shared = *layout;
+    int total = tt_layout_in_total(layout), lanes = tt_layout_in_start(layout, LAYOUT_LANE);
+    for (int i = 0; i < layout->in_bits[LAYOUT_LANE] && shared.in_bits[LAYOUT_REGISTER]; i++) {
+        int registers = shared.in_bits[LAYOUT_REGISTER],
+            lane = lanes + i - (layout->in_bits[LAYOUT_REGISTER] - registers);
+        if (shared.bases[lane] || !shared.bases[registers - 1])
+            continue;
+        shared.bases[lane] = shared.bases[registers - 1];
+        total--;
+        for (int j = registers - 1; j < total; j++)
+            shared.bases[j] = shared.bases[j + 1];
+        shared.in_bits[LAYOUT_REGISTER]--;
+    }
+    return shared;
+}
+
 LinearLayout tt_layout_swizzled(const int64_t *shape, int rank, int64_t vec, int64_t per_phase,
                                 int64_t max_phase)
 {

@@ -100,6 +100,8 @@ LinearLayout tt_layout_without_register_copies(const LinearLayout *layout);
 int tt_layout_halving_bit(const LinearLayout *a, const LinearLayout *b, int least);
 /* The layout of such a half, and which register bit says which half it is. */
 LinearLayout tt_layout_half(const LinearLayout *layout, int element_bit, int *register_bit);
+/* With elements that several lanes have in registers shared out among these. */
+LinearLayout tt_layout_shared_out(const LinearLayout *layout);
 /* Row-major shared memory, swizzled: vectors of `vec` elements of the last dimension are XORed by the row divided by
  * per_phase, modulo max_phase. vec = per_phase = max_phase = 1 is plain row-major. Rank 1 or more. */
 LinearLayout tt_layout_swizzled(const int64_t *shape, int rank, int64_t vec, int64_t per_phase,

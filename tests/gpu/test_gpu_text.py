@@ -28,6 +28,7 @@ BEFORE_LAYOUTS = (
     "load_windows",
     "count_quotients",
     "turn_dot",
+    "permute_k",
     "select_dot",
     "pipeline",
     "prefetch",

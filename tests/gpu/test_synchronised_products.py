@@ -42,6 +42,25 @@ def product_in_halves(depth=64):
 
 
 @triton.jit
+def widened_kernel(a, b, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr, BOTH: tl.constexpr):
+    i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N)[:, None], tl.arange(0, BK)
+    acc = tl.zeros((M, N), tl.float32)
+    for start in tl.range(0, K, BK, num_stages=3):
+        depth = start + k
+        y = tl.load(b + j * K + depth[None, :])
+        acc = tl.dot(tl.load(a + i * K + depth[None, :]).to(tl.float16), (y.to(tl.float16) if BOTH else y).T, acc)
+    tl.store(c + i * N + tl.arange(0, N)[None, :], acc)
+
+
+def widened_product_in_halves(both):
+    """The left operand, of bytes, is computed for one half of the depth while the other one is multiplied."""
+    a, b = (x.astype(np.int8) for x in (halves(256, 192), halves(128, 192)))
+    expected = a.astype(np.float32) @ b.astype(np.float32).T
+    arguments = [a, b if both else b.astype(np.float16), np.zeros((256, 128), np.float32), 192]
+    return Case(widened_kernel, arguments, {2: expected}, M=256, N=128, BK=64, BOTH=both)
+
+
+@triton.jit
 def twice_kernel(a, b, c, K, N: tl.constexpr, BK: tl.constexpr):
     """The square of a product: the second one's buffers follow those of the loop."""
     i, j, k = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :], tl.arange(0, BK)
@@ -264,6 +283,35 @@ def test_each_one_is_needed_where_warpgroups_take_turns(warpgroups):
 
 def test_each_one_is_needed_in_halves():
     product_in_halves().check_each(8, 90)
+
+
+@pytest.mark.parametrize("both, warps", [(False, 8), (True, 8), (True, 16)])
+def test_each_one_is_needed_in_computed_halves(both, warps):
+    case = widened_product_in_halves(both)
+    assert len(re.findall(r"wgmma .*k = ", _C._compile_gpu(case.text, 90, warps, pipeline=True)["ttgir"])) == 2
+    case.check_each(warps, 90, of_registers=2)
+
+
+@triton.jit
+def powers_kernel(a, b, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N)[:, None], tl.arange(0, BK)
+    acc = tl.zeros((M, N), tl.float32)
+    for start in tl.range(0, K, BK, num_stages=3):
+        depth = start + k
+        x = tl.load(a + i * K + depth[None, :])
+        for _ in tl.static_range(40):
+            x = x * x + x
+        acc = tl.dot(x, tl.load(b + j * K + depth[None, :]).T, acc)
+    tl.store(c + i * N + tl.arange(0, N)[None, :], acc)
+
+
+def test_each_half_is_read_once():
+    """However often it is computed with."""
+    arguments = [np.zeros(shape, np.float16) for shape in ((256, 192), (128, 192), (256, 128))]
+    case = Case(powers_kernel, [*arguments, 192], {}, M=256, N=128, BK=64)
+    compiled = _C._compile_gpu(case.text, 90, 8, pipeline=True)["ttgir"]
+    assert len(re.findall(r"smem_load .*part = ", compiled)) == len(re.findall(r"wgmma .*k = ", compiled)) == 2
+    assert compiled.count("fma") + compiled.count("fmul") <= 4 * 40
 
 
 def test_each_one_is_needed_where_sums_cross_in_parts():
