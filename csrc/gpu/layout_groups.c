@@ -5,12 +5,10 @@
  * are made wherever they are wanted (assign_layouts.c). */
 #include "gpu/layout_groups.h"
 
-enum { LARGEST_CHEAP_CHAIN = 24 };
-
 Group *groups_of(const LayoutGroups *g, const Value *value)
 {
     Group *group = tt_is_tile(value->type) ? tt_map_find_ptr(&g->groups, value) : NULL;
-    return group && !group->cheap_size ? groups_root(group) : NULL;
+    return group && !group->is_cheap ? groups_root(group) : NULL;
 }
 
 static void tie(const LayoutGroups *g, const Value *a, const Value *b)
@@ -24,34 +22,16 @@ static void tie(const LayoutGroups *g, const Value *a, const Value *b)
 
 /* ---- groups ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Size of the chain of operations behind a value that is cheap in any layout, or 0. */
-static int cheap_size(const LayoutGroups *g, const Value *value)
-{
-    if (!value->op || !tt_is_layout_free(value->op))
-        return 0;
-    int size = 1;
-    for (int i = 0; i < value->op->operand_count; i++) {
-        const Value *operand = tt_operand(value->op, i);
-        if (!tt_is_tile(operand->type))
-            continue;
-        const Group *group = tt_map_find_ptr(&g->groups, operand);
-        if (!group || !group->cheap_size)
-            return 0;
-        size += group->cheap_size;
-    }
-    return size <= LARGEST_CHEAP_CHAIN ? size : 0;
-}
-
 static void add_value(LayoutGroups *g, const Value *value)
 {
     if (!tt_is_tile(value->type))
         return;
     Group *group = TT_NEW(g->arena, Group);
     group->type = value->type;
-    group->cheap_size = cheap_size(g, value);
+    group->is_cheap = tt_cheap_size(value, &g->sizes) > 0;
     group->is_masks = tt_is_bool(value->type);
     *tt_map_slot_ptr(&g->groups, value) = group;
-    if (!group->cheap_size)
+    if (!group->is_cheap)
         tt_push(g->arena, g->all, group);
 }
 
@@ -414,8 +394,11 @@ static void note_sums(LayoutGroups *g)
 LayoutGroups *groups_collect(const Function *function, const GpuOptions *options, Arena *arena)
 {
     LayoutGroups *g = TT_NEW(arena, LayoutGroups);
-    *g = (LayoutGroups){
-        .module = function->module, .options = options, .arena = arena, .groups = {.arena = arena}};
+    *g = (LayoutGroups){.module = function->module,
+                        .options = options,
+                        .arena = arena,
+                        .groups = {.arena = arena},
+                        .sizes = {.arena = arena}};
     g->axis_infos = tt_analyze_axis_info(function, arena);
     build_groups(g, function->body);
     collect_edges(g, function->body, 0);

@@ -25,7 +25,7 @@ typedef struct Group {
     bool is_summed;          /* by reductions in a loop, and accessed outside of it */
     bool is_loaded_apart;    /* an element at a time, whose places are no neighbours */
     uint32_t apart_axes;     /* along which such members of other groups are broadcast to these */
-    int cheap_size;          /* > 0: operations in the chain that makes the value; it has no group */
+    bool is_cheap;           /* to make in any layout: the value has no group */
     int64_t index_work; /* instructions that divide integers and compute with quotients, for each element */
     bool is_in_loop;    /* some of that, or of what else makes members, is */
     int64_t loop_work;  /* operations in loops that make an element of the members */
@@ -47,6 +47,7 @@ struct LayoutGroups {
     AxisInfos *axis_infos;
     bool is_weak; /* those that do not mind have been asked, too */
     Map groups;   /* Value* -> Group* */
+    Map sizes;    /* see tt_cheap_size */
     TT_VECTOR(Group *) all;
     TT_VECTOR(Edge) edges;
 };

@@ -24,6 +24,9 @@ const LinearLayout *tt_layout_backward(const Op *op, int operand, const LinearLa
 const LinearLayout *tt_split_after_exchange(const Op *op, const LinearLayout *layout);
 /* Can the operation be repeated in any layout for the price of its arithmetic? */
 bool tt_is_layout_free(const Op *op);
+/* How many such operations compute the tile from numbers (indices, masks, constants); 0: others do as well, or too many. `sizes`
+ * has what is known of tiles. */
+int tt_cheap_size(const Value *value, Map *sizes);
 /* Element of a slice's operand, in its padded order, for an element of the result; the bits that do not depend on the
  * latter are in *fixed. False when the map is not one of bits (a reversal, a start that is not aligned, ...). */
 bool tt_slice_bits(const Op *op, uint64_t columns[64], uint64_t *fixed);

@@ -24,7 +24,7 @@ typedef struct Strips {
     Phase *now;   /* NULL: between phases */
     int nested;   /* loops and branches within the phase */
     Map shared;   /* phis between phases that are the same for all strips */
-    Map sizes;    /* Value* -> operations that it takes to compute it again, plus one; see chain_size */
+    Map sizes;    /* see tt_cheap_size */
     Map phase_of; /* block -> Phase; the rest is for the end */
     Map varying;  /* values that may differ between strips -> themselves */
     Map arrays;   /* value -> its array */
@@ -154,27 +154,11 @@ void simt_share_between_strips(Simt *s, LLVMValueRef phi)
 
 /* ---- values that are computed once more --------------------------------------------------------------------------------------------- */
 
-enum { LONGEST_CHAIN = 24 };
-
-/* Operations that compute a tile from scalars; more than LONGEST_CHAIN: it is kept. */
-static int chain_size(Strips *strips, const Value *value)
-{
-    void **slot = tt_map_slot_ptr(&strips->sizes, value);
-    if (*slot)
-        return (int)(intptr_t)*slot - 1;
-    int size = value->op && tt_is_layout_free(value->op) ? 1 : LONGEST_CHAIN + 1;
-    for (int i = 0; size <= LONGEST_CHAIN && i < value->op->operand_count; i++)
-        if (tt_is_tile(tt_operand(value->op, i)->type))
-            size += chain_size(strips, tt_operand(value->op, i));
-    *tt_map_slot_ptr(&strips->sizes, value) = (void *)(intptr_t)(size + 1); /* the table may have grown */
-    return size;
-}
-
 bool simt_is_made_again(const Simt *s, const Value *value)
 {
     const Tile *tile = value->mark;
     return s->strips && s->strips->now && tile->phase != simt_phase(s) && tt_is_tile(value->type) &&
-           chain_size(s->strips, value) <= LONGEST_CHAIN;
+           tt_cheap_size(value, &s->strips->sizes);
 }
 
 /* ---- reductions across strips ------------------------------------------------------------------------------------------------------- */

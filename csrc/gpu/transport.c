@@ -307,6 +307,22 @@ bool tt_is_layout_free(const Op *op)
     }
 }
 
+int tt_cheap_size(const Value *value, Map *sizes)
+{
+    enum { LONGEST = 24 };
+    void **slot = tt_map_slot_ptr(sizes, value);
+    if (*slot)
+        return (int)(intptr_t)*slot - 1;
+    int size = value->op && tt_is_layout_free(value->op);
+    for (int i = 0; size && i < value->op->operand_count; i++) {
+        const Value *operand = tt_operand(value->op, i);
+        int behind = tt_is_tile(operand->type) ? tt_cheap_size(operand, sizes) : 0;
+        size = (tt_is_tile(operand->type) && !behind) || size + behind > LONGEST ? 0 : size + behind;
+    }
+    *tt_map_slot_ptr(sizes, value) = (void *)(intptr_t)(size + 1); /* the table may have grown */
+    return size;
+}
+
 int tt_register_of(const LinearLayout *layout, uint64_t element)
 {
     uint64_t registers;
