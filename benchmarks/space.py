@@ -373,10 +373,12 @@ def judge(path, only):
         near = [[place for place, p in enumerate(points) if replay.time(p) <= least * slack] for slack in (1.01, 1.03)]
         how = tuner._how(estimates, points)
         how["budget"] = space.budget_of(round(len(worth) * estimates.share()))
-        how["beside"] = [point for point in how["beside"] if replay.time(point) < math.inf]
+        beside = [point for point in how["beside"]() if replay.time(point) < math.inf]
+        how["beside"] = lambda beside=beside: beside
         how["rounds"] = space.rounds_of(whole["works"], replay.cores)
+        replay.total = whole["works"] if how["rounds"] > 1 else math.inf
         _, best = space.search(points, replay.near, replay, **how)
-        seconds = replay.now + table["search"][name]["estimate_seconds"]
+        seconds = replay.now + replay.estimating
         share = seconds * len(whole["configurations"]) / (whole["seconds"] * whole["works"])
         share = f"{share:6.3f}" if replay.has_seconds else f"{'-':>6}"
         places = " ".join(f"{min(some, default='-'):>5}" for some in near)
@@ -399,8 +401,10 @@ class Replay:
                 self.has_seconds |= seconds is not None
                 alike = self._text({**each["values"], "choices": None})
                 self._seconds.setdefault(text, seconds or self._seconds.get(alike) or self.COMPILATION)
-        self.now, self.done, self.cores = 0.0, set(), table.get("cores", 16)
+        self.estimating = table["search"][name]["estimate_seconds"]
+        self.now, self.done, self.cores, self.total = 0.0, set(), table.get("cores", 16), math.inf
         self._free, self._under_way = [0.0] * self.cores, []  # when each core is, and what is compiled till when
+        self._made = []  # from when to when
 
     def _text(self, values):
         return text_of(self.estimates.firsts.get(text_of(values), values))
@@ -425,11 +429,23 @@ class Replay:
             seconds = 0.0 if text in self.done else self._seconds[text]
             self.done.add(text)
             end = max(self._free[0], self.now) + seconds
+            self._made.append((end - seconds, end))
             heapq.heapreplace(self._free, end)
             heapq.heappush(self._under_way, (end, len(self.done), self.count, point))
 
     def has_ready(self):
         return self.count > 0 and self._under_way[0][0] <= self.now
+
+    def waits(self):
+        from triton.runtime.space import TENTH
+        from triton.runtime.space_tuner import TIMED
+
+        busy = sum(max(0.0, min(end, self.now) - start) for start, end in self._made)
+        each = busy / max(1, sum(end <= self.now for _, end in self._made)) / self.cores + TIMED
+        limit = TENTH * self.total * each - self.estimating
+        in_time = self._under_way[0][0] < limit
+        self.now = self.now if in_time else max(self.now, limit)
+        return in_time
 
     def take(self, share):
         end, *_, point = heapq.heappop(self._under_way)

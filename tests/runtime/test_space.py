@@ -1,5 +1,6 @@
 """Spaces of configurations: what is tunable, how a space is searched, and what the compiler adds to it."""
 
+import math
 import random
 from collections import Counter
 from threading import Event
@@ -12,6 +13,7 @@ import triton
 import triton.language as tl
 from triton.runtime.cost_model import GPUModel
 from triton.runtime.estimates import Estimates, kind_of
+from triton.runtime.making import Making
 from triton.runtime.parallel import core_count
 from triton.runtime.space import Bench, Choice, Space, budget_of, rounds_of, search
 from triton.runtime.space_tuner import SpaceTuner
@@ -125,8 +127,8 @@ def test_the_front_has_one_of_each_kind():
     how = {"near": near, "kind": lambda point: point["tile"]}
     best, first = first_round(points, bench, **how)
     assert best == {"tile": 8, "depth": 7} and first == [(tile, 0) for tile in range(9)]
-    beside = [{"tile": 0, "depth": depth} for depth in (0, 5)]
-    assert first_round(points, bench, beside=beside, **how)[1] == [*((tile, 0) for tile in range(9)), (0, 5)]
+    beside = lambda: [{"tile": 0, "depth": depth} for depth in (0, 5) if bench.rounds]  # noqa: E731
+    assert first_round(points, bench, beside=beside, **how)[1] == first and bench.rounds[1] == [{"tile": 0, "depth": 5}]
     is_slow = lambda point: point["tile"] in (0, 3, 5)  # noqa: E731
     assert first_round(points, bench, is_slow=is_slow, **how)[1] == [(tile, 0) for tile in (1, 2, 4, 6, 7, 8)]
 
@@ -141,12 +143,13 @@ def test_the_front_has_what_looks_alike_last():
 
 
 def test_rounds_that_there_is_time_for():
-    """The best of each round is a step from that of the last. The only one is not sifted before the finals."""
+    """The best of each round is a step from that of the last. The only one is not sifted before the finals; where there
+    are several these are longer, and of more points."""
     assert [rounds_of(count, cores=16) for count in (1, 20, 200, 201, 2000)] == [1, 1, 1, 2, 10]
     assert [rounds_of(count, cores=64) for count in (200, 2000)] == [1, 4]
     points = [{"b": number} for number in range(30)]
     near = lambda point: [{"b": point["b"] + 1}]  # noqa: E731
-    for rounds, shares in (1, {0.2: 8, 1.0: 3}), (2, {0.2: 9, 0.5: 4, 1.0: 3}):
+    for rounds, shares in (1, {0.2: 8, 1.0: 3}), (2, {0.2: 9, 0.5: 4, 1.0: 3}), (3, {0.2: 10, 0.5: 5, 2.0: 4}):
         bench = Recorder(lambda point: 100.0 - point["b"])
         assert search(points, near, bench, rounds=rounds)[0] == {"b": 6 + rounds}
         assert Counter(bench.shares) == shares
@@ -218,6 +221,35 @@ def test_what_has_no_prospects_is_not_waited_for():
         assert bench.now == seconds and bench.count == 8 - seconds
 
 
+def test_the_last_round_waits_for_less():
+    """One of six that a guess was wrong of says nothing where there is no time for another round."""
+    points = [{"b": number} for number in range(30)]
+    guess = lambda point: (10 + point["b"]) * (3 if point["b"] == 1 else 1)  # noqa: E731
+    for rounds, seconds in (2, 8), (1, 6):
+        bench = Factory(lambda point: 10 + point["b"], lambda point: 1 + point["b"])
+        assert search(points, lambda point: [], bench, guess=guess, rounds=rounds)[0] == {"b": 0}
+        assert bench.now == seconds and bench.count == 8 - seconds
+
+
+def test_without_time_what_works_is_enough():
+    """What is not ready yet is not waited for, but for the first that works."""
+    points = [{"b": number} for number in range(30)]
+    for seconds in 3, 1:
+        milliseconds = lambda point: 100 - point["b"] if point["b"] else math.inf  # noqa: E731
+        bench = Factory(milliseconds, lambda point: 1 + point["b"])
+        bench.waits = lambda bench=bench, seconds=seconds: bench.now < seconds
+        best, _ = search(points, lambda point: [], bench)
+        assert best == {"b": max(seconds, 2) - 1} and bench.now == max(seconds, 2)
+
+
+def test_how_long_a_point_takes_a_core(monkeypatch):
+    """Of two that began, one ended after 3 s, and the other has taken 6 so far."""
+    making = Making(None, None, (), {}, is_beside=True)
+    making._begun, making._ended = [2.0, 4.0], [5.0]
+    monkeypatch.setattr("time.perf_counter", lambda: 10.0)
+    assert making.seconds_each() == 9
+
+
 class Clock(Bench):
     """What a search would take: each point its time, noisier the shorter it is measured."""
 
@@ -248,7 +280,7 @@ def test_a_search_by_a_clock(seed):
     assert milliseconds(best) <= 1.03 * min(map(milliseconds, points))
     assert clock.spent <= 0.02 * sum(map(milliseconds, points))
     brief, longer, full = sorted(clock.shares)
-    assert full == 1 and clock.shares[brief] > clock.shares[longer] >= 1 and clock.shares[full] <= 3
+    assert full == 4 and clock.shares[brief] > clock.shares[longer] >= 1 and clock.shares[full] <= 6
 
 
 # ---- kernels
@@ -378,6 +410,36 @@ def test_what_was_timed_for_a_part_only_does_not_win(tmp_path, monkeypatch):
     assert found[0] == found[1]
     timed = kernel.timings[0]["configurations"]
     assert len(timed) == 1 and not timed[0]["brief"]
+
+
+def test_what_was_timed_for_less_long_than_the_finalists_does_not_win(monkeypatch):
+    """Where there is time for several rounds, in full is not for as long as the last."""
+    monkeypatch.setattr("triton.runtime.space_tuner.rounds_of", lambda count, cores: 3)
+    monkeypatch.setattr("triton.runtime.space.SHARES", (0.2, 1.0, 1.0))
+    monkeypatch.setattr("triton.runtime.space.FINALISTS", 0)
+    shares = []
+
+    def bench(launch, quantiles):
+        shares.append(kernel._tuning.share)
+        return [100.0 + len(shares) / 10 + (shares[-1] == 2) * 3] * 3  # a lucky one in full
+
+    kernel = triton.autotune("auto", key=["n"], do_bench=bench)(triton.jit(scale.fn))
+    kernel[grid](np.zeros(64, np.float32), 64)
+    timed = kernel.timings[0]["configurations"]
+    assert timed[0]["milliseconds"][0] > 103 and not timed[0]["brief"]
+    assert sum(not each["brief"] for each in timed) == shares.count(2) and 1 in shares
+
+
+@pytest.mark.parametrize("part, timed", [(0.0, [1]), (1e6, range(4, 9))])
+def test_a_tenth_of_the_time_of_all_points(part, timed, monkeypatch):
+    """Once that has passed, nothing is waited for but the first that works; before, what may be the best."""
+    monkeypatch.setattr("triton.runtime.space_tuner.TENTH", part)
+    monkeypatch.setattr("triton.runtime.space_tuner.rounds_of", lambda count, cores: 2)
+    monkeypatch.setattr("triton.runtime.autotuner.Autotuner._is_on_gpu", lambda *_: True)
+    monkeypatch.setattr("triton.runtime.making.Making.has_ready", lambda making: bool(making._ready))
+    kernel = triton.autotune("auto", key=["n"], rep=1)(triton.jit(scale.fn))
+    kernel[grid](np.zeros(64, np.float32), 64)
+    assert len(kernel.timings[0]["configurations"]) in timed
 
 
 def test_warmup_compiles_the_most_promising():

@@ -2,6 +2,8 @@
 
 import time
 from collections import deque, namedtuple
+from contextlib import suppress
+from queue import Empty
 
 from ..errors import CompilationError, InternalError, PTXASError
 from .driver import driver
@@ -28,6 +30,7 @@ class Making:
         self.is_beside = is_beside
         self.count = 0  # of those that were started, and not taken yet
         self._ready, self._ahead = deque(), Ahead(self._make)
+        self._begun, self._ended = [], []  # when, of what the threads make
 
     def __enter__(self):
         if self.tuner.is_compiled:
@@ -61,6 +64,16 @@ class Making:
         """Whether nothing is waited for when the next one is taken; otherwise all that were started are."""
         return bool(self._ready) or (self._ahead.has_result() if self.is_beside else self.count > 0)
 
+    def seconds_each(self):
+        """Of a core, for each that is made; what the others have taken so far counts, too."""
+        ended, begun = list(self._ended), list(self._begun)  # in this order: what ended began before
+        return (sum(ended) + (len(begun) - len(ended)) * time.perf_counter() - sum(begun)) / max(1, len(ended))
+
+    def wait(self, seconds):
+        """Until one is ready that is to be had then, so long at most."""
+        with suppress(Empty):
+            self._ready.extend(self._ahead.take(seconds))
+
     def take(self):
         """The next configuration, which is loaded where that is to be done yet."""
         start = time.perf_counter()
@@ -81,7 +94,13 @@ class Making:
     # ---- in the threads
 
     def _make(self, item):
-        name, jobs = item
+        self._begun.append(time.perf_counter())
+        try:
+            return self._make_part(*item)
+        finally:
+            self._ended.append(time.perf_counter())
+
+    def _make_part(self, name, jobs):
         made, first = [self._make_one(name, *jobs[0])], jobs[0][1]
         compiled = made[0][1][0] if made[0][1] else None
         for number, config, given in jobs[1:]:

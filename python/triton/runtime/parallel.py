@@ -31,9 +31,10 @@ class Ahead:
     def has_result(self):
         return not self._results.empty()
 
-    def take(self):
-        """The next result, which is waited for; what the function raised is raised."""
-        result, error = self._results.get()
+    def take(self, seconds=None):
+        """The next result, which is waited for, so long at most (then it is `queue.Empty`); what the function raised is
+        raised."""
+        result, error = self._results.get(timeout=seconds)
         self.count -= 1
         if error is not None:
             raise error

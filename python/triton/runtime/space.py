@@ -15,8 +15,10 @@ UNTIL, OF_DOUBLED = 100, 4  # of more points than this, so many more are timed e
 SHARES = 0.2, 0.5, 1.0  # of how long a measurement takes in full: first, for longer, at last
 NEAR = 1.2, 1.06  # times the best time, of what is timed for longer, and in full
 MOST, FINALISTS = 4, 3  # points that are, at most
+LONGEST = 4  # times as long as in full, at most, the finalists are timed where there is time for several rounds
 FEW = 1 / 3  # of a round's points: when only so many are not timed yet, the next begins
 ENOUGH = 4  # points that were timed, to say how wrong a guess may be
+PART = 1 / 6  # of these, whose guesses are taken to be oddly wrong where there is no time for another round
 GAIN, LEVEL = 0.99, 1.02  # of the best time: what is worth another round, and what may be the best when timed again
 TENTH = 0.1  # of the time that all points would take
 LARGEST = 20_000  # points that are looked at; of more, so many at random
@@ -133,6 +135,10 @@ class Bench:
         """Whether there is one that is taken without waiting for it."""
         return bool(self._started)
 
+    def waits(self):
+        """Until one is ready; or false, when that takes too long."""
+        return True
+
     def take(self, share):
         """A point, of those that are ready the first, and its time; infinity if it does not work."""
         point = self._started.popleft()
@@ -144,11 +150,16 @@ class _Times:
 
     def __init__(self, bench, guess):
         self.bench, self.guess, self.fastest = bench, guess, math.inf
-        self._entries, self._under_way = {}, {}
+        self.started, self._entries, self._under_way = set(), {}, {}
 
     def start(self, points):
-        self._under_way.update((_text(point), point) for point in points)
-        self.bench.start(points)
+        """Those that were not started before; a list of them."""
+        fresh = {_text(point): point for point in points if _text(point) not in self.started}
+        self.started.update(fresh)
+        self._under_way.update(fresh)
+        if fresh:
+            self.bench.start(list(fresh.values()))
+        return list(fresh.values())
 
     def take(self):
         point, milliseconds = self.bench.take(SHARES[0])
@@ -161,12 +172,13 @@ class _Times:
             self._entries[_text(point)] = point, milliseconds, level
         self.fastest = min((known for _, known, _ in self._entries.values()), default=math.inf)
 
-    def count_promising(self):
+    def count_promising(self, part=0):
         """How many of the points under way may be the fastest: even if the guess is as wrong of them as it was of the
-        one that it was most wrong of."""
+        one that it was most wrong of, such a part of those that were timed left aside."""
         if not self.guess or len(self._entries) < ENOUGH:
             return len(self._under_way)
-        least = min(known / self.guess(point) for point, known, _ in self._entries.values())
+        ratios = sorted(known / self.guess(point) for point, known, _ in self._entries.values())
+        least = ratios[int(len(ratios) * part)]
         return sum(not self.guess(point) * least >= self.fastest * LEVEL for point in self._under_way.values())
 
     def near(self, factor, level=0):
@@ -174,11 +186,11 @@ class _Times:
         found = [item for item in self._entries.values() if item[1] <= self.fastest * factor and item[2] >= level]
         return [point for point, *_ in sorted(found, key=lambda item: item[1])]
 
-    def refine(self, points, level):
+    def refine(self, points, level, share=None):
         """Time the first of these that was not timed so often for longer; whether there is one."""
         point = next((point for point in points if self._entries[_text(point)][2] < level), None)
         if point is not None:
-            self._add(point, self.bench.time(point, SHARES[level]), level)
+            self._add(point, self.bench.time(point, share or SHARES[level]), level)
         return point is not None
 
     def best(self):
@@ -190,7 +202,8 @@ class _Times:
 
 
 def search(
-    points, neighbours, bench, kind=None, budget=None, beside=(), is_slow=None, guess=None, rounds=math.inf, count=None
+    points, neighbours, bench, kind=None, budget=None, beside=tuple, is_slow=None, guess=None, rounds=math.inf,
+    count=None,
 ):  # fmt: skip
     """The fastest point and its time, by timing a part of them.
 
@@ -205,7 +218,7 @@ def search(
     :param bench: a `Bench`.
     :param kind: function from a point to what it has in common with those that differ in what matters least.
     :param budget: points to time; by default as `budget_of` says.
-    :param beside: points that the first round has, too.
+    :param beside: function to the points that the first round has, too; it is asked while the others are made ready.
     :param is_slow: function from a point to whether the others of a round would wait for it to be compiled; such points
         have no part in the first round of many.
     :param guess: function from a point to how long it may take: of points that are alike by that the first round of
@@ -214,19 +227,20 @@ def search(
     :param count: how many points there are, if these are not all.
     """
     budget = budget_of(len(points)) if budget is None else budget
+    care = max(1, min(rounds - 1, LONGEST))
     places = {_text(point): place for place, point in enumerate(points)}
     if (count or len(points)) <= min(budget, SMALL):
         fresh, rounds = points, rounds + 1  # what is near the best is none of them
     else:
         ready = [point for point in points if not (is_slow and is_slow(point))]
         fresh = _front(ready, kind or _text, guess or _text, budget * 2 // 5)
-    fresh = list({_text(point): point for point in [*fresh[:budget], *beside]}.values())
-    times, tried, left, before = _Times(bench, guess), set(), max(budget, len(fresh)), math.inf
+    times, before = _Times(bench, guess), math.inf
+    fresh = times.start(fresh[:budget])
+    fresh += times.start(beside())
+    left = max(budget, len(fresh))
     while True:
         if fresh:
-            tried.update(map(_text, fresh))
             left, rounds, few = left - len(fresh), rounds - 1, len(fresh) * FEW
-            times.start(fresh)
             fresh = []
         if bench.has_ready():
             times.take()
@@ -235,19 +249,22 @@ def search(
         elif rounds > 0 and times.count_promising() <= few and times.fastest < before * GAIN:
             before = times.fastest
             found = {_text(point): point for each in times.near(LEVEL, 1) for point in neighbours(each)}
-            found = [(places.get(text, 0), text, point) for text, point in found.items() if text not in tried]
-            fresh = [point for *_, point in sorted(found, key=lambda item: item[:2])][:left]
-        elif times.count_promising():
-            if not times.refine(times.near(NEAR[1])[:FINALISTS], 2):  # for which there is time
-                times.take()
+            found = [(places.get(text, 0), text, point) for text, point in found.items() if text not in times.started]
+            fresh = times.start([point for *_, point in sorted(found, key=lambda item: item[:2])][:left])
+        elif times.count_promising(0 if rounds > 0 else PART):
+            if times.refine(times.near(NEAR[1])[:FINALISTS], 2):  # for which there is time
+                continue
+            if times.fastest < math.inf and not bench.waits():
+                break
+            times.take()
         elif times.fastest == math.inf and left > 0:
-            fresh = [point for point in points if _text(point) not in tried][:left]
+            fresh = times.start([point for point in points if _text(point) not in times.started][:left])
             if not fresh:
                 break
         else:
             break
-    for point in times.near(NEAR[1])[:FINALISTS]:
-        times.refine([point], 2)
+    for point in times.near(NEAR[1])[: FINALISTS + care - 1]:
+        times.refine([point], 2 if care == 1 else 3, care * SHARES[2])
     return times.best()
 
 

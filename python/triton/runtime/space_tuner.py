@@ -1,5 +1,6 @@
 """@triton.autotune(configs="auto"): the configurations come from the program and from the compiler."""
 
+import math
 import time
 from functools import partial
 
@@ -8,11 +9,12 @@ from ..errors import AutotunerError, CompilationError, InternalError
 from .autotuner import Autotuner, config_text, device_number
 from .estimates import OPTIONS, OTHER, Estimates, config_of, kind_of
 from .parallel import core_count
-from .space import SMALL, Bench, Choice, Space, budget_of, rounds_of, search, tunable
+from .space import SMALL, TENTH, Bench, Choice, Space, budget_of, rounds_of, search, tunable
 from .target import asked_target
 
 BESIDE = 5  # points that are compiled with the first ones, in case the best is what is thought to be
 FEW_ROUNDS = 2
+TIMED = 0.01  # seconds that it takes to time a point of a list
 _SEARCH = "(search)"  # what the entry on disk is called that says which point was found
 
 
@@ -64,8 +66,11 @@ class SpaceTuner(Autotuner):
             estimates = self._estimate(args, kwargs)
             contest.estimating = time.perf_counter() - start
             points = estimates.worth(SMALL)
-            bench = Launches(self, contest, making, args, kwargs)
-            search(points, partial(self._neighbours, estimates), bench, **self._how(estimates, points))
+            bench, how = Launches(self, contest, making, args, kwargs), self._how(estimates, points)
+            if how["rounds"] > 1:  # the first has its time
+                bench.total = how["count"]
+            search(points, partial(self._neighbours, estimates), bench, **how)
+            bench.leave_lucky_aside()
             self._confirm_best(contest, args, kwargs)
         contest.points = bench.points  # it came to its end, and may be kept
 
@@ -78,7 +83,7 @@ class SpaceTuner(Autotuner):
         else:  # a round of what is compiled soon, if that is all there is time for
             first = estimates.soonest(points)
             is_slow = lambda point: estimates.is_slower(point, first)  # noqa: E731
-        beside = [point for point in self._beside(estimates, first) if not is_slow(point)][:BESIDE]
+        beside = lambda: [point for point in self._beside(estimates, first) if not is_slow(point)][:BESIDE]  # noqa: E731
         return {
             "kind": kind_of, "beside": beside, "is_slow": is_slow, "guess": estimates.estimate, "rounds": rounds,
             "count": count, "budget": budget_of(round(len(points) * estimates.share())),
@@ -181,6 +186,8 @@ class Launches(Bench):
     def __init__(self, tuner, contest, making, args, kwargs):
         self.tuner, self.contest, self.making, self.args, self.kwargs = tuner, contest, making, args, kwargs
         self.points = {}  # by their numbers in the contest
+        self.total = math.inf  # points of the space, a tenth of whose time there is
+        self._shares = {}  # by these numbers, too: how long each was timed
         self._numbers = {}  # by the texts of configurations
 
     @property
@@ -198,8 +205,18 @@ class Launches(Bench):
     def has_ready(self):
         return self.making.has_ready()
 
+    def waits(self):
+        while self.total < math.inf and not self.has_ready():
+            each = self.making.seconds_each() / core_count() + TIMED
+            left = self.contest.start + TENTH * self.total * each - time.perf_counter()
+            if left <= 0:
+                return False
+            self.making.wait(left)
+        return True
+
     def take(self, share):
         made = self.making.take()
+        self._shares[made.number] = share
         with self.tuner._measured_for(share):
             self.tuner._enter(self.contest, made, self.args, self.kwargs)
         return self.points[made.number], self.contest.entries[made.number].times[0]
@@ -207,9 +224,16 @@ class Launches(Bench):
     def time(self, point, share):
         number = self._numbers[config_text(config_of(point))]
         del self.contest.entries[number]
+        self._shares[number] = share
         with self.tuner._measured_for(share):
             self.tuner._time(self.contest, number, self.args, self.kwargs)
         return self.contest.entries[number].times[0]
+
+    def leave_lucky_aside(self):
+        """Only what was timed for as long as the finalists may be the best: the least of many short times is luck."""
+        longest = max(self._shares.values(), default=0)
+        for number, share in self._shares.items():
+            self.contest.entries[number].brief = share < longest
 
 
 def is_tunable(param):
