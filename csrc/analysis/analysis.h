@@ -74,6 +74,11 @@ Opcode tt_combining_opcode(const Op *op);
  * of others? */
 bool tt_is_never_positive(const Value *value);
 
+/* ---- rounding.c -------------------------------------------------------------------------------------------
+ * Is what is computed of a float of 32 bits, by sums and products, quotients and roots, all rounded to 16 bits or fewer, so
+ * that an error of 2^-18 of it does not show? */
+bool tt_goes_to_few_bits(const Value *value, Arena *scratch);
+
 /* ---- residues.c -------------------------------------------------------------------------------------------
  * Numbers that are, but for multiples of `modulus` (a power of two), between low and high. */
 typedef struct Residues {

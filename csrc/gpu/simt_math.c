@@ -78,15 +78,31 @@ static LLVMValueRef exp_of_negative(Simt *s, LLVMValueRef x)
     return fma_of(s, result, lost, result);
 }
 
+/* Without care for what the product's rounding lost, which is less than 2^-18 of the result. */
+static LLVMValueRef exp_of_few_bits(Simt *s, LLVMValueRef x)
+{
+    LLVMValueRef power = LLVMBuildFMul(s->b, x, real(x, log2_e), "");
+    return fast(s, OP_exp2, &power);
+}
+
 /* ---- all of them ----------------------------------------------------------------------------------------------------------------- */
 
+typedef LLVMValueRef Exponential(Simt *s, LLVMValueRef x);
+
+static Exponential *exponential_of(Simt *s, const Op *op)
+{
+    bool is_rounded =
+        tt_bit_width(op->results[0]->type) < 32 || tt_goes_to_few_bits(op->results[0], s->arena);
+    return is_rounded ? exp_of_few_bits : tt_is_never_positive(tt_operand(op, 0)) ? exp_of_negative : exp_of;
+}
+
 /* In f32 or f64, by an instruction, in line, or by a call. */
-static LLVMValueRef wide_math(Simt *s, const Op *op, LLVMValueRef const *x)
+static LLVMValueRef wide_math(Simt *s, const Op *op, Exponential *exponential, LLVMValueRef const *x)
 {
     Opcode opcode = op->opcode;
     bool single = LLVMTypeOf(x[0]) == s->f32;
     if (single && opcode == OP_exp)
-        return tt_is_never_positive(tt_operand(op, 0)) ? exp_of_negative(s, x[0]) : exp_of(s, x[0]);
+        return exponential(s, x[0]);
     if (single &&
         (opcode == OP_log || opcode == OP_log2)) /* lg2.approx has too few digits near 1, where it is small */
         return tt_build_log(s->b, x[0], opcode == OP_log2);
@@ -98,11 +114,12 @@ void simt_math(Simt *s, Batch *batch)
     const Op *op = batch->op;
     const Type *type = tt_element(op->results[0]->type);
     const Type *wide = tt_bit_width(type) < 32 ? tt_scalar_type(s->module, TT_F32) : type;
+    Exponential *exponential = op->opcode == OP_exp ? exponential_of(s, op) : NULL;
     for (int i = 0; i < batch->count; i++) {
         LLVMValueRef x[4];
         for (int operand = 0; operand < op->operand_count; operand++)
             x[operand] = simt_cast_scalar(s, batch->operands[operand][i], type, wide);
-        batch->results[i] = simt_cast_scalar(s, wide_math(s, op, x), wide, type);
+        batch->results[i] = simt_cast_scalar(s, wide_math(s, op, exponential, x), wide, type);
     }
 }
 

@@ -1826,3 +1826,47 @@ def test_loops_without_products_that_ask_for_stages(kernel, stages, copies):
     """Two 16-byte copies a thread: before the loop for two rows, in it for one more; not past an atomic operation."""
     ptx = compile_kernel(kernel, F32, F32, integer(1), integer(), STAGES=stages, BLOCK=1024).ptx
     assert len(re.findall(r"\bcp\.async\.c[ag]\b", ptx)) == copies
+
+
+@triton.jit
+def exponentials(a, b, n, WAY: tl.constexpr):
+    k = tl.arange(0, 128)
+    x = tl.exp(tl.load(a + k).to(tl.float32))
+    if WAY == "sigmoid":
+        y = 1 / (1 + x)
+    elif WAY == "share":
+        y = x / tl.sum(x)
+    elif WAY == "logarithm":
+        y = tl.log(x)
+    elif WAY == "carried":
+        y = x
+        for i in range(n):
+            y = tl.where(tl.load(a + i) > 0, y * x, x) + y
+    elif WAY == "both":
+        y = x * 2
+        tl.store(a + k, x)
+    else:
+        y = x
+    tl.store(b + k, y)
+
+
+@pytest.mark.parametrize(
+    "way, source, result, corrected",
+    [
+        ("itself", "fp32", "fp32", True),
+        ("itself", "fp32", "bf16", False),
+        ("sigmoid", "fp32", "fp16", False),
+        ("share", "fp32", "fp16", False),
+        ("share", "fp32", "fp32", True),
+        ("logarithm", "fp32", "fp16", True),
+        ("carried", "fp32", "fp16", False),
+        ("carried", "fp32", "fp32", True),
+        ("both", "fp32", "fp16", True),
+        ("both", "bf16", "bf16", False),
+    ],
+)
+def test_exponentials_of_few_bits_are_not_corrected(way, source, result, corrected):
+    """What rounding the exponent lost does not show in 16 bits."""
+    text = ir(exponentials, (f"*{source}", 16), (f"*{result}", 16), ("i32", 1), WAY=way)
+    ptx = _C._compile_gpu(text, 90, 4)["ptx"]
+    assert ("mul.rz" in ptx) == corrected and "ex2.approx" in ptx
