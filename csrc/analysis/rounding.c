@@ -1,6 +1,5 @@
 /* Which numbers are rounded, with all that is computed of them, to so few bits that the last ones of fp32 do not matter. */
 #include "analysis/analysis.h"
-#include "opt/pass.h"
 
 enum { MOST_VALUES = 256 /* that are looked at */, NARROW = 16 /* bits */ };
 
@@ -47,10 +46,11 @@ static bool is_rounded(const Value *value, Rounding *r);
 static bool is_carried_rounded(const Op *control, int index, Rounding *r)
 {
     if (control->opcode == OP_for) {
-        Loop loop = tt_loop((Op *)control);
-        return is_rounded(tt_carried(&loop, index), r) && is_rounded(control->results[index], r);
+        const Region *body = control->regions[0];
+        if (!is_rounded(body->args[body->arg_count - control->result_count + index], r))
+            return false;
     }
-    return control->opcode == OP_if && is_rounded(control->results[index], r);
+    return (control->opcode == OP_for || control->opcode == OP_if) && is_rounded(control->results[index], r);
 }
 
 static bool is_use_rounded(const Use *use, Rounding *r)
@@ -59,9 +59,10 @@ static bool is_use_rounded(const Use *use, Rounding *r)
     int operand = (int)(use - op->operands);
     if (op->opcode == OP_yield)
         return op->parent->op && is_carried_rounded(op->parent->op, operand, r);
-    if (op->opcode == OP_for)
-        return operand >= tt_loop((Op *)op).init &&
-               is_carried_rounded(op, operand - tt_loop((Op *)op).init, r);
+    if (op->opcode == OP_for) {
+        int carried = operand - (op->operand_count - op->result_count);
+        return carried >= 0 && is_carried_rounded(op, carried, r);
+    }
     if (op->opcode == OP_float_cast && tt_bit_width(op->results[0]->type) <= NARROW)
         return true;
     bool all = keeps_error(op, operand);
