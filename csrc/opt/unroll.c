@@ -3,10 +3,18 @@
  * disappears altogether. The step must be a constant, so that n times as much is known not to overflow.
  *
  * Short loops of a few constant iterations disappear unasked, unless `unroll` is 1: what begins with constants (a count of elements, whether
- * it is the first iteration) is constant in each copy, and loads of all iterations are under way at once. */
+ * it is the first iteration) is constant in each copy, and loads of all iterations are under way at once. Of large tiles an iteration loads
+ * enough by itself, and code that the caches of instructions hold is worth more. */
 #include "opt/pass.h"
 
-enum { MOST_COPIES = 256, FEW_ITERATIONS = 4, FEW_OPS = 160 };
+enum {
+    MOST_COPIES = 256,
+    FEW_ITERATIONS = 4,
+    FEW_OPS = 160,
+    OF_COSTLY = 8, /* plain operations that one such is worth */
+    OF_FUNCTION = 16,
+    MOST_WORK = 3 << 18 /* operations on elements: some 6000 for a thread of four warps */
+};
 
 /* Copies the body with its arguments replaced; afterwards `carried` holds what it yields. */
 static void copy_body(Builder *b, const Loop *loop, Value *index, Value **carried, Arena *scratch)
@@ -156,12 +164,37 @@ static int count_simple_ops(const Region *body)
     return count;
 }
 
+/* Operations on elements. Vectors share masks and addresses. */
+static int64_t work_of(const Op *op)
+{
+    if (!op->result_count || !tt_is_tile(op->results[0]->type) || tt_has(op, SHAPE))
+        return 0;
+    const Type *type = op->results[0]->type, *element = tt_element(type);
+    if (op->region_count && op->operand_count) /* a reduction */
+        type = tt_operand(op, 0)->type;
+    bool is_addressing = tt_is_ptr(element) || tt_is_bool(element) || op->opcode == OP_constant;
+    int cost = !tt_has(op, COSTLY) ? 1 : tt_has(op, FUNCTION) ? OF_FUNCTION : OF_COSTLY;
+    return is_addressing ? 0 : cost * type->count;
+}
+
+static int64_t count_work(const Region *body)
+{
+    int64_t work = 0;
+    TT_FOR_OPS(op, body)
+    {
+        work += work_of(op);
+        for (int i = 0; i < op->region_count && tt_is_control(op); i++)
+            work += count_work(op->regions[i]);
+    }
+    return work;
+}
+
 static bool unroll_short(Op *op, Arena *scratch)
 {
     int64_t count, step;
     if (op->opcode != OP_for || tt_find_attr(op, ATTR_num_stages) || !tt_trip_count(op, &count) ||
         count < 2 || count > FEW_ITERATIONS || !tt_constant_int(tt_operand(op, 2), &step) ||
-        count * count_simple_ops(op->regions[0]) > FEW_OPS)
+        count * count_simple_ops(op->regions[0]) > FEW_OPS || count * count_work(op->regions[0]) > MOST_WORK)
         return false;
     Loop loop = tt_loop(op);
     unroll_fully(&loop, step, count, scratch);
