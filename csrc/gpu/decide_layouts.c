@@ -597,7 +597,7 @@ const LinearLayout *tt_memory_layout(const LayoutGroups *g, const Op *op)
             layout = tt_group_layout(g, tt_operand(op, i));
     Preference preference;
     bool copies =
-        op->opcode == OP_async_copy && tt_preference_of(g->axis_infos, op, g->options->num_warps,
+        op->opcode == OP_async_copy && tt_preference_of(g->axis_infos, op, g->options,
                                                         &preference); /* 4 bytes at least, however few */
     bool strong = copies || groups_minds(g, op, &preference);
     bool fits = type->count * tt_byte_width(type->element->element) <= tt_shared_limit(g->options->sm);

@@ -112,7 +112,7 @@ bool groups_minds(const LayoutGroups *g, const Op *op, Preference *preference)
 {
     const Type *type = tt_operand(op, 0)->type;
     const Group *loaded = op->opcode == OP_load ? groups_of(g, op->results[0]) : NULL;
-    bool minds = tt_preference_of(g->axis_infos, op, g->options->num_warps, preference) ||
+    bool minds = tt_preference_of(g->axis_infos, op, g->options, preference) ||
                  (preference->by_distance && loaded && loaded->stored_axes);
     return minds && type->count >= 2 * TT_LANES * g->options->num_warps;
 }

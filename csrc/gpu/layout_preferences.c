@@ -56,9 +56,56 @@ static void note_alike(const AxisInfos *infos, const Op *op, int fastest, Prefer
                                                     : type->shape[axis];
 }
 
+/* Does a product add to what the loop carries, as it is or scaled before (attention)? */
+static bool carries_sums(const Loop *loop, int i)
+{
+    const Value *next = tt_next(loop, i);
+    for (; next->op && next->op->opcode == OP_wgmma_wait; next = tt_operand(next->op, 0))
+        ;
+    if (next->op && tt_is_product(next->op))
+        return true;
+    TT_FOR_USES(sum, tt_carried(loop, i))
+    if (tt_is_product(sum->user) && tt_operand(sum->user, 2) == sum->value)
+        return true;
+    return false;
+}
+
+static bool is_in(const Op *op, const Op *loop)
+{
+    for (; op && op != loop; op = op->parent->op)
+        ;
+    return op;
+}
+
+typedef struct Buffers {
+    const Op *loop;
+    int64_t bytes;
+} Buffers;
+
+static void add_buffer(Op *op, void *context)
+{
+    Buffers *buffers = context;
+    if (op->opcode != OP_smem_alloc)
+        return;
+    bool is_used = is_in(op, buffers->loop);
+    TT_FOR_USES(use, op->results[0])
+    is_used |= is_in(use->user, buffers->loop);
+    buffers->bytes += is_used ? tt_buffer_bytes(op->results[0]) : 0;
+}
+
+/* Would a tile that crosses shared memory beside the loop's buffers leave a multiprocessor fewer programs? */
+static bool costs_programs(const Op *loop, const Type *type, const GpuOptions *options)
+{
+    enum { RESERVED = 1 << 10 /* by the system, for each program */ };
+    Buffers buffers = {.loop = loop};
+    tt_walk(loop->parent->function->body, add_buffer, &buffers);
+    int64_t shared = tt_shared_limit(options->sm) + RESERVED, least = buffers.bytes + RESERVED;
+    return shared / (least + type->count * tt_byte_width(type)) < shared / least;
+}
+
 /* Is it, of what is loaded, all that a loop of products begins its sums with? That happens once. Through shared memory it would
  * cross beside the slots that the loop copies to. */
-static bool begins_sums(const Op *op)
+static bool begins_sums(const Op *op, const GpuOptions *options)
 {
     if (op->opcode != OP_load || !tt_has_one_use(op->results[0]))
         return false;
@@ -68,13 +115,11 @@ static bool begins_sums(const Op *op)
     const Loop loop = tt_loop(use->user);
     for (int i = 0; i < use->user->result_count; i++)
         if (tt_init(&loop, i) == op->results[0])
-            TT_FOR_USES(sum, tt_carried(&loop, i))
-    if (tt_is_product(sum->user) && tt_operand(sum->user, 2) == sum->value)
-        return true;
+            return carries_sums(&loop, i) && costs_programs(use->user, op->results[0]->type, options);
     return false;
 }
 
-bool tt_preference_of(const AxisInfos *infos, const Op *op, int num_warps, Preference *preference)
+bool tt_preference_of(const AxisInfos *infos, const Op *op, const GpuOptions *options, Preference *preference)
 {
     const Value *pointer = tt_operand(op, 0);
     const Type *type = pointer->type;
@@ -98,11 +143,11 @@ bool tt_preference_of(const AxisInfos *infos, const Op *op, int num_warps, Prefe
                 TT_MIN(preference->lanes, TT_MAX(1, (part->ints[2] - part->ints[1]) / widest));
     }
     preference->vector =
-        whole ? widest : TT_MIN(widest, tt_next_pow2(tt_elements_per_thread(type, num_warps)));
+        whole ? widest : TT_MIN(widest, tt_next_pow2(tt_elements_per_thread(type, options->num_warps)));
     preference->bytes = bytes;
     preference->next = neighbours_in_table(op, info, preference);
     preference->weight = type->count * bytes;
-    preference->is_once = begins_sums(op);
+    preference->is_once = begins_sums(op, options);
     preference->can_repeat = op->opcode == OP_load && tt_is_plain_load(op) && !tt_find_attr(op, ATTR_cache);
     note_alike(infos, op, fastest, preference);
     int slowest = preference->order[type->rank - 1];

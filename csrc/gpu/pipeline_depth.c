@@ -228,13 +228,17 @@ static bool gains_by_turns(const Pipeline *p, int64_t bytes, int64_t bytes_of_mo
            tt_find_turn(p->loop.body, &turn, p->scratch);
 }
 
-/* Does an iteration more leave a multiprocessor of sm_90 one program, where it had more? Threads wait for what mma.sync and
- * multiply-adds read from shared memory, and another program's work meanwhile; a launch of few programs has no other. */
-static bool costs_second_program(const Pipeline *p, int64_t bytes, int64_t bytes_of_more)
+/* Does an iteration more leave a multiprocessor of sm_90 one program, or fewer warps than it has schedulers, where it had more? Threads
+ * wait for what mma.sync and multiply-adds read from shared memory, and another program's work meanwhile; a launch of few
+ * programs has no other. */
+static bool costs_programs(const Pipeline *p, int64_t bytes, int64_t bytes_of_more)
 {
-    return p->options->sm >= 90 && !has_only_wgmma(p) && !tt_find_attr(p->loop.op, ATTR_programs) &&
-           programs_at_once(p, bytes_of_more + p->options->spared_bytes) == 1 &&
-           programs_at_once(p, bytes + p->options->spared_bytes) > 1;
+    enum { SCHEDULERS = 4 };
+    if (p->options->sm < 90 || has_only_wgmma(p) || tt_find_attr(p->loop.op, ATTR_programs))
+        return false;
+    int64_t with_more = programs_at_once(p, bytes_of_more + p->options->spared_bytes);
+    return (with_more == 1 || with_more * p->options->num_warps < SCHEDULERS) &&
+           programs_at_once(p, bytes + p->options->spared_bytes) > with_more;
 }
 
 /* Slots for what is computed let the tensor core work meanwhile. */
@@ -369,10 +373,11 @@ void pipeline_choose_distance(Pipeline *p)
     p->distance = wanted;
     while (p->distance > 0 && each * used_slots(p, p->distance + 1) + others.bytes > limit)
         p->distance--;
-    bool gives_way =
-        p->distance > 1 && costs_second_program(p, each * used_slots(p, p->distance) + others.bytes,
-                                                each * used_slots(p, p->distance + 1) + others.bytes);
-    p->distance -= gives_way;
+    int given = 0;
+    for (; p->distance > 1 && costs_programs(p, each * used_slots(p, p->distance) + others.bytes,
+                                             each * used_slots(p, p->distance + 1) + others.bytes);
+         given++)
+        p->distance--;
     if (any_async && wanted > 0)
         p->distance = TT_MAX(p->distance, distance_for_few(p, each, others.bytes));
     int64_t bytes = each * used_slots(p, p->distance + 1) + others.bytes;
@@ -400,7 +405,7 @@ void pipeline_choose_distance(Pipeline *p)
     choose_caches(p, each * p->slots + others.bytes);
     choose_stored(p, each * p->slots + others.bytes);
     bool is_asked = tt_find_attr(p->loop.op, ATTR_num_stages) || stages > TT_DEFAULT_STAGES;
-    if (p->distance + spares_barrier + gives_way < wanted && is_asked)
+    if (p->distance + spares_barrier + given < wanted && is_asked)
         tt_remark(p->module, p->loop.op->loc,
                   "num_stages=%d is lowered to %d: one more would take %lld bytes of shared memory, and a "
                   "program can have %lld",

@@ -197,6 +197,29 @@ static bool has_room_for_two(const Pressure *p, Module *module, const GpuOptions
            2 * options->num_warps <= ENOUGH_WARPS;
 }
 
+/* What is left for a thread, where so many programs are on a multiprocessor: its schedulers have registers of their own,
+ * and with 9 warps one of them has three. */
+static int registers_beside(int64_t programs, int num_warps)
+{
+    enum { SCHEDULERS = 4 };
+    int64_t warps = (programs * num_warps + SCHEDULERS - 1) / SCHEDULERS;
+    return (int)(TT_REGISTERS / (SCHEDULERS * TT_LANES * warps));
+}
+
+/* As many programs as leave room for a product of multiply-adds. */
+static int programs_beside_sums(const Pressure *p, Module *module, const GpuOptions *options)
+{
+    enum { FEW = 8 /* a part of the registers: some spills are cheaper than a program less */ };
+    int shared = TT_MAX(1, tt_shared_bytes(module));
+    int64_t programs = TT_MIN(tt_shared_limit(options->sm) / shared, ENOUGH_WARPS / options->num_warps);
+    for (; programs > 1; programs--) {
+        int registers = registers_beside(programs, options->num_warps);
+        if (registers + (p->widens ? 0 : registers / FEW) >= p->most)
+            return (int)programs;
+    }
+    return 1;
+}
+
 static int best_programs(const Pressure *p, Module *module, const GpuOptions *options)
 {
     if (p->room)
@@ -205,11 +228,7 @@ static int best_programs(const Pressure *p, Module *module, const GpuOptions *op
         return 2;
     if (!p->has_dot)
         return p->most > MANY || p->on_tensor_cores ? 1 : 0;
-    int threads = TT_LANES * options->num_warps, shared = TT_MAX(1, tt_shared_bytes(module));
-    int extra = p->widens ? 0 : TT_REGISTERS / 8; /* a few spills are cheaper */
-    int64_t programs = (TT_REGISTERS + extra) / (threads * TT_MAX(p->most, 1));
-    programs = TT_MIN(programs, tt_shared_limit(options->sm) / shared);
-    return (int)TT_MAX(1, TT_MIN(programs, ENOUGH_WARPS / options->num_warps));
+    return programs_beside_sums(p, module, options);
 }
 
 int tt_wanted_programs(Module *module, const GpuOptions *options)

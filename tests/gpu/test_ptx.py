@@ -750,6 +750,58 @@ def test_what_sums_begin_with_is_loaded_where_the_product_has_them():
     assert used.registers <= 128 and used.spills == 0
 
 
+@triton.jit
+def attention_onto(
+    q_ptr, k_ptr, v_ptr, old_ptr, out_ptr, n, ONTO: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr
+):
+    rows, columns, depth = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D)
+    places = rows[:, None] * D + depth[None, :]
+    q = tl.load(q_ptr + places)
+    top, total = tl.zeros((BM,), tl.float32), tl.zeros((BM,), tl.float32)
+    sums = tl.load(old_ptr + places) if ONTO else tl.zeros((BM, D), tl.float32)
+    for start in range(0, n, BN):
+        keys = (start + columns[:, None]) * D + depth[None, :]
+        x = tl.dot(q, tl.trans(tl.load(k_ptr + keys)))
+        now = tl.maximum(top, tl.max(x, 1))
+        p = tl.exp2(x - now[:, None])
+        scale = tl.exp2(top - now)
+        total = total * scale + tl.sum(p, 1)
+        sums = tl.dot(p.to(v_ptr.dtype.element_ty), tl.load(v_ptr + keys), sums * scale[:, None])
+        top = now
+    tl.store(out_ptr + places, sums / total[:, None])
+
+
+ATTENTION = [F16, F16, F16, F32, F32, integer()]
+
+
+def test_scaled_sums_begin_where_the_product_has_them_if_that_is_another_program():
+    """The slots of 96 KB and the queries leave room for two, and none for 32 KB of exchanged sums."""
+    two = compile_kernel(attention_onto, *ATTENTION, num_warps=4, num_stages=3, ONTO=True, BM=64, BN=64, D=128)
+    assert two.shared == (1 + 2 * 3) * 64 * 128 * 2 and ".minnctapersm 2" in two.ptx
+    one = compile_kernel(attention_onto, *ATTENTION, num_warps=8, num_stages=3, ONTO=True, BM=128, BN=64, D=128)
+    assert one.shared > (2 + 2 * 3) * 64 * 128 * 2 and ".minnctapersm 1" in one.ptx
+
+
+def test_programs_of_a_warp_copy_less_far_ahead():
+    """Three programs of two slots, for four schedulers, are more than two of three; two of two warps are enough."""
+    slot = 2 * 64 * 128 * 2
+    one = compile_kernel(attention_onto, *ATTENTION, num_warps=1, num_stages=3, ONTO=False, BM=16, BN=64, D=128)
+    assert 2 * slot < one.shared < 3 * slot
+    two = compile_kernel(attention_onto, *ATTENTION, num_warps=2, num_stages=3, ONTO=False, BM=16, BN=64, D=128)
+    assert 3 * slot < two.shared < 4 * slot
+
+
+@pytest.mark.parametrize(("num_warps", "programs"), [(1, 8), (2, 4)])
+def test_products_of_multiply_adds_have_the_registers_of_a_scheduler(num_warps, programs):
+    """Nine to eleven warps leave a thread 168 registers, as twelve do: one scheduler has three of them."""
+    sizes = {"BM": 64 * num_warps, "BN": 64, "BK": 16}
+    entries = [F32, F32, F32, integer(), integer(), integer()]
+    compiled = compile_kernel(matmul, *entries, num_warps=num_warps, **sizes)
+    used = assemble(compiled, 90)
+    assert f".minnctapersm {programs}\n" in compiled.ptx and used.registers > 168 and used.spills == 0
+
+
+
 @pytest.mark.parametrize("sm", [80, 90])
 def test_copies_feed_multiply_adds(sm):
     """Nothing goes through registers, which the sums need; addresses are immediates."""
