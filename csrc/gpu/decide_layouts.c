@@ -3,21 +3,23 @@
  * if that is exact and suits its own accesses. Groups without a voice take what shape operations and reductions carry
  * over from their neighbours, or lie as is usual. */
 #include "gpu/layout_groups.h"
+#include <stdlib.h>
 
 /* ---- products -------------------------------------------------------------------------------------------------------------------- */
 
 /* Sums that are still under way cannot be converted: where another product is in the group, wgmma's layout is taken. */
-static void decide_by_product(const LayoutGroups *g, const Op *op)
+static void decide_by_product(LayoutGroups *g, const Op *op)
 {
     Group *group = groups_of(g, op->results[0]);
     if (op->opcode == OP_dot && group->is_under_way)
         return;
     group->is_under_way = op->opcode == OP_wgmma;
-    group->layout = tt_is_on_tensor_cores(op) ? tt_product_layout(g->module, op)
-                                              : tt_dot_layout(g->module, group->type, g->options->num_warps);
+    groups_place(g, group,
+                 tt_is_on_tensor_cores(op) ? tt_product_layout(g->module, op)
+                                           : tt_dot_layout(g->module, group->type, g->options->num_warps));
 }
 
-static void decide_by_products(const LayoutGroups *g, const Region *region)
+static void decide_by_products(LayoutGroups *g, const Region *region)
 {
     TT_FOR_OPS(op, region)
     {
@@ -36,7 +38,7 @@ static void decide_by_fragments(LayoutGroups *g, const Region *region)
         for (int i = 0; i < 2 && tt_is_on_tensor_cores(op); i++) {
             Group *group = groups_of(g, tt_operand(op, i));
             if (group && !group->layout)
-                group->layout = tt_fragment_layout(g->module, op, i);
+                groups_place(g, group, tt_fragment_layout(g->module, op, i));
         }
         for (int i = 0; i < op->region_count; i++)
             decide_by_fragments(g, op->regions[i]);
@@ -58,10 +60,10 @@ static const Preference *best_vote(const Group *group)
  * exchange whole vectors. */
 static int permuted_axis(const LayoutGroups *g, const Group *group)
 {
-    for (int i = 0; i < g->edges.count; i++) {
-        const Edge *edge = &g->edges.data[i];
-        const Preference *vote = best_vote(groups_root(edge->to));
-        if (edge->op->opcode == OP_permute && groups_root(edge->from) == group && vote)
+    for (int i = 0; i < group->edge_count; i++) {
+        const Edge *edge = &g->edges.data[group->edges[i]];
+        const Preference *vote = edge->op->opcode == OP_permute ? best_vote(edge->to) : NULL;
+        if (edge->from == group && vote)
             return (int)tt_find_attr(edge->op, ATTR_order)->ints[vote->order[0]];
     }
     return -1;
@@ -152,15 +154,14 @@ static bool collect_uses(const LayoutGroups *g, const Group *group, TileUse *use
     uint32_t all = (1u << group->type->rank) - 1;
     bool reduces = false;
     *count = 0;
-    for (int i = 0; i < g->edges.count; i++) {
-        const Edge *edge = &g->edges.data[i];
-        const Group *from = groups_root(edge->from), *to = groups_root(edge->to);
-        if (from != group && to != group)
-            continue;
-        TileUse use = {.weight = edge->times, .combines = from == group};
-        if (use.combines ? edge->op->opcode != OP_reduce : edge->op->opcode != OP_broadcast || from->layout)
+    for (int i = 0; i < group->edge_count; i++) {
+        const Edge *edge = &g->edges.data[group->edges[i]];
+        TileUse use = {.weight = edge->times, .combines = edge->from == group};
+        if (use.combines ? edge->op->opcode != OP_reduce
+                         : edge->op->opcode != OP_broadcast || edge->from->layout)
             return false;
-        use.axes = use.combines ? all & ~(1u << tt_int_attr(edge->op, ATTR_axis, 0)) : axes_of(from->type);
+        use.axes =
+            use.combines ? all & ~(1u << tt_int_attr(edge->op, ATTR_axis, 0)) : axes_of(edge->from->type);
         reduces |= use.combines;
         uses[(*count)++] = use;
     }
@@ -169,10 +170,9 @@ static bool collect_uses(const LayoutGroups *g, const Group *group, TileUse *use
 
 static bool is_reduced_in_loop(const LayoutGroups *g, const Group *group)
 {
-    for (int i = 0; i < g->edges.count; i++) {
-        const Edge *edge = &g->edges.data[i];
-        if (groups_root(edge->from) == group && edge->op->opcode == OP_reduce &&
-            edge->depth > group->access_depth)
+    for (int i = 0; i < group->edge_count; i++) {
+        const Edge *edge = &g->edges.data[group->edges[i]];
+        if (edge->from == group && edge->op->opcode == OP_reduce && edge->depth > group->access_depth)
             return true;
     }
     return false;
@@ -184,7 +184,7 @@ static const LinearLayout *by_work(const LayoutGroups *g, const Group *group)
 {
     enum { TRIP = 150, TRIP_OF_ELEMENT = 2, TURNS = 50 /* instructions */ };
     int count, warps = g->options->num_warps;
-    TileUse *uses = TT_NEW_ARRAY(g->arena, TileUse, g->edges.count);
+    TileUse *uses = TT_NEW_ARRAY(g->arena, TileUse, group->edge_count + 1);
     if (!group->is_voted || group->is_updated || group->stored_axes || group->loaded_axes ||
         !is_reduced_in_loop(g, group) || !collect_uses(g, group, uses, &count))
         return group->layout;
@@ -202,11 +202,12 @@ static const LinearLayout *by_work(const LayoutGroups *g, const Group *group)
     return saved > each * group->accesses ? layout : group->layout;
 }
 
-static void decide_by_vote(const LayoutGroups *g, Group *group)
+static void decide_by_vote(LayoutGroups *g, Group *group)
 {
     group->layout = voted(g, group);
     group->is_voted = group->layout != NULL;
-    group->layout = by_work(g, group);
+    if (group->is_voted)
+        groups_place(g, group, by_work(g, group));
 }
 
 /* Groups that are broadcast come after those that they are broadcast to, sums after what is added up, so that they are
@@ -221,22 +222,6 @@ static void decide_by_votes(LayoutGroups *g, bool all)
     }
 }
 
-/* Of the accesses that do not mind, those that move most: what follows from them, the sums of few rows, need not cross shared
- * memory for its own. */
-static bool decide_heaviest_by_vote(LayoutGroups *g)
-{
-    Group *heaviest = NULL;
-    for (int i = 0; i < g->all.count; i++) {
-        Group *group = g->all.data[i];
-        if (!group->parent && !group->layout && group->votes.count &&
-            (!heaviest || best_vote(group)->weight > best_vote(heaviest)->weight))
-            heaviest = group;
-    }
-    if (heaviest)
-        decide_by_vote(g, heaviest);
-    return heaviest;
-}
-
 /* What is only broadcast to, and reduced, takes as little work as can be: decides one group. */
 static bool decide_one_by_work(LayoutGroups *g)
 {
@@ -246,9 +231,12 @@ static bool decide_one_by_work(LayoutGroups *g)
         if (group->parent || group->layout || group->type->rank < 2 || group->is_accessed ||
             !collect_uses(g, group, uses, &count))
             continue;
-        group->layout = tt_layout_of_least_work(g->module, group->type, uses, count, g->options->num_warps);
-        if (group->layout)
+        const LinearLayout *layout =
+            tt_layout_of_least_work(g->module, group->type, uses, count, g->options->num_warps);
+        if (layout) {
+            groups_place(g, group, layout);
             return true;
+        }
     }
     return false;
 }
@@ -297,9 +285,6 @@ static const LinearLayout *without_repeated_work(const LayoutGroups *g, const Gr
     return gains ? tt_intern_layout(g->module, &shared) : layout;
 }
 
-/* Ways to follow an edge, the surest first. */
-enum { EXACT_FORWARD, EXACT_BACKWARD, WIDENING, EXCHANGING };
-
 /* Has a thread much more of the tile than its share, if it has all that its elements are broadcast to? So it is where a row of few
  * elements lies across the lanes. */
 static bool is_lopsided(const LayoutGroups *g, const LinearLayout *from, const LinearLayout *to)
@@ -326,9 +311,11 @@ static const LinearLayout *after_exchange(const LayoutGroups *g, const Edge *edg
 {
     if (edge->op->opcode != OP_split || !edge->from->layout || edge->to->layout)
         return NULL;
-    for (int i = 0; i < g->edges.count; i++)
-        if (g->edges.data[i].op->opcode == OP_broadcast && groups_root(g->edges.data[i].to) == edge->to)
+    for (int i = 0; i < edge->to->edge_count; i++) {
+        const Edge *other = &g->edges.data[edge->to->edges[i]];
+        if (other->op->opcode == OP_broadcast && other->to == edge->to)
             return NULL;
+    }
     return tt_split_after_exchange(edge->op, edge->from->layout);
 }
 
@@ -355,19 +342,21 @@ static const LinearLayout *follow(const LayoutGroups *g, const Edge *edge, int w
     return suits ? layout : NULL;
 }
 
+/* What an edge does not say now it does not say before one of its groups has got a layout: votes that come later forbid more. */
 static bool decide_by_edges(LayoutGroups *g, int last_way)
 {
-    for (int way = 0; way <= last_way; way++)
-        for (int i = 0; i < g->edges.count; i++) {
-            Edge *edge = &g->edges.data[i];
-            edge->from = groups_root(edge->from);
-            edge->to = groups_root(edge->to);
+    for (int way = 0; way <= last_way; way++) {
+        Agenda *agenda = &g->to_follow[way];
+        for (int i = groups_next_of(agenda, 0); i >= 0; i = groups_next_of(agenda, i + 1)) {
+            const Edge *edge = &g->edges.data[i];
             const LinearLayout *layout = follow(g, edge, way);
             if (layout) {
-                (way == EXACT_BACKWARD ? edge->from : edge->to)->layout = layout;
+                groups_place(g, way == EXACT_BACKWARD ? edge->from : edge->to, layout);
                 return true;
             }
+            groups_strike(agenda, i);
         }
+    }
     return false;
 }
 
@@ -386,10 +375,10 @@ static int64_t broadcast_registers(const LayoutGroups *g, Group *group, const Li
 {
     int64_t registers = 0;
     *tt_map_slot_ptr(asked, group) = group;
-    for (int i = 0; i < g->edges.count; i++) {
-        const Edge *edge = &g->edges.data[i];
-        Group *from = groups_root(edge->from);
-        if (groups_root(edge->to) != group || edge->op->opcode == OP_reduce || edge->op->opcode == OP_gather)
+    for (int i = 0; i < group->edge_count; i++) {
+        const Edge *edge = &g->edges.data[group->edges[i]];
+        Group *from = edge->from;
+        if (edge->to != group || edge->op->opcode == OP_reduce || edge->op->opcode == OP_gather)
             continue;
         const LinearLayout *source = tt_layout_backward(edge->op, edge->operand, layout);
         if (source && edge->op->opcode == OP_broadcast)
@@ -432,7 +421,7 @@ static bool decide_one_by_buffer(LayoutGroups *g, bool stored)
             registers[in_thread] = broadcast_registers(g, group, layouts[in_thread], &asked);
         }
         bool in_thread = registers[1] < registers[0];
-        group->layout = layouts[in_thread];
+        groups_place(g, group, layouts[in_thread]);
         return true;
     }
     return false;
@@ -455,7 +444,7 @@ static void decide_masks(LayoutGroups *g, const Region *region)
         for (int i = 0; i < op->operand_count && minds; i++) {
             Group *group = groups_of(g, tt_operand(op, i));
             if (group && group->is_masks && !group->layout)
-                group->layout = tt_memory_layout(g, op);
+                groups_place(g, group, tt_memory_layout(g, op));
         }
         for (int i = 0; i < op->region_count; i++)
             decide_masks(g, op->regions[i]);
@@ -464,28 +453,61 @@ static void decide_masks(LayoutGroups *g, const Region *region)
 
 /* Pointers and masks of an access that does not mind are in the same threads as what it loads or stores; unless several
  * threads have each element there, who would all compute what was too much work to repeat. */
-static bool decide_by_accessed(LayoutGroups *g, const Region *region)
+static bool decide_by_accessed(LayoutGroups *g)
 {
     bool changed = false;
-    TT_FOR_OPS(op, region)
-    {
-        Preference preference;
-        bool minds = !groups_is_access(op) || groups_minds(g, op, &preference);
-        const LinearLayout *layout = minds ? NULL : layout_of_accessed(g, op);
-        if (layout && 1ll << layout->in_bits[LAYOUT_REGISTER] >
-                          tt_elements_per_thread(tt_operand(op, 0)->type, g->options->num_warps))
-            layout = NULL;
-        for (int i = 0; layout && i < op->operand_count; i++) {
+    for (int number = groups_next_of(&g->to_access, 0); number >= 0;
+         number = groups_next_of(&g->to_access, number + 1)) {
+        Op *op = g->weak.data[number];
+        const LinearLayout *layout = layout_of_accessed(g, op);
+        groups_strike(&g->to_access, number);
+        if (1ll << layout->in_bits[LAYOUT_REGISTER] >
+            tt_elements_per_thread(tt_operand(op, 0)->type, g->options->num_warps))
+            continue;
+        for (int i = 0; i < op->operand_count; i++) {
             Group *group = groups_of(g, tt_operand(op, i));
             if (group && !group->layout) {
-                group->layout = layout;
+                groups_place(g, group, layout);
                 changed = true;
             }
         }
-        for (int i = 0; i < op->region_count; i++)
-            changed |= decide_by_accessed(g, op->regions[i]);
     }
     return changed;
+}
+
+typedef struct Heavy {
+    Group *group;
+    int64_t weight;
+    int number;
+} Heavy;
+
+static int by_weight(const void *a, const void *b)
+{
+    const Heavy *first = a, *second = b;
+    return first->weight != second->weight ? (first->weight < second->weight ? 1 : -1)
+                                           : first->number - second->number;
+}
+
+/* Of the accesses that do not mind, those that move most: what follows from them, the sums of few rows, need not cross shared
+ * memory for its own. */
+static void decide_by_weak_votes(LayoutGroups *g)
+{
+    Heavy *all = TT_NEW_ARRAY(g->arena, Heavy, g->all.count);
+    int count = 0;
+    for (int i = 0; i < g->all.count; i++) {
+        Group *group = g->all.data[i];
+        if (!group->parent && !group->layout && group->votes.count)
+            all[count++] = (Heavy){group, best_vote(group)->weight, i};
+    }
+    qsort(all, (size_t)count, sizeof *all, by_weight);
+    for (int i = 0; i < count; i++) {
+        if (all[i].group->layout)
+            continue;
+        decide_by_vote(g, all[i].group);
+        do
+            follow_back(g);
+        while (decide_by_accessed(g));
+    }
 }
 
 typedef struct Move {
@@ -508,14 +530,6 @@ static void check_access(Op *op, void *context)
         move->suits &= tt_suits(move->layout, &preference);
 }
 
-static bool has_edges(const LayoutGroups *g, const Group *group)
-{
-    for (int i = 0; i < g->edges.count; i++)
-        if (groups_root(g->edges.data[i].from) == group || groups_root(g->edges.data[i].to) == group)
-            return true;
-    return false;
-}
-
 /* Indices of a table that are loaded in vectors, for elements that another layout wants: the group takes that if its own
  * accesses are about as good there, so that indices do not cross shared memory. */
 static void move_to_accessed(LayoutGroups *g, Function *function, const Region *region)
@@ -526,7 +540,7 @@ static void move_to_accessed(LayoutGroups *g, Function *function, const Region *
         bool minds = !groups_is_access(op) || groups_minds(g, op, &preference);
         Group *group = minds ? NULL : groups_of(g, tt_operand(op, 0));
         Move move = {g, group, group ? layout_of_accessed(g, op) : NULL, true};
-        if (move.layout && move.layout != group->layout && group->is_voted && !has_edges(g, group) &&
+        if (move.layout && move.layout != group->layout && group->is_voted && !group->edge_count &&
             1ll << move.layout->in_bits[LAYOUT_REGISTER] <=
                 tt_elements_per_thread(tt_operand(op, 0)->type, g->options->num_warps)) {
             tt_walk(function->body, check_access, &move);
@@ -542,10 +556,10 @@ static void move_to_accessed(LayoutGroups *g, Function *function, const Region *
 
 static bool decide_one_by_default(LayoutGroups *g)
 {
-    for (int i = 0; i < g->all.count; i++) {
-        Group *group = g->all.data[i];
+    for (; g->first_open < g->all.count; g->first_open++) {
+        Group *group = g->all.data[g->first_open];
         if (!group->parent && !group->layout) {
-            group->layout = tt_default_layout(g->module, group->type, g->options->num_warps);
+            groups_place(g, group, tt_default_layout(g->module, group->type, g->options->num_warps));
             return true;
         }
     }
@@ -567,15 +581,12 @@ LayoutGroups *tt_decide_layouts(Function *function, const GpuOptions *options, A
     follow_back(g);
     decide_by_votes(g, true);
     follow_back(g);
-    while (decide_by_accessed(g, function->body))
+    while (decide_by_accessed(g))
         follow_back(g);
     while (decide_one_by_work(g))
         follow_back(g);
     groups_add_weak_votes(g, function);
-    while (decide_heaviest_by_vote(g))
-        do
-            follow_back(g);
-        while (decide_by_accessed(g, function->body));
+    decide_by_weak_votes(g);
     while (decide_by_edges(g, EXCHANGING) || decide_one_by_default(g))
         ;
     move_to_accessed(g, function, function->body);
@@ -597,8 +608,8 @@ const LinearLayout *tt_memory_layout(const LayoutGroups *g, const Op *op)
             layout = tt_group_layout(g, tt_operand(op, i));
     Preference preference;
     bool copies =
-        op->opcode == OP_async_copy && tt_preference_of(g->axis_infos, op, g->options,
-                                                        &preference); /* 4 bytes at least, however few */
+        op->opcode == OP_async_copy &&
+        tt_preference_of(g->axis_infos, op, g->options, &preference); /* 4 bytes at least, however few */
     bool strong = copies || groups_minds(g, op, &preference);
     bool fits = type->count * tt_byte_width(type->element->element) <= tt_shared_limit(g->options->sm);
     /* a load whose pointers would have to move as well: one of an image's neighbours, of which a few lie in vectors */

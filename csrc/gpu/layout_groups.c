@@ -391,6 +391,87 @@ static void note_sums(LayoutGroups *g)
         groups_root(g->edges.data[i].to)->is_summed |= groups_sums_in_loop(&g->edges.data[i]);
 }
 
+/* ---- agendas --------------------------------------------------------------------------------------------------------------------- */
+
+enum { WORD = 64 };
+
+static Agenda new_agenda(Arena *arena, int count)
+{
+    return (Agenda){TT_NEW_ARRAY(arena, uint64_t, count / WORD + 1), count};
+}
+
+static void put_on(Agenda *agenda, int number) { agenda->words[number / WORD] |= 1ull << number % WORD; }
+
+void groups_strike(Agenda *agenda, int number) { agenda->words[number / WORD] &= ~(1ull << number % WORD); }
+
+int groups_next_of(const Agenda *agenda, int from)
+{
+    for (int word = from / WORD; from < agenda->count && word <= agenda->count / WORD; word++) {
+        uint64_t left = agenda->words[word];
+        if (word == from / WORD)
+            left &= ~0ull << from % WORD;
+        if (left)
+            return word * WORD + __builtin_ctzll(left);
+    }
+    return -1;
+}
+
+void groups_place(LayoutGroups *g, Group *group, const LinearLayout *layout)
+{
+    group->layout = layout;
+    for (int i = 0; i < group->edge_count; i++)
+        for (int way = 0; way < EDGE_WAYS; way++)
+            put_on(&g->to_follow[way], group->edges[i]);
+    for (int i = 0; i < group->weak.count; i++)
+        put_on(&g->to_access, group->weak.data[i]);
+}
+
+static void collect_weak(LayoutGroups *g, const Region *region)
+{
+    TT_FOR_OPS(op, region)
+    {
+        Preference preference;
+        Group *group = groups_is_access(op) && !groups_minds(g, op, &preference)
+                           ? groups_of(g, groups_accessed_value(op))
+                           : NULL;
+        if (group) {
+            tt_push(g->arena, group->weak, g->weak.count);
+            tt_push(g->arena, g->weak, op);
+        }
+        for (int i = 0; i < op->region_count; i++)
+            collect_weak(g, op->regions[i]);
+    }
+}
+
+/* Groups do not change any more: each knows its edges, and accesses that wait for its layout. */
+static void make_agendas(LayoutGroups *g, const Function *function)
+{
+    for (int i = 0; i < g->edges.count; i++) {
+        Edge *edge = &g->edges.data[i];
+        edge->from = groups_root(edge->from);
+        edge->to = groups_root(edge->to);
+        edge->from->edge_count++;
+        edge->to->edge_count += edge->to != edge->from;
+    }
+    int *numbers = TT_NEW_ARRAY(g->arena, int, 2 * g->edges.count);
+    for (int i = 0; i < g->all.count; i++) {
+        Group *group = g->all.data[i];
+        group->edges = numbers;
+        numbers += group->edge_count;
+        group->edge_count = 0;
+    }
+    for (int i = 0; i < g->edges.count; i++) {
+        const Edge *edge = &g->edges.data[i];
+        edge->from->edges[edge->from->edge_count++] = i;
+        if (edge->to != edge->from)
+            edge->to->edges[edge->to->edge_count++] = i;
+    }
+    collect_weak(g, function->body);
+    for (int way = 0; way < EDGE_WAYS; way++)
+        g->to_follow[way] = new_agenda(g->arena, g->edges.count);
+    g->to_access = new_agenda(g->arena, g->weak.count);
+}
+
 LayoutGroups *groups_collect(const Function *function, const GpuOptions *options, Arena *arena)
 {
     LayoutGroups *g = TT_NEW(arena, LayoutGroups);
@@ -409,6 +490,7 @@ LayoutGroups *groups_collect(const Function *function, const GpuOptions *options
     spread_apart_axes(g);
     note_sums(g);
     collect_votes(g, function->body, 0, false);
+    make_agendas(g, function);
     return g;
 }
 

@@ -29,6 +29,9 @@ typedef struct Group {
     int64_t index_work; /* instructions that divide integers and compute with quotients, for each element */
     bool is_in_loop;    /* some of that, or of what else makes members, is */
     int64_t loop_work;  /* operations in loops that make an element of the members */
+    int *edges;         /* at the group, by number; in a row for all groups */
+    int edge_count;
+    TT_VECTOR(int) weak; /* accesses of members that do not mind, by number */
 } Group;
 
 /* An operation that carries layouts from one group to another. */
@@ -40,6 +43,15 @@ typedef struct Edge {
     int64_t times; /* it runs, about */
 } Edge;
 
+/* Numbers that are to be looked at. */
+typedef struct Agenda {
+    uint64_t *words;
+    int count;
+} Agenda;
+
+/* Ways to follow an edge, the surest first. */
+enum { EXACT_FORWARD, EXACT_BACKWARD, WIDENING, EXCHANGING, EDGE_WAYS };
+
 struct LayoutGroups {
     Module *module;
     const GpuOptions *options;
@@ -50,6 +62,10 @@ struct LayoutGroups {
     Map sizes;    /* see tt_cheap_size */
     TT_VECTOR(Group *) all;
     TT_VECTOR(Edge) edges;
+    TT_VECTOR(Op *) weak; /* accesses that do not mind */
+    Agenda to_follow[EDGE_WAYS],
+        to_access;  /* edges, and weak accesses, at groups that have got a layout since */
+    int first_open; /* groups before it have one */
 };
 
 /* Groups, edges, and the votes of the accesses that mind. No group has a layout yet. */
@@ -69,6 +85,12 @@ static inline Group *groups_root(Group *group)
 
 /* NULL for scalars and for what is cheap. */
 Group *groups_of(const LayoutGroups *g, const Value *value);
+
+/* Gives a group its layout: what that may decide is on the agendas then. */
+void groups_place(LayoutGroups *g, Group *group, const LinearLayout *layout);
+/* The next number on it, from `from` on; -1: none. */
+int groups_next_of(const Agenda *agenda, int from);
+void groups_strike(Agenda *agenda, int number);
 
 /* Does it load, store or update a tile? */
 bool groups_is_access(const Op *op);

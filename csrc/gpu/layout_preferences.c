@@ -96,10 +96,10 @@ static void add_buffer(Op *op, void *context)
 /* Would a tile that crosses shared memory beside the loop's buffers leave a multiprocessor fewer programs? */
 static bool costs_programs(const Op *loop, const Type *type, const GpuOptions *options)
 {
-    enum { RESERVED = 1 << 10 /* by the system, for each program */ };
     Buffers buffers = {.loop = loop};
     tt_walk(loop->parent->function->body, add_buffer, &buffers);
-    int64_t shared = tt_shared_limit(options->sm) + RESERVED, least = buffers.bytes + RESERVED;
+    int64_t shared = tt_shared_limit(options->sm) + TT_RESERVED_SHARED,
+            least = buffers.bytes + TT_RESERVED_SHARED;
     return shared / (least + type->count * tt_byte_width(type)) < shared / least;
 }
 

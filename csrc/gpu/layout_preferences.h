@@ -24,7 +24,8 @@ static inline int64_t tt_elements_per_thread(const Type *type, int num_warps)
 
 /* False when nothing is known of how the elements lie: then one layout is as good as another. The mask does not matter:
  * vectors that it cuts are accessed element by element. */
-bool tt_preference_of(const AxisInfos *infos, const Op *op, const GpuOptions *options, Preference *preference);
+bool tt_preference_of(const AxisInfos *infos, const Op *op, const GpuOptions *options,
+                      Preference *preference);
 /* Does an access in this layout use memory about as well as in the one it prefers? */
 bool tt_suits(const LinearLayout *layout, const Preference *preference);
 /* And in vectors as wide? */

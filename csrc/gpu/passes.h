@@ -8,7 +8,8 @@ enum {
     TT_LANE_BITS = 5,
     TT_LANES = 32,
     TT_WARPGROUP = 4 /* warps */,
-    TT_REGISTERS = 64 << 10 /* of a multiprocessor */
+    TT_REGISTERS = 64 << 10,     /* of a multiprocessor */
+    TT_RESERVED_SHARED = 1 << 10 /* bytes of its shared memory, by the system, for each program */
 };
 
 /* ---- transport.c: layouts through operations ------------------------------------------------------------------------

@@ -95,10 +95,8 @@ static void count_buffer(Op *op, void *context)
         occupied->bytes += tt_buffer_bytes(op->results[0]);
 }
 
-enum { RESERVED_SHARED = 1 << 10 /* by the system, for each program */ };
-
 /* Bytes of a multiprocessor. */
-static int64_t shared_of(const Pipeline *p) { return tt_shared_limit(p->options->sm) + RESERVED_SHARED; }
+static int64_t shared_of(const Pipeline *p) { return tt_shared_limit(p->options->sm) + TT_RESERVED_SHARED; }
 
 static bool has_only_wgmma(const Pipeline *p)
 {
@@ -131,7 +129,7 @@ static int64_t programs_at_once(const Pipeline *p, int64_t shared_bytes)
 {
     enum { OTHERS = 40 };
     int64_t threads = (int64_t)TT_LANES * p->options->num_warps;
-    int64_t programs = TT_MIN(shared_of(p) / (shared_bytes + RESERVED_SHARED),
+    int64_t programs = TT_MIN(shared_of(p) / (shared_bytes + TT_RESERVED_SHARED),
                               TT_REGISTERS / (threads * (sums_of_thread(p) + OTHERS)));
     return TT_MIN(programs, tt_int_attr(p->loop.op, ATTR_programs, INT32_MAX));
 }
@@ -142,7 +140,7 @@ static bool leaves_cache(const Pipeline *p, int64_t shared_bytes)
 {
     enum { MORE = 32 << 10 };
     int64_t programs = TT_MAX(1, programs_at_once(p, shared_bytes));
-    int64_t occupied = programs * (shared_bytes + RESERVED_SHARED);
+    int64_t occupied = programs * (shared_bytes + TT_RESERVED_SHARED);
     return occupied <= shared_of(p) - MORE;
 }
 
@@ -194,10 +192,10 @@ static int distance_for_few(const Pipeline *p, int64_t each, int64_t others)
     int64_t programs = tt_int_attr(p->loop.op, ATTR_programs, 0);
     if (!programs)
         return 0;
-    int64_t share = shared_of(p) / programs - RESERVED_SHARED;
+    int64_t share = shared_of(p) / programs - TT_RESERVED_SHARED;
     int64_t room = share - TT_MAX(share / 8, p->options->spared_bytes);
     int distance = (int)TT_MIN(MOST_STAGES, p->trips) - 1, more = pipeline_holds_slots(p) ? 2 : 1;
-    int64_t most = find_straddling(p) ? MOST_BESIDE_CACHE / programs - RESERVED_SHARED
+    int64_t most = find_straddling(p) ? MOST_BESIDE_CACHE / programs - TT_RESERVED_SHARED
                                       : share - p->options->spared_bytes;
     while (distance > 0 &&
            (each * (distance + 1) + others > room || each * (distance + more) + others > most))
@@ -327,7 +325,7 @@ static void choose_stored(Pipeline *p, int64_t shared_bytes)
         return;
     int64_t lookups = 2 * all.entries; /* those of the next iteration come while these are used */
     int64_t programs = TT_REGISTERS / (threads * (sums_of_thread(p) + all.elements + lookups + BESIDE_SUMS));
-    programs = TT_MIN(programs, shared_of(p) / (shared_bytes + RESERVED_SHARED));
+    programs = TT_MIN(programs, shared_of(p) / (shared_bytes + TT_RESERVED_SHARED));
     programs = TT_MAX(1, TT_MIN(programs, ENOUGH_WARPS / p->options->num_warps));
     int64_t room = TT_MIN(MOST, TT_REGISTERS / (threads * programs)) - lookups - BESIDE_LOADS;
     p->stored = (int)TT_MAX(1, TT_MIN(p->distance, room / all.elements - 1));

@@ -801,7 +801,6 @@ def test_products_of_multiply_adds_have_the_registers_of_a_scheduler(num_warps, 
     assert f".minnctapersm {programs}\n" in compiled.ptx and used.registers > 168 and used.spills == 0
 
 
-
 @pytest.mark.parametrize("sm", [80, 90])
 def test_copies_feed_multiply_adds(sm):
     """Nothing goes through registers, which the sums need; addresses are immediates."""
