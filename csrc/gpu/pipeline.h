@@ -164,6 +164,8 @@ enum { STEP_BYTES = 32 /* of K, of one instruction */ };
  * where a program has a multiprocessor for itself: else another one's products fill the gap, and so do those of many warps, if
  * there is no more to do than that. */
 bool pipeline_can_halve(const Pipeline *p, const Op *product);
+/* Does the loop compute the left operand, in registers, of what is copied ahead? */
+bool pipeline_computes_left(const Pipeline *p, const Op *product);
 /* Of the left operand of both, each gets the part that it multiplies. */
 void pipeline_make_halves(Pipeline *p, Op *first, Op *second);
 

@@ -226,13 +226,21 @@ static bool gains_by_turns(const Pipeline *p, int64_t bytes, int64_t bytes_of_mo
            tt_find_turn(p->loop.body, &turn, p->scratch);
 }
 
-/* Does an iteration more leave a multiprocessor of sm_90 one program, or fewer warps than it has schedulers, where it had more? Threads
- * wait for what mma.sync and multiply-adds read from shared memory, and another program's work meanwhile; a launch of few
- * programs has no other. */
+/* Does the tensor core wait for threads, which read or compute what it multiplies? */
+static bool waits_for_threads(const Pipeline *p)
+{
+    for (int i = 0; i < p->products.count; i++)
+        if (p->products.data[i]->opcode != OP_wgmma || pipeline_computes_left(p, p->products.data[i]))
+            return true;
+    return false;
+}
+
+/* Does an iteration more leave a multiprocessor of sm_90 one program, or fewer warps than it has schedulers, where it had more?
+ * Another program's products go on while threads work; a launch of few programs has no other. */
 static bool costs_programs(const Pipeline *p, int64_t bytes, int64_t bytes_of_more)
 {
     enum { SCHEDULERS = 4 };
-    if (p->options->sm < 90 || has_only_wgmma(p) || tt_find_attr(p->loop.op, ATTR_programs))
+    if (p->options->sm < 90 || !waits_for_threads(p) || tt_find_attr(p->loop.op, ATTR_programs))
         return false;
     int64_t with_more = programs_at_once(p, bytes_of_more + p->options->spared_bytes);
     return (with_more == 1 || with_more * p->options->num_warps < SCHEDULERS) &&

@@ -32,6 +32,14 @@ static Map find_made(const Pipeline *p)
     return made;
 }
 
+bool pipeline_computes_left(const Pipeline *p, const Op *product)
+{
+    const Op *left = tt_before_permutes(tt_operand(product, 0))->op;
+    Map made = find_made(p);
+    return left && left->opcode != OP_load && tt_is_tile(left->results[0]->type) &&
+           tt_map_find_ptr(&made, left);
+}
+
 bool pipeline_can_halve(const Pipeline *p, const Op *product)
 {
     enum { MANY_WARPS = 16 };
