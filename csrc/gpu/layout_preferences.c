@@ -98,9 +98,8 @@ static bool costs_programs(const Op *loop, const Type *type, const GpuOptions *o
 {
     Buffers buffers = {.loop = loop};
     tt_walk(loop->parent->function->body, add_buffer, &buffers);
-    int64_t shared = tt_shared_limit(options->sm) + TT_RESERVED_SHARED,
-            least = buffers.bytes + TT_RESERVED_SHARED;
-    return shared / (least + type->count * tt_byte_width(type)) < shared / least;
+    int64_t more = buffers.bytes + type->count * tt_byte_width(type);
+    return tt_programs_by_shared(options->sm, more) < tt_programs_by_shared(options->sm, buffers.bytes);
 }
 
 /* Is it, of what is loaded, all that a loop of products begins its sums with? That happens once. Through shared memory it would

@@ -20,7 +20,8 @@ enum {
 typedef struct Windows {
     Module *module;
     const GpuOptions *options;
-    AxisInfos *axis_infos;
+    Arena *scratch;
+    AxisInfos *axis_infos; /* NULL until a loop has products */
     Loop loop;
     bool changed;
 } Windows;
@@ -119,6 +120,8 @@ static void visit(Op *op, void *context)
     Windows *w = context;
     if (op->opcode != OP_for || !tt_has_dot(op->regions[0]))
         return;
+    if (!w->axis_infos)
+        w->axis_infos = tt_analyze_axis_info(w->module->functions, w->scratch);
     w->loop = tt_loop(op);
     TT_FOR_OPS_SAFE(load, op->regions[0])
     {
@@ -129,8 +132,7 @@ static void visit(Op *op, void *context)
 
 bool tt_gpu_load_windows(Module *module, const GpuOptions *options, Arena *scratch)
 {
-    Windows w = {.module = module, .options = options};
-    w.axis_infos = tt_analyze_axis_info(module->functions, scratch);
+    Windows w = {.module = module, .options = options, .scratch = scratch};
     tt_walk(module->functions->body, visit, &w);
     return w.changed;
 }

@@ -153,7 +153,9 @@ int tt_least_halving_bit(const Type *type); /* of an element: the vectors that t
 int64_t tt_buffer_bytes(const Value *buffer);     /* all slots */
 int64_t tt_buffer_alignment(const Value *buffer); /* of each slot, in bytes */
 int64_t tt_shared_limit(int sm);                  /* bytes of shared memory that a program can have */
-int tt_shared_bytes(const Module *module);        /* of the kernel, once allocated */
+int64_t tt_programs_by_shared(int sm,
+                              int64_t bytes); /* that a multiprocessor has so much shared memory for */
+int tt_shared_bytes(const Module *module);    /* of the kernel, once allocated */
 
 /* ---- hints.c --------------------------------------------------------------------------------------------------------- */
 

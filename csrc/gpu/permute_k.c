@@ -93,7 +93,7 @@ static void visit(Op *op, void *context)
 bool tt_gpu_permute_k(Module *module, const GpuOptions *options, Arena *scratch)
 {
     Permuting p = {.module = module, .options = options};
-    if (options->sm != 90)
+    if (options->sm != 90 || !tt_has_products(module->functions->body))
         return false;
     p.axis_infos = tt_analyze_axis_info(module->functions, scratch);
     tt_walk(module->functions->body, visit, &p);

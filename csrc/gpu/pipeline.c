@@ -666,8 +666,17 @@ static void analyze(Pipeline *p)
     p->pointers = tt_analyze_param_pointers(p->module->functions, p->scratch);
 }
 
+static void find_work(Op *op, void *found)
+{
+    *(bool *)found |= tt_is_loop(op) || op->opcode == OP_block_pointers;
+}
+
 bool tt_gpu_pipeline(Module *module, const GpuOptions *options, Arena *scratch)
 {
+    bool any = false;
+    tt_walk(module->functions->body, find_work, &any);
+    if (!any)
+        return false;
     Pipeline p = {.module = module, .options = options, .scratch = scratch, .moved = {.arena = scratch}};
     bool changed = false;
     analyze(&p);

@@ -129,7 +129,7 @@ static int64_t programs_at_once(const Pipeline *p, int64_t shared_bytes)
 {
     enum { OTHERS = 40 };
     int64_t threads = (int64_t)TT_LANES * p->options->num_warps;
-    int64_t programs = TT_MIN(shared_of(p) / (shared_bytes + TT_RESERVED_SHARED),
+    int64_t programs = TT_MIN(tt_programs_by_shared(p->options->sm, shared_bytes),
                               TT_REGISTERS / (threads * (sums_of_thread(p) + OTHERS)));
     return TT_MIN(programs, tt_int_attr(p->loop.op, ATTR_programs, INT32_MAX));
 }
@@ -333,7 +333,7 @@ static void choose_stored(Pipeline *p, int64_t shared_bytes)
         return;
     int64_t lookups = 2 * all.entries; /* those of the next iteration come while these are used */
     int64_t programs = TT_REGISTERS / (threads * (sums_of_thread(p) + all.elements + lookups + BESIDE_SUMS));
-    programs = TT_MIN(programs, shared_of(p) / (shared_bytes + TT_RESERVED_SHARED));
+    programs = TT_MIN(programs, tt_programs_by_shared(p->options->sm, shared_bytes));
     programs = TT_MAX(1, TT_MIN(programs, ENOUGH_WARPS / p->options->num_warps));
     int64_t room = TT_MIN(MOST, TT_REGISTERS / (threads * programs)) - lookups - BESIDE_LOADS;
     p->stored = (int)TT_MAX(1, TT_MIN(p->distance, room / all.elements - 1));

@@ -152,3 +152,8 @@ int64_t tt_shared_limit(int sm)
         return sm < 75 ? 48 << 10 : sm >= 120 ? 99 << 10 : TT_SM90_SHARED;
     }
 }
+
+int64_t tt_programs_by_shared(int sm, int64_t bytes)
+{
+    return (tt_shared_limit(sm) + TT_RESERVED_SHARED) / (bytes + TT_RESERVED_SHARED);
+}

@@ -667,8 +667,10 @@ bool tt_gpu_select_dot(Module *module, const GpuOptions *options, Arena *scratch
                   .scratch = scratch,
                   .buffers = {.arena = scratch},
                   .raised = {.arena = scratch}};
-    s.axis_infos = tt_analyze_axis_info(module->functions, scratch);
     tt_walk(module->functions->body, collect_dots, &s);
+    if (!s.dots.count && !s.others.count)
+        return false;
+    s.axis_infos = tt_analyze_axis_info(module->functions, scratch);
     for (int i = 0; i < s.dots.count; i++) {
         Op *dot = s.dots.data[i];
         int64_t warps[2];
@@ -685,8 +687,6 @@ bool tt_gpu_select_dot(Module *module, const GpuOptions *options, Arena *scratch
     }
     for (int i = 0; i < s.others.count; i++)
         use_multiply_adds(&s, s.others.data[i]);
-    if (!s.dots.count && !s.others.count)
-        return false;
     tt_opt_run_pass(module, PASS_dce); /* tiles that are permuted in a buffer now */
     return true;
 }

@@ -147,7 +147,7 @@ int64_t simt_peel(LLVMValueRef value, LLVMValueRef *base);
 int64_t simt_peel_pointer(LLVMValueRef pointer, LLVMValueRef *base);
 int simt_known_zeros(const Simt *s, LLVMValueRef value); /* how many zero bits it ends with, at least */
 LLVMValueRef simt_compare(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b);
-LLVMValueRef simt_divide(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef simt_divide(Simt *s, const Op *op, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef simt_shift(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b);
 
 /* ---- simt_elementwise.c, simt_math.c, simt_casts.c ---------------------------------------------------------------------- */

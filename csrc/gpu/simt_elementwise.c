@@ -27,8 +27,9 @@ static LLVMValueRef high_product(Simt *s, LLVMValueRef const *x, bool is_signed)
     return LLVMBuildTrunc(s->b, LLVMBuildLShr(s->b, product, simt_int(wide, bits), ""), type, "");
 }
 
-static LLVMValueRef integer_op(Simt *s, Opcode opcode, LLVMValueRef const *x)
+static LLVMValueRef integer_op(Simt *s, const Op *op, LLVMValueRef const *x)
 {
+    Opcode opcode = op->opcode;
     switch (opcode) {
     case OP_add:
         return simt_add(s, x[0], x[1]);
@@ -45,7 +46,7 @@ static LLVMValueRef integer_op(Simt *s, Opcode opcode, LLVMValueRef const *x)
     case OP_div_u:
     case OP_rem_s:
     case OP_rem_u:
-        return simt_divide(s, opcode, x[0], x[1]);
+        return simt_divide(s, op, x[0], x[1]);
     case OP_mulhi_s:
         return high_product(s, x, true);
     case OP_mulhi_u:
@@ -239,7 +240,7 @@ static LLVMValueRef cast(Simt *s, const Op *op, LLVMValueRef x)
 static LLVMValueRef scalar_op(Simt *s, const Op *op, LLVMValueRef const *x)
 {
     if (tt_has(op, ON_INTS))
-        return integer_op(s, op->opcode, x);
+        return integer_op(s, op, x);
     switch (op->opcode) {
     case OP_select:
         return LLVMBuildSelect(s->b, x[0], x[1], x[2], "");

@@ -191,23 +191,28 @@ static LLVMValueRef divide(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef 
 }
 
 /* Multiples of a power of two have the same quotient by one of them, and remainders one apart, for all numbers between two
- * neighbours: m + 1, m + 2, ..., though not for m itself where it may be negative, since integers are divided toward
- * zero. So a thread that holds neighbours divides for two of them. */
-LLVMValueRef simt_divide(Simt *s, Opcode opcode, LLVMValueRef a, LLVMValueRef b)
+ * neighbours: m + 1, m + 2, ..., and for m itself where it is not negative, since integers are divided toward zero. So a
+ * thread that holds neighbours divides for one or two of them. */
+LLVMValueRef simt_divide(Simt *s, const Op *op, LLVMValueRef a, LLVMValueRef b)
 {
     LLVMValueRef base;
+    Opcode opcode = op->opcode;
+    IntBounds bounds;
     int64_t constant = simt_peel(a, &base), within = 0;
     bool is_quotient = opcode == OP_div_s || opcode == OP_div_u;
+    bool is_whole = opcode == OP_div_u || opcode == OP_rem_u || tt_find_attr(op, ATTR_whole) ||
+                    (tt_int_bounds(tt_operand(op, 0), &bounds) && bounds.lowest >= 0);
     if (base) {
         int zeros = TT_MIN(TT_MIN(zeros_at(s, base, DEEPEST_LOOK), zeros_at(s, b, DEEPEST_LOOK)), MOST_ZEROS);
         within = constant & ((1ll << zeros) - 1);
     }
-    if (within > 1)
-        a = simt_add_constant(s, base, constant - within + 1);
+    int64_t shared = is_whole ? 0 : TT_MIN(within, 1); /* what is divided, of those neighbours */
+    if (within > shared)
+        a = simt_add_constant(s, base, constant - within + shared);
     void **slot = sum_slot(s, SUM_DIVIDE + (int)opcode, a, b, 0);
     LLVMValueRef result = *slot ? *slot : divide(s, opcode, a, b);
     *sum_slot(s, SUM_DIVIDE + (int)opcode, a, b, 0) = result;
-    return is_quotient || within < 2 ? result : simt_add_constant(s, result, within - 1);
+    return is_quotient || within == shared ? result : simt_add_constant(s, result, within - shared);
 }
 
 /* ---- comparisons ------------------------------------------------------------------------------------------------------------------------ */

@@ -66,7 +66,7 @@ static void visit(Op *op, void *context)
 bool tt_gpu_turn_dot(Module *module, const GpuOptions *options, Arena *scratch)
 {
     Turning t = {.module = module, .options = options};
-    if (options->sm != 90)
+    if (options->sm != 90 || !tt_has_products(module->functions->body))
         return false;
     t.axis_infos = tt_analyze_axis_info(module->functions, scratch);
     tt_walk(module->functions->body, visit, &t);

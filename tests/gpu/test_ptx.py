@@ -1333,8 +1333,8 @@ def test_a_vector_that_a_thread_needs_for_several_rows_is_loaded_once(divisor, l
 
 
 @triton.jit
-def neighbours(x_ptr, out_ptr, width, BLOCK: tl.constexpr):
-    place = tl.arange(0, BLOCK)
+def neighbours(x_ptr, out_ptr, width, BLOCK: tl.constexpr, FIRST: tl.constexpr):
+    place = FIRST + tl.arange(0, BLOCK)
     row, column = place // width, place % width
     total = tl.zeros((BLOCK,), tl.float32)
     for tap in tl.static_range(-1, 2):
@@ -1343,12 +1343,14 @@ def neighbours(x_ptr, out_ptr, width, BLOCK: tl.constexpr):
     tl.store(out_ptr + place, total.to(tl.float16))
 
 
+@pytest.mark.parametrize("first, loads, divisions", [(0, 2 * (4 + 1 + 4), 2 * 1), (-512, 3 * 8, 2)])
 @pytest.mark.parametrize("sm", SMS)
-def test_neighbours_in_an_image_stay_in_their_threads(sm):
-    """One of three lies in vectors. A thread has four elements side by side, and divides for two of them."""
-    compiled = compile_kernel(neighbours, F16, F16, integer(), sm=sm, BLOCK=1024)
+def test_neighbours_in_an_image_stay_in_their_threads(sm, first, loads, divisions):
+    """One of three lies in vectors, and a thread divides for one of four elements side by side; if some may be negative
+    it divides for two of eight."""
+    compiled = compile_kernel(neighbours, F16, F16, integer(), sm=sm, BLOCK=1024, FIRST=first)
     assert compiled.count(BARRIER) == compiled.count(r"\b(ld|st)\.shared") == 0
-    assert compiled.count(LOAD) == 2 * (4 + 1 + 4) and compiled.count(r"\bdiv\.") == 2 * 2
+    assert compiled.count(LOAD) == loads and compiled.count(r"\bdiv\.") == divisions
     assemble(compiled, sm)
 
 
