@@ -8,6 +8,13 @@ typedef struct Rounding {
     int count;
 } Rounding;
 
+/* A product of many has the errors of all of them. */
+static bool adds_or_chooses(Opcode combine)
+{
+    return combine == OP_fadd || combine == OP_fmax || combine == OP_fmin || combine == OP_fmax_nan ||
+           combine == OP_fmin_nan;
+}
+
 /* Has the result about the relative error of the operand? What is subtracted may leave less, but then that of all operands. */
 static bool keeps_error(const Op *op, int operand)
 {
@@ -35,7 +42,7 @@ static bool keeps_error(const Op *op, int operand)
     case OP_wgmma:
         return operand == 2; /* the sums that it adds to */
     case OP_reduce:
-        return op->operand_count == 1;
+        return adds_or_chooses(tt_combining_opcode(op));
     default:
         return tt_has(op, SHAPE);
     }

@@ -1882,6 +1882,11 @@ def test_loops_without_products_that_ask_for_stages(kernel, stages, copies):
 
 
 @triton.jit
+def multiply(a, b):
+    return a * b
+
+
+@triton.jit
 def exponentials(a, b, n, WAY: tl.constexpr):
     k = tl.arange(0, 128)
     x = tl.exp(tl.load(a + k).to(tl.float32))
@@ -1889,6 +1894,8 @@ def exponentials(a, b, n, WAY: tl.constexpr):
         y = 1 / (1 + x)
     elif WAY == "share":
         y = x / tl.sum(x)
+    elif WAY == "product":
+        y = tl.reduce(x, 0, multiply)
     elif WAY == "logarithm":
         y = tl.log(x)
     elif WAY == "carried":
@@ -1910,6 +1917,7 @@ def exponentials(a, b, n, WAY: tl.constexpr):
         ("itself", "fp32", "bf16", False),
         ("sigmoid", "fp32", "fp16", False),
         ("share", "fp32", "fp16", False),
+        ("product", "fp32", "fp16", True),
         ("share", "fp32", "fp32", True),
         ("logarithm", "fp32", "fp16", True),
         ("carried", "fp32", "fp16", False),
