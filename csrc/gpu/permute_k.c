@@ -11,23 +11,29 @@ typedef struct Permuting {
     Module *module;
     const GpuOptions *options;
     AxisInfos *axis_infos;
+    Map bits; /* Value* -> its source_bits, plus one */
     bool changed;
 } Permuting;
 
 /* Bits in memory of one of the elements that are computed of a load in this region; 0: they are not, or in no known way. */
-static int64_t source_bits(const Value *value, const Region *region)
+static int64_t source_bits(Permuting *p, const Value *value, const Region *region)
 {
     const Op *op = value->op;
     if (!op || op->parent != region)
         return 0;
     if (op->opcode == OP_load)
         return tt_is_tile(value->type) ? 8 * tt_byte_width(value->type) : 0;
-    int64_t most = 0;
     if (!tt_has(op, ELEMENTWISE | SHAPE | ONE_LAYOUT) || op->opcode == OP_expand_dims)
         return 0;
+    void **slot = tt_map_slot_ptr(&p->bits, value);
+    if (*slot)
+        return (intptr_t)*slot - 1;
+    int64_t most = 0;
     for (int i = 0; i < op->operand_count; i++)
-        most = TT_MAX(most, source_bits(tt_operand(op, i), region));
-    return most / (op->opcode == OP_join ? 2 : 1);
+        most = TT_MAX(most, source_bits(p, tt_operand(op, i), region));
+    most /= op->opcode == OP_join ? 2 : 1;
+    *tt_map_slot_ptr(&p->bits, value) = (void *)(intptr_t)(most + 1); /* the table may have grown */
+    return most;
 }
 
 /* With `pairs` pairs of a lane next to each other, along this axis of a tile of two dimensions. */
@@ -79,7 +85,7 @@ static void visit(Op *op, void *context)
         !is_computed(op, 0) || !is_computed(op, 1))
         return;
     Value *a = tt_operand(op, 0), *b = tt_operand(op, 1);
-    int64_t bits = source_bits(a, op->parent), pairs = bits ? READ_BITS / bits / PAIR : 0;
+    int64_t bits = source_bits(p, a, op->parent), pairs = bits ? READ_BITS / bits / PAIR : 0;
     if (tt_byte_width(a->type) != 2 || pairs < 2 || a->type->shape[1] % (LANES * pairs * PAIR) ||
         tt_staged_axis(p->axis_infos, a, 1) != 1)
         return;
@@ -92,7 +98,7 @@ static void visit(Op *op, void *context)
 
 bool tt_gpu_permute_k(Module *module, const GpuOptions *options, Arena *scratch)
 {
-    Permuting p = {.module = module, .options = options};
+    Permuting p = {.module = module, .options = options, .bits = {.arena = scratch}};
     if (options->sm != 90 || !tt_has_products(module->functions->body))
         return false;
     p.axis_infos = tt_analyze_axis_info(module->functions, scratch);
