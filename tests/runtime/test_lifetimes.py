@@ -4,7 +4,7 @@ import pytest
 from processes import run
 
 KERNELS = """
-    import signal, time
+    import signal, sys, time, traceback
     endless = jit('''
         def endless(flag, zero):
             while tl.load(flag + zero, volatile=True) == 0:
@@ -24,9 +24,15 @@ KERNELS = """
             try:
                 function()
                 code = 0
+            except BaseException:
+                traceback.print_exc()
+                sys.stderr.flush()
             finally:
                 os._exit(code)
-        return os.waitpid(pid, 0)[1]
+        status = os.waitpid(pid, 0)[1]
+        if status:
+            print("the child's status:", status, file=sys.stderr)
+        return status
     def in_thread(function, *args, daemon=True):
         thread = threading.Thread(target=function, args=args, daemon=daemon)
         thread.start()
