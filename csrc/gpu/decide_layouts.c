@@ -272,8 +272,8 @@ static bool repeats_index_work(const LayoutGroups *g, const Group *group, const 
            (registers - share) * group->index_work >= TRIP;
 }
 
-/* The layout, if it is what an iteration's elements are broadcast from; or one in which lanes that would all compute the same, at
- * more cost than to pass it on from lane to lane, compute a share each: scales of rows, of which four lanes have a fragment. */
+/* The layout; or, where lanes would all compute the same in a loop, at more cost than to pass it on from lane to lane, one in which
+ * each computes a share: scales of rows, of which four lanes have a fragment. */
 static const LinearLayout *without_repeated_work(const LayoutGroups *g, const Group *group,
                                                  const LinearLayout *layout)
 {

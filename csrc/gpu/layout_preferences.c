@@ -70,36 +70,11 @@ static bool carries_sums(const Loop *loop, int i)
     return false;
 }
 
-static bool is_in(const Op *op, const Op *loop)
-{
-    for (; op && op != loop; op = op->parent->op)
-        ;
-    return op;
-}
-
-typedef struct Buffers {
-    const Op *loop;
-    int64_t bytes;
-} Buffers;
-
-static void add_buffer(Op *op, void *context)
-{
-    Buffers *buffers = context;
-    if (op->opcode != OP_smem_alloc)
-        return;
-    bool is_used = is_in(op, buffers->loop);
-    TT_FOR_USES(use, op->results[0])
-    is_used |= is_in(use->user, buffers->loop);
-    buffers->bytes += is_used ? tt_buffer_bytes(op->results[0]) : 0;
-}
-
 /* Would a tile that crosses shared memory beside the loop's buffers leave a multiprocessor fewer programs? */
 static bool costs_programs(const Op *loop, const Type *type, const GpuOptions *options)
 {
-    Buffers buffers = {.loop = loop};
-    tt_walk(loop->parent->function->body, add_buffer, &buffers);
-    int64_t more = buffers.bytes + type->count * tt_byte_width(type);
-    return tt_programs_by_shared(options->sm, more) < tt_programs_by_shared(options->sm, buffers.bytes);
+    int64_t bytes = tt_bytes_while_it_runs(loop), more = bytes + type->count * tt_byte_width(type);
+    return tt_programs_by_shared(options->sm, more) < tt_programs_by_shared(options->sm, bytes);
 }
 
 /* Is it, of what is loaded, all that a loop of products begins its sums with? That happens once. Through shared memory it would

@@ -80,6 +80,8 @@ const LinearLayout *tt_layout_of_least_work(Module *module, const Type *type, co
 
 /* ---- select_dot.c: products on tensor cores ---------------------------------------------------------------------------- */
 
+bool tt_is_computed_here(const Op *dot,
+                         const Value *value); /* in the product's region, not just loaded there */
 bool tt_is_product(const Op *op);
 bool tt_has_dot(const Region *body);      /* outside of what is nested in it */
 bool tt_has_products(Region *region);     /* there too */
@@ -153,6 +155,7 @@ int tt_least_halving_bit(const Type *type); /* of an element: the vectors that t
 int64_t tt_buffer_bytes(const Value *buffer);     /* all slots */
 int64_t tt_buffer_alignment(const Value *buffer); /* of each slot, in bytes */
 int64_t tt_shared_limit(int sm);                  /* bytes of shared memory that a program can have */
+int64_t tt_bytes_while_it_runs(const Op *loop);   /* of all buffers that live then */
 int64_t tt_programs_by_shared(int sm,
                               int64_t bytes); /* that a multiprocessor has so much shared memory for */
 int tt_shared_bytes(const Module *module);    /* of the kernel, once allocated */

@@ -71,18 +71,12 @@ static Value *permuted_operand(Builder *b, Value *value, int axis, int64_t pairs
     return tt_build_permute(b, source, order);
 }
 
-static bool is_computed(const Op *dot, int operand)
-{
-    const Value *value = tt_before_permutes(tt_operand(dot, operand));
-    return value->op && value->op->parent == dot->parent && value->op->opcode != OP_load;
-}
-
 static void visit(Op *op, void *context)
 {
     Permuting *p = context;
     const Op *around = op->parent->op;
     if (op->opcode != OP_dot || !around || !tt_is_loop(around) || !tt_fits_wgmma(op, p->options, false) ||
-        !is_computed(op, 0) || !is_computed(op, 1))
+        !tt_is_computed_here(op, tt_operand(op, 0)) || !tt_is_computed_here(op, tt_operand(op, 1)))
         return;
     Value *a = tt_operand(op, 0), *b = tt_operand(op, 1);
     int64_t bits = source_bits(p, a, op->parent), pairs = bits ? READ_BITS / bits / PAIR : 0;

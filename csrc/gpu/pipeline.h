@@ -92,6 +92,7 @@ typedef struct Pipeline {
 int64_t pipeline_bytes_at_once(const Pipeline *p, const Op *load);
 /* Groups of copies that may be under way where one is waited for: those of later iterations, and of a later half. */
 static inline int pipeline_groups_left(const Pipeline *p) { return p->distance * p->groups - 1; }
+bool pipeline_is_fragment(const Use *use); /* is it a left operand in registers there? */
 /* Can each half of K be copied by itself? */
 bool pipeline_copies_in_halves(const Pipeline *p);
 const Type *pipeline_tile_of(Module *module, const Op *load); /* a number is a tile of one element */

@@ -95,6 +95,13 @@ static void count_buffer(Op *op, void *context)
         occupied->bytes += tt_buffer_bytes(op->results[0]);
 }
 
+int64_t tt_bytes_while_it_runs(const Op *loop)
+{
+    Occupied occupied = {.loop = loop};
+    tt_walk(loop->parent->function->body, count_buffer, &occupied);
+    return occupied.bytes;
+}
+
 /* Bytes of a multiprocessor. */
 static int64_t shared_of(const Pipeline *p) { return tt_shared_limit(p->options->sm) + TT_RESERVED_SHARED; }
 
@@ -355,12 +362,10 @@ enum { FAR_ENOUGH_FOR_BLOCKS = 3 };
 /* As many iterations ahead as was asked for and there are, and as there is memory for. */
 void pipeline_choose_distance(Pipeline *p)
 {
-    Occupied others = {.loop = p->loop.op};
-    int64_t each = 0, limit = tt_shared_limit(p->options->sm);
-    tt_walk(p->module->functions->body, count_buffer, &others);
+    int64_t others = tt_bytes_while_it_runs(p->loop.op), each = 0, limit = tt_shared_limit(p->options->sm);
     for (int i = 0; i < p->loads.count; i++) {
         each += slot_bytes(&p->loads.data[i]);
-        others.bytes -= buffer_bytes(&p->loads.data[i]);
+        others -= buffer_bytes(&p->loads.data[i]);
     }
     bool any_async = false;
     for (int i = 0; i < p->loads.count; i++)
@@ -369,24 +374,24 @@ void pipeline_choose_distance(Pipeline *p)
     if (p->options->most_stages)
         stages = TT_MIN(stages, p->options->most_stages);
     int wanted = (int)TT_MIN(any_async ? stages - 1 : TT_MIN(stages - 1, 1), p->trips);
-    if (wanted > 0 && gains_by_slots(p, each * used_slots(p, wanted + 1) + others.bytes)) {
-        others.bytes += pipeline_computed_bytes(p);
+    if (wanted > 0 && gains_by_slots(p, each * used_slots(p, wanted + 1) + others)) {
+        others += pipeline_computed_bytes(p);
         pipeline_defer_computed(p);
         p->module->can_save = true;
     } else {
         p->computed.count = 0;
     }
     p->distance = wanted;
-    while (p->distance > 0 && each * used_slots(p, p->distance + 1) + others.bytes > limit)
+    while (p->distance > 0 && each * used_slots(p, p->distance + 1) + others > limit)
         p->distance--;
     int given = 0;
-    for (; p->distance > 1 && costs_programs(p, each * used_slots(p, p->distance) + others.bytes,
-                                             each * used_slots(p, p->distance + 1) + others.bytes);
+    for (; p->distance > 1 && costs_programs(p, each * used_slots(p, p->distance) + others,
+                                             each * used_slots(p, p->distance + 1) + others);
          given++)
         p->distance--;
     if (any_async && wanted > 0)
-        p->distance = TT_MAX(p->distance, distance_for_few(p, each, others.bytes));
-    int64_t bytes = each * used_slots(p, p->distance + 1) + others.bytes;
+        p->distance = TT_MAX(p->distance, distance_for_few(p, each, others));
+    int64_t bytes = each * used_slots(p, p->distance + 1) + others;
     if (p->distance == 1 && p->trips > 1 && gains_by_turns(p, bytes, bytes + each)) {
         p->distance++;
         bytes += each;
@@ -407,9 +412,9 @@ void pipeline_choose_distance(Pipeline *p)
     p->module->can_save |= holds_slots && !p->is_compact;
     p->groups = p->is_compact && p->in_halves && pipeline_copies_in_halves(p) ? 2 : 1;
     p->slots = fills_all ? p->distance : p->distance + (holds_slots && !p->is_compact ? 2 : 1);
-    p->is_alone = programs_at_once(p, each * p->slots + others.bytes) <= 1;
-    choose_caches(p, each * p->slots + others.bytes);
-    choose_stored(p, each * p->slots + others.bytes);
+    p->is_alone = programs_at_once(p, each * p->slots + others) <= 1;
+    choose_caches(p, each * p->slots + others);
+    choose_stored(p, each * p->slots + others);
     bool is_asked = tt_find_attr(p->loop.op, ATTR_num_stages) || stages > TT_DEFAULT_STAGES;
     if (p->distance + spares_barrier + given < wanted && is_asked)
         tt_remark(p->module, p->loop.op->loc,

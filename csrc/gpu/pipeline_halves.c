@@ -128,11 +128,6 @@ static Map find_parts(const Pipeline *p, const Map *made, const Op *product)
     return parts;
 }
 
-static bool is_left_operand(const Use *use)
-{
-    return use->user->opcode == OP_wgmma && tt_operand(use->user, 0) == use->value;
-}
-
 /* Reads and computes for itself, in front of `before`, what the product multiplies. What is to be computed with is read as early
  * as the whole is, so as not to be waited for. Returns the parts of all that is made for the whole. */
 static Map make_part(Pipeline *p, const Map *made, Op *product, Op *before)
@@ -143,7 +138,7 @@ static Map make_part(Pipeline *p, const Map *made, Op *product, Op *before)
         if (!part || !tt_map_find_ptr(made, op))
             continue;
         bool is_read = op->opcode == OP_smem_load;
-        bool is_early = is_read && !tt_goes_only_to(is_left_operand, op->results[0], false);
+        bool is_early = is_read && !tt_goes_only_to(pipeline_is_fragment, op->results[0], false);
         Builder b = tt_builder_before(is_early ? op : before);
         b.loc = op->loc;
         Op *copy = tt_clone_op(&b, op, &copies);

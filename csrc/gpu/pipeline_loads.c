@@ -161,8 +161,7 @@ static void add_number(Pipeline *p, Staged *staged)
         tt_push(p->scratch, p->loads, *staged);
 }
 
-/* Is it a left operand in registers there? */
-static bool is_fragment(const Use *use)
+bool pipeline_is_fragment(const Use *use)
 {
     return use->user->opcode == OP_wgmma && tt_operand(use->user, 0) == use->value;
 }
@@ -296,7 +295,7 @@ static void add_load(Pipeline *p, Op *load)
         add_number(p, &staged);
         return;
     }
-    staged.is_fragment = tt_goes_only_to(is_fragment, load->results[0], false);
+    staged.is_fragment = tt_goes_only_to(pipeline_is_fragment, load->results[0], false);
     staged.depth_axis = depth_axis(load->results[0]);
     staged.layout = alloc                ? alloc->results[0]->layout
                     : staged.is_fragment ? layout_of_fragments(p, load)

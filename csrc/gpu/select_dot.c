@@ -376,7 +376,7 @@ static Value *stage_operand(Selector *s, Op *dot, int operand, bool along_k)
 
 /* Computed in the loop: then it is in registers. What stays the same in the loop is not left there: of such an operand of wgmma
  * ptxas 13.0 gave the registers to the operand of the loop's other product. */
-static bool is_computed_here(const Op *dot, const Value *value)
+bool tt_is_computed_here(const Op *dot, const Value *value)
 {
     value = tt_before_permutes(value);
     return value->op && value->op->parent == dot->parent && value->op->opcode != OP_load;
@@ -505,7 +505,7 @@ static bool stays_in_registers(const Selector *s, const Op *dot, int operand, co
     bool is_alone = warps[operand ? rank - 2 : rank - 1] == 1;
     if (!operand && follows_from_product(value, dot->parent, 0))
         return true;
-    if (!is_alone || !is_computed_here(dot, value))
+    if (!is_alone || !tt_is_computed_here(dot, value))
         return false;
     const Value *source = tt_before_permutes(value);
     return source == value ||
@@ -596,7 +596,7 @@ static bool goes_in_any_order(const Selector *s, const Value *value)
 static bool is_left_in_registers(const Selector *s, const Op *dot)
 {
     const Value *left = tt_operand(dot, 0);
-    return is_computed_here(dot, left) || goes_in_any_order(s, left) ||
+    return tt_is_computed_here(dot, left) || goes_in_any_order(s, left) ||
            (is_rounded(dot) && is_copied(dot, left));
 }
 

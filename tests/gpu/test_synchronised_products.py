@@ -42,13 +42,18 @@ def product_in_halves(depth=64):
 
 
 @triton.jit
-def widened_kernel(a, b, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr, BOTH: tl.constexpr):
+def computed_kernel(
+    a, b, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr, BOTH: tl.constexpr, SQUARES: tl.constexpr
+):
     i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N)[:, None], tl.arange(0, BK)
     acc = tl.zeros((M, N), tl.float32)
     for start in tl.range(0, K, BK, num_stages=3):
         depth = start + k
         y = tl.load(b + j * K + depth[None, :])
-        acc = tl.dot(tl.load(a + i * K + depth[None, :]).to(tl.float16), (y.to(tl.float16) if BOTH else y).T, acc)
+        x, y = tl.load(a + i * K + depth[None, :]).to(tl.float16), y.to(tl.float16) if BOTH else y
+        for _ in tl.static_range(SQUARES):
+            x, y = x * x + x, y * y + y if BOTH else y
+        acc = tl.dot(x, y.T, acc)
     tl.store(c + i * N + tl.arange(0, N)[None, :], acc)
 
 
@@ -57,7 +62,7 @@ def widened_product_in_halves(both):
     a, b = (x.astype(np.int8) for x in (halves(256, 192), halves(128, 192)))
     expected = a.astype(np.float32) @ b.astype(np.float32).T
     arguments = [a, b if both else b.astype(np.float16), np.zeros((256, 128), np.float32), 192]
-    return Case(widened_kernel, arguments, {2: expected}, M=256, N=128, BK=64, BOTH=both)
+    return Case(computed_kernel, arguments, {2: expected}, M=256, N=128, BK=64, BOTH=both, SQUARES=0)
 
 
 @triton.jit
@@ -292,26 +297,11 @@ def test_each_one_is_needed_in_computed_halves(both, warps):
     case.check_each(warps, 90, of_registers=2)
 
 
-@triton.jit
-def powers_kernel(a, b, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr, BOTH: tl.constexpr):
-    i, j, k = tl.arange(0, M)[:, None], tl.arange(0, N)[:, None], tl.arange(0, BK)
-    acc = tl.zeros((M, N), tl.float32)
-    for start in tl.range(0, K, BK, num_stages=3):
-        depth = start + k
-        x = tl.load(a + i * K + depth[None, :])
-        y = tl.load(b + j * K + depth[None, :])
-        for _ in tl.static_range(40):
-            x = x * x + x
-            y = y * y + y if BOTH else y
-        acc = tl.dot(x, y.T, acc)
-    tl.store(c + i * N + tl.arange(0, N)[None, :], acc)
-
-
 @pytest.mark.parametrize("both", [False, True])
 def test_each_half_is_read_once(both):
     """However often it is computed with."""
     arguments = [np.zeros(shape, np.float16) for shape in ((256, 192), (128, 192), (256, 128))]
-    case = Case(powers_kernel, [*arguments, 192], {}, M=256, N=128, BK=64, BOTH=both)
+    case = Case(computed_kernel, [*arguments, 192], {}, M=256, N=128, BK=64, BOTH=both, SQUARES=40)
     compiled = _C._compile_gpu(case.text, 90, 8, pipeline=True)["ttgir"]
     assert len(re.findall(r"smem_load .*part = ", compiled)) == len(re.findall(r"wgmma .*k = ", compiled)) == 2
     assert compiled.count("fma") + compiled.count("fmul") <= (6 if both else 4) * 40
